@@ -1,0 +1,1 @@
+//! The answers PingSIX cannot give itself.

@@ -1,0 +1,2 @@
+//! Runs the responder.
+fn main() {}

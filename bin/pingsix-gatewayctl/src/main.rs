@@ -1,0 +1,2 @@
+//! Works with Gateway API manifests without a cluster.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The bridge from translation to delivery.

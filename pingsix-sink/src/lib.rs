@@ -1,0 +1,1 @@
+//! Delivery of documents to a target.

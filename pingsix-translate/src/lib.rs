@@ -1,0 +1,1 @@
+//! Gateway API objects in, PingSIX configuration and verdicts out.
