@@ -1,0 +1,36 @@
+//! PingSIX's configuration: the documents it reads, the rules by which it accepts them, and a model of its
+//! router.
+//!
+//! The types say what PingSIX decodes, field by field; each names the PingSIX source file it follows. They
+//! serialise compactly: whatever PingSIX assumes anyway is left out, maps are sorted, and the id lives in the
+//! key. Decoding is as lenient as PingSIX's own, so that any configuration, not only ours, can be read; what
+//! PingSIX would then refuse is for the acceptance rules to say.
+
+mod checks;
+mod config;
+mod document;
+mod global_rule;
+mod kind;
+mod omit;
+pub mod plugin;
+mod route;
+mod secret;
+mod service;
+mod ssl;
+mod timeout;
+mod upstream;
+
+pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
+pub use self::config::{Config, DecodeError, StaticConfigError};
+pub use self::document::Document;
+pub use self::global_rule::GlobalRule;
+pub use self::kind::{DocumentKey, KeyError, ResourceKind};
+pub use self::plugin::{PluginConfig, Plugins};
+pub use self::route::Route;
+pub use self::service::Service;
+pub use self::ssl::Ssl;
+pub use self::timeout::Timeout;
+pub use self::upstream::{HashOn, PassHost, Scheme, SelectionType, Upstream, UpstreamTls};
+
+#[cfg(test)]
+mod tests;

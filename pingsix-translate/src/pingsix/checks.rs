@@ -1,0 +1,155 @@
+//! Active health checks of an upstream.
+
+use serde::{Deserialize, Serialize};
+
+use super::omit;
+
+/// The health checks of an upstream. PingSIX: `src/config/mod.rs`, `HealthCheck`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthCheck {
+    /// The probe; PingSIX has no passive checks.
+    pub active: ActiveCheck,
+}
+
+/// A probe sent to every node. PingSIX: `src/config/mod.rs`, `ActiveCheck`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveCheck {
+    /// The protocol of the probe.
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub r#type: CheckType,
+    /// Seconds, from 1.
+    #[serde(default = "default_timeout", skip_serializing_if = "is_default_timeout")]
+    pub timeout: u32,
+    /// The path that is requested.
+    #[serde(default = "default_http_path", skip_serializing_if = "is_default_http_path")]
+    pub http_path: String,
+    /// The Host header and server name of the probe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// A port other than the node's, 1 to 65535.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u32>,
+    /// Whether an HTTPS probe verifies the certificate.
+    #[serde(default = "omit::yes", skip_serializing_if = "omit::is_yes")]
+    pub https_verify_certificate: bool,
+    /// Headers of the probe, each `Name: value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub req_headers: Vec<String>,
+    /// When a node becomes healthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healthy: Option<Health>,
+    /// When a node becomes unhealthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unhealthy: Option<Unhealthy>,
+}
+
+impl Default for ActiveCheck {
+    fn default() -> Self {
+        Self {
+            r#type: CheckType::default(),
+            timeout: default_timeout(),
+            http_path: default_http_path(),
+            host: None,
+            port: None,
+            https_verify_certificate: true,
+            req_headers: Vec::new(),
+            healthy: None,
+            unhealthy: None,
+        }
+    }
+}
+
+fn default_timeout() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_default_timeout(timeout: &u32) -> bool {
+    *timeout == default_timeout()
+}
+
+fn default_http_path() -> String {
+    "/".to_owned()
+}
+
+fn is_default_http_path(path: &str) -> bool {
+    path == "/"
+}
+
+/// The protocol of a probe. PingSIX: `src/config/mod.rs`, `ActiveCheckType`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckType {
+    /// A TCP connect.
+    Tcp,
+    /// A GET over HTTP.
+    #[default]
+    Http,
+    /// A GET over HTTPS.
+    Https,
+}
+
+/// When a node becomes healthy. PingSIX: `src/config/mod.rs`, `Health`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Seconds between two rounds of probes, from 1.
+    #[serde(default = "Health::default_interval")]
+    pub interval: u32,
+    /// The statuses that count as success.
+    #[serde(default = "Health::default_http_statuses")]
+    pub http_statuses: Vec<u32>,
+    /// Successes in a row, from 1.
+    #[serde(default = "Health::default_successes")]
+    pub successes: u32,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            interval: Self::default_interval(),
+            http_statuses: Self::default_http_statuses(),
+            successes: Self::default_successes(),
+        }
+    }
+}
+
+impl Health {
+    fn default_interval() -> u32 {
+        1
+    }
+
+    fn default_http_statuses() -> Vec<u32> {
+        vec![200, 302]
+    }
+
+    fn default_successes() -> u32 {
+        2
+    }
+}
+
+/// When a node becomes unhealthy. PingSIX: `src/config/mod.rs`, `Unhealthy`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unhealthy {
+    /// HTTP failures in a row, from 1.
+    #[serde(default = "Unhealthy::default_http_failures")]
+    pub http_failures: u32,
+    /// Connect failures in a row, from 1.
+    #[serde(default = "Unhealthy::default_tcp_failures")]
+    pub tcp_failures: u32,
+}
+
+impl Default for Unhealthy {
+    fn default() -> Self {
+        Self { http_failures: Self::default_http_failures(), tcp_failures: Self::default_tcp_failures() }
+    }
+}
+
+impl Unhealthy {
+    fn default_http_failures() -> u32 {
+        5
+    }
+
+    fn default_tcp_failures() -> u32 {
+        2
+    }
+}

@@ -1,0 +1,271 @@
+//! A whole configuration: every document of one prefix.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::kind::canonical_prefix;
+use super::{Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream};
+
+/// Bytes a list response spends on each key beside key and value: field tags, lengths and revisions.
+pub(super) const FRAMING: usize = 25;
+
+/// The documents of one prefix, ordered by key and therefore by dependency.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config(BTreeMap<DocumentKey, Document>);
+
+impl Config {
+    /// No documents.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Puts a document under an id, its kind deciding the rest of the key, and returns what was there.
+    pub fn insert(&mut self, id: impl Into<String>, document: impl Into<Document>) -> Option<Document> {
+        let document = document.into();
+        self.0.insert(DocumentKey::new(document.kind(), id), document)
+    }
+
+    /// Takes a document out.
+    pub fn remove(&mut self, key: &DocumentKey) -> Option<Document> {
+        self.0.remove(key)
+    }
+
+    /// The document of a key.
+    pub fn get(&self, key: &DocumentKey) -> Option<&Document> {
+        self.0.get(key)
+    }
+
+    /// The route of an id.
+    pub fn route(&self, id: &str) -> Option<&Route> {
+        match self.0.get(&DocumentKey::new(ResourceKind::Route, id))? {
+            Document::Route(route) => Some(route),
+            Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
+        }
+    }
+
+    /// The named upstream of an id.
+    pub fn upstream(&self, id: &str) -> Option<&Upstream> {
+        match self.0.get(&DocumentKey::new(ResourceKind::Upstream, id))? {
+            Document::Upstream(upstream) => Some(upstream),
+            Document::Route(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
+        }
+    }
+
+    /// The service of an id.
+    pub fn service(&self, id: &str) -> Option<&Service> {
+        match self.0.get(&DocumentKey::new(ResourceKind::Service, id))? {
+            Document::Service(service) => Some(service),
+            Document::Route(_) | Document::Upstream(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
+        }
+    }
+
+    /// The number of documents.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no documents.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All documents in key order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&DocumentKey, &Document)> {
+        self.0.iter()
+    }
+
+    /// The documents of a kind in id order.
+    pub fn of_kind(&self, kind: ResourceKind) -> impl Iterator<Item = (&DocumentKey, &Document)> {
+        self.0.range(DocumentKey::new(kind, "")..).take_while(move |(key, _)| key.kind == kind)
+    }
+
+    /// The named upstreams in id order.
+    pub fn upstreams(&self) -> impl Iterator<Item = (&DocumentKey, &Upstream)> {
+        self.of_kind(ResourceKind::Upstream).filter_map(|(key, document)| match document {
+            Document::Upstream(upstream) => Some((key, upstream)),
+            Document::Service(_) | Document::Route(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
+        })
+    }
+
+    /// The services in id order.
+    pub fn services(&self) -> impl Iterator<Item = (&DocumentKey, &Service)> {
+        self.of_kind(ResourceKind::Service).filter_map(|(key, document)| match document {
+            Document::Service(service) => Some((key, service)),
+            Document::Upstream(_) | Document::Route(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
+        })
+    }
+
+    /// The routes in id order.
+    pub fn routes(&self) -> impl Iterator<Item = (&DocumentKey, &Route)> {
+        self.of_kind(ResourceKind::Route).filter_map(|(key, document)| match document {
+            Document::Route(route) => Some((key, route)),
+            Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
+        })
+    }
+
+    /// The global rules in id order.
+    pub fn global_rules(&self) -> impl Iterator<Item = (&DocumentKey, &GlobalRule)> {
+        self.of_kind(ResourceKind::GlobalRule).filter_map(|(key, document)| match document {
+            Document::GlobalRule(rule) => Some((key, rule)),
+            Document::Upstream(_) | Document::Service(_) | Document::Route(_) | Document::Ssl(_) => None,
+        })
+    }
+
+    /// The certificates in id order.
+    pub fn ssls(&self) -> impl Iterator<Item = (&DocumentKey, &Ssl)> {
+        self.of_kind(ResourceKind::Ssl).filter_map(|(key, document)| match document {
+            Document::Ssl(ssl) => Some((key, ssl)),
+            Document::Upstream(_) | Document::Service(_) | Document::Route(_) | Document::GlobalRule(_) => {
+                None
+            }
+        })
+    }
+
+    /// The bytes of the list response PingSIX reads for a prefix: every key with the prefix, every value, and
+    /// the framing of each. PingSIX reads the prefix in one response of at most 4 MiB (`src/config/etcd.rs`).
+    pub fn size_in_bytes(&self, prefix: &str) -> usize {
+        let prefix = canonical_prefix(prefix).len();
+        self.0.iter().map(|(key, document)| prefix + key.len() + document.json_len() + FRAMING).sum()
+    }
+
+    /// The etcd keys and values of a prefix, in key order.
+    pub fn to_pairs(&self, prefix: &str) -> impl Iterator<Item = (String, String)> {
+        let prefix = canonical_prefix(prefix);
+        self.0.iter().map(move |(key, document)| (format!("{prefix}{key}"), document.to_json()))
+    }
+
+    /// Reads the etcd keys and values of a prefix. Metadata keys are skipped, as PingSIX does.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] for the first pair that PingSIX would not decode. The acceptance rules list all of them.
+    pub fn from_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        prefix: &str,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, DecodeError> {
+        let prefix = canonical_prefix(prefix);
+        let mut config = Self::new();
+        for (key, value) in pairs {
+            let Some(key) = relative_key(&prefix, key.as_ref())? else { continue };
+            let document = serde_json::from_slice::<Value>(value.as_ref())
+                .and_then(|value| Document::decode(key.kind, &value))
+                .map_err(|source| DecodeError::Value { key: key.clone(), source })?;
+            config.0.insert(key, document);
+        }
+        Ok(config)
+    }
+
+    /// Reads PingSIX's static form: top-level lists `upstreams`, `services`, `routes`, `global_rules` and
+    /// `ssls`, each item with its `id`. Other top-level fields are ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`StaticConfigError`] for the first thing that PingSIX would refuse to start with.
+    pub fn from_static(value: &Value) -> Result<Self, StaticConfigError> {
+        let mut config = Self::new();
+        for kind in ResourceKind::ALL {
+            let Some(list) = value.get(kind.segment()) else { continue };
+            let items = list.as_array().ok_or(StaticConfigError::NotAList { kind })?;
+            for (index, item) in items.iter().enumerate() {
+                let id = item.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+                let id = id.ok_or(StaticConfigError::NoId { kind, index })?;
+                let key = DocumentKey::new(kind, id);
+                let document = Document::decode(kind, item)
+                    .map_err(|source| DecodeError::Value { key: key.clone(), source })?;
+                if config.0.insert(key.clone(), document).is_some() {
+                    return Err(StaticConfigError::DuplicateId { key });
+                }
+            }
+        }
+        Ok(config)
+    }
+
+    /// PingSIX's static form: the inverse of [`from_static`](Self::from_static). Kinds without documents are
+    /// left out.
+    pub fn to_static(&self) -> Value {
+        let mut lists = Map::new();
+        for kind in ResourceKind::ALL {
+            let items: Vec<Value> =
+                self.of_kind(kind).map(|(key, document)| with_id(key, document)).collect();
+            if !items.is_empty() {
+                lists.insert(kind.segment().to_owned(), Value::Array(items));
+            }
+        }
+        Value::Object(lists)
+    }
+}
+
+impl FromIterator<(String, Document)> for Config {
+    fn from_iter<I: IntoIterator<Item = (String, Document)>>(documents: I) -> Self {
+        let mut config = Self::new();
+        for (id, document) in documents {
+            config.insert(id, document);
+        }
+        config
+    }
+}
+
+fn with_id(key: &DocumentKey, document: &Document) -> Value {
+    let mut value = document.to_value();
+    if let Value::Object(fields) = &mut value {
+        fields.insert("id".to_owned(), Value::String(key.id.clone()));
+    }
+    value
+}
+
+/// What follows the canonical prefix in an etcd key, read as a document key; `None` for metadata.
+pub(super) fn relative_key(prefix: &str, key: &[u8]) -> Result<Option<DocumentKey>, KeyError> {
+    let text = std::str::from_utf8(key)
+        .map_err(|_| KeyError::NotText { path: String::from_utf8_lossy(key).into_owned() })?;
+    let Some(path) = text.strip_prefix(prefix) else {
+        return Err(KeyError::ForeignPrefix { path: text.to_owned() });
+    };
+    DocumentKey::parse(path)
+}
+
+/// Why a configuration could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// A key names no document.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A value is no JSON, or not that of its kind. The source can quote the value and thereby a secret; this
+    /// text does not.
+    #[error("document {key} cannot be decoded")]
+    Value {
+        /// The key below the prefix.
+        key: DocumentKey,
+        /// What the decoder says.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// Why a static configuration could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StaticConfigError {
+    /// A field that must be a list is something else.
+    #[error("field \"{kind}\" is not a list")]
+    NotAList {
+        /// The kind the field holds.
+        kind: ResourceKind,
+    },
+    /// An item has no id, an empty one, or one that is not text.
+    #[error("item {index} of \"{kind}\" has no id")]
+    NoId {
+        /// The kind of the item.
+        kind: ResourceKind,
+        /// Its place in the list, from 0.
+        index: usize,
+    },
+    /// Two items of a list share an id.
+    #[error("document {key} is given twice")]
+    DuplicateId {
+        /// The shared key.
+        key: DocumentKey,
+    },
+    /// An item cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}

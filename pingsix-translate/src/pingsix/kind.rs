@@ -1,0 +1,155 @@
+//! What a PingSIX document is called: its kind and its id.
+
+use std::fmt;
+
+/// The kinds of document that PingSIX reads, declared in dependency order: a document refers only to kinds
+/// declared before its own, except that the last two refer to nothing but upstreams.
+///
+/// PingSIX: `src/proxy/graph_mutation.rs`, `ResourceKind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResourceKind {
+    /// A named set of backend nodes.
+    Upstream,
+    /// Plugins, hosts and an upstream shared by routes.
+    Service,
+    /// What to do with requests of some hosts, paths and methods.
+    Route,
+    /// Plugins that run on every request.
+    GlobalRule,
+    /// A certificate with its key, and the server names it is shown to.
+    Ssl,
+}
+
+impl ResourceKind {
+    /// Every kind, in dependency order.
+    pub const ALL: [Self; 5] = [Self::Upstream, Self::Service, Self::Route, Self::GlobalRule, Self::Ssl];
+
+    /// The key segment that holds the documents of this kind, for example `routes`.
+    pub const fn segment(self) -> &'static str {
+        match self {
+            Self::Upstream => "upstreams",
+            Self::Service => "services",
+            Self::Route => "routes",
+            Self::GlobalRule => "global_rules",
+            Self::Ssl => "ssls",
+        }
+    }
+
+    /// The kind that lives under a key segment, or `None` for a segment PingSIX does not know.
+    pub fn from_segment(segment: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.segment() == segment)
+    }
+}
+
+impl fmt::Display for ResourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.segment())
+    }
+}
+
+/// The identity of a document. It orders by kind first, so a sorted list of keys is a valid order of writing.
+///
+/// `Display` gives the key below a prefix: `routes/<id>`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocumentKey {
+    /// The kind of the document.
+    pub kind: ResourceKind,
+    /// The last segment of the key. PingSIX accepts any non-empty text without `/` that does not start with
+    /// `.`; see [`KeyError`].
+    pub id: String,
+}
+
+impl DocumentKey {
+    /// Names the document `id` of a kind. The id is not checked here: [`super::validate`] does.
+    pub fn new(kind: ResourceKind, id: impl Into<String>) -> Self {
+        Self { kind, id: id.into() }
+    }
+
+    /// The whole etcd key under a prefix, for example `/apisix/routes/r1`.
+    ///
+    /// The prefix is canonicalised as PingSIX does it (`src/config/etcd.rs`): trailing slashes are dropped and
+    /// one is appended.
+    pub fn under(&self, prefix: &str) -> String {
+        format!("{}{self}", canonical_prefix(prefix))
+    }
+
+    /// The length in bytes of the key below a prefix, without building it.
+    pub(super) fn len(&self) -> usize {
+        self.kind.segment().len() + 1 + self.id.len()
+    }
+
+    /// Reads what follows a prefix in an etcd key.
+    ///
+    /// `Ok(None)` is a metadata key: PingSIX ignores every key whose last segment starts with `.`, whatever
+    /// its kind and value (`src/config/etcd.rs`).
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] when PingSIX would fail to synchronise the whole prefix because of this key.
+    pub fn parse(path: &str) -> Result<Option<Self>, KeyError> {
+        if path.rsplit('/').next().is_some_and(|leaf| leaf.starts_with('.')) {
+            return Ok(None);
+        }
+        let Some((segment, id)) = path.split_once('/') else {
+            return Err(KeyError::NoId { path: path.to_owned() });
+        };
+        let Some(kind) = ResourceKind::from_segment(segment) else {
+            return Err(KeyError::UnknownKind { path: path.to_owned() });
+        };
+        if id.is_empty() {
+            return Err(KeyError::NoId { path: path.to_owned() });
+        }
+        if id.contains('/') {
+            return Err(KeyError::NestedId { path: path.to_owned() });
+        }
+        Ok(Some(Self::new(kind, id)))
+    }
+}
+
+impl fmt::Display for DocumentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.id)
+    }
+}
+
+/// Why a key names no document. Any such key under its prefix makes every later synchronisation of PingSIX
+/// fail and turns the gateway not ready (`src/config/etcd.rs`, `src/proxy/graph_mutation.rs`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// The first segment is no kind that PingSIX knows.
+    #[error("key \"{path}\" is of no kind that PingSIX knows")]
+    UnknownKind {
+        /// The key below the prefix.
+        path: String,
+    },
+    /// There is no segment after the kind, or it is empty.
+    #[error("key \"{path}\" has no id")]
+    NoId {
+        /// The key below the prefix.
+        path: String,
+    },
+    /// The id contains a `/`.
+    #[error("key \"{path}\" has more segments than a kind and an id")]
+    NestedId {
+        /// The key below the prefix.
+        path: String,
+    },
+    /// The key does not start with the prefix, so that the caller must have mistaken one of the two. PingSIX
+    /// itself never asks for such keys.
+    #[error("key \"{path}\" is not under the prefix")]
+    ForeignPrefix {
+        /// The whole key.
+        path: String,
+    },
+    /// The key is not UTF-8.
+    #[error("key \"{path}\" is not UTF-8")]
+    NotText {
+        /// The key with the invalid bytes replaced.
+        path: String,
+    },
+}
+
+/// The prefix as PingSIX canonicalises it: no trailing slashes, then exactly one.
+pub(super) fn canonical_prefix(prefix: &str) -> String {
+    format!("{}/", prefix.trim_end_matches('/'))
+}

@@ -1,0 +1,155 @@
+//! Plugins: their configurations as PingSIX decodes them, and the map that carries them in a document.
+//!
+//! PingSIX: `src/plugins/*.rs`, registry in `src/plugins/mod.rs`. Unknown fields are ignored everywhere, so a
+//! configuration for APISIX may decode and yet mean something else.
+
+mod access;
+mod auth;
+mod cache;
+mod compression;
+mod cors;
+mod fault_injection;
+mod limit_count;
+mod observe;
+mod proxy_rewrite;
+mod redirect;
+mod response_rewrite;
+mod traffic_split;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::access::{ForwardedHeaderErrorPolicy, IpRestriction};
+pub use self::auth::{BasicAuth, Csrf, JwtAlgorithm, JwtAuth, KeyAuth};
+pub use self::cache::Cache;
+pub use self::compression::{Brotli, Gzip};
+pub use self::cors::Cors;
+pub use self::fault_injection::{Abort, Delay, Echo, FaultInjection};
+pub use self::limit_count::{KeyMissingPolicy, LimitCount, Scope};
+pub use self::observe::{FileLogger, GrpcWeb, Prometheus, RangeId, RequestId};
+pub use self::proxy_rewrite::{Header, HeaderChanges, ProxyRewrite};
+pub use self::redirect::Redirect;
+pub use self::response_rewrite::{ResponseHeaders, ResponseRewrite};
+pub use self::traffic_split::{SplitRule, TrafficSplit, WeightedUpstream};
+
+use super::secret::redact;
+
+/// The configuration of one plugin.
+pub trait PluginConfig: Serialize + DeserializeOwned {
+    /// The name under which PingSIX registers the plugin.
+    const NAME: &'static str;
+}
+
+/// The names of all plugins PingSIX has; any other name is refused (`src/plugins/mod.rs`).
+pub const PLUGIN_NAMES: [&str; 20] = [
+    BasicAuth::NAME,
+    Brotli::NAME,
+    Cache::NAME,
+    Cors::NAME,
+    Csrf::NAME,
+    Echo::NAME,
+    FaultInjection::NAME,
+    FileLogger::NAME,
+    GrpcWeb::NAME,
+    Gzip::NAME,
+    IpRestriction::NAME,
+    JwtAuth::NAME,
+    KeyAuth::NAME,
+    LimitCount::NAME,
+    Prometheus::NAME,
+    ProxyRewrite::NAME,
+    Redirect::NAME,
+    RequestId::NAME,
+    ResponseRewrite::NAME,
+    TrafficSplit::NAME,
+];
+
+/// The plugins of a document: configuration by name, in name order.
+///
+/// The configurations are kept as JSON, because PingSIX decodes them later than the document that holds them
+/// and any document must survive a round trip. `Debug` hides secrets.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Plugins(BTreeMap<String, Value>);
+
+impl Plugins {
+    /// No plugins.
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Whether there are no plugins.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of plugins.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds a plugin, replacing one of the same name.
+    pub fn insert<C: PluginConfig>(&mut self, config: &C) {
+        // No configuration type has a map with keys other than text, nor fails in another way; the encoder of
+        // a number that JSON cannot express writes null, which the acceptance rules then refuse.
+        let value = serde_json::to_value(config).unwrap_or(Value::Null);
+        self.0.insert(C::NAME.to_owned(), value);
+    }
+
+    /// This set with one more plugin.
+    #[must_use]
+    pub fn with<C: PluginConfig>(mut self, config: &C) -> Self {
+        self.insert(config);
+        self
+    }
+
+    /// Adds a configuration as it is, under any name.
+    pub fn insert_raw(&mut self, name: impl Into<String>, config: Value) {
+        self.0.insert(name.into(), config);
+    }
+
+    /// Decodes the configuration of a plugin; `None` when the plugin is absent.
+    ///
+    /// # Errors
+    ///
+    /// The decoder's, when PingSIX would refuse the configuration for its form.
+    pub fn get<C: PluginConfig>(&self) -> Option<Result<C, serde_json::Error>> {
+        self.0.get(C::NAME).map(C::deserialize)
+    }
+
+    /// The configuration of a plugin as it stands.
+    pub fn raw(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Whether a plugin of that name is present.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Removes a plugin and returns its configuration.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
+    }
+
+    /// Names and configurations in name order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, config)| (name.as_str(), config))
+    }
+}
+
+impl FromIterator<(String, Value)> for Plugins {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(plugins: I) -> Self {
+        Self(plugins.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().map(|(name, config)| (name, redact(name, config)))).finish()
+    }
+}

@@ -1,0 +1,45 @@
+//! `ip-restriction`: who may come in by address.
+
+use serde::{Deserialize, Serialize};
+
+use super::PluginConfig;
+use crate::pingsix::omit;
+
+/// Address lists; a miss of a non-empty whitelist or a hit of the blacklist answers 403.
+/// PingSIX: `src/plugins/ip_restriction.rs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IpRestriction {
+    /// Networks that may come in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whitelist: Vec<String>,
+    /// Networks that may not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blacklist: Vec<String>,
+    /// The body of the refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Networks whose forwarding headers are believed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_proxies: Vec<String>,
+    /// Whether forwarding headers count at all.
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub use_forwarded_headers: bool,
+    /// What an invalid `X-Forwarded-For` of a trusted proxy leads to.
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub forwarded_header_error_policy: ForwardedHeaderErrorPolicy,
+}
+
+impl PluginConfig for IpRestriction {
+    const NAME: &'static str = "ip-restriction";
+}
+
+/// What an invalid forwarding header leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForwardedHeaderErrorPolicy {
+    /// The peer's address is used.
+    #[default]
+    Direct,
+    /// The request is refused.
+    Deny,
+}

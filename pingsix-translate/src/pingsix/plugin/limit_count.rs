@@ -1,0 +1,98 @@
+//! `limit-count`: a number of requests per fixed window.
+
+use serde::{Deserialize, Serialize};
+
+use super::PluginConfig;
+use crate::pingsix::omit;
+use crate::pingsix::upstream::HashOn;
+
+/// A number of requests per fixed window, key and process. PingSIX: `src/plugins/limit_count.rs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitCount {
+    /// Where the key comes from.
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub key_type: HashOn,
+    /// The variable, header or cookie that tells clients apart: letters, digits, `.`, `_`, `-`.
+    #[serde(default = "default_key", skip_serializing_if = "is_default_key")]
+    pub key: String,
+    /// The window in seconds, 1 to 86400.
+    pub time_window: u32,
+    /// Requests per window, from 1.
+    pub count: u32,
+    /// The status beyond that, 400 to 599.
+    #[serde(default = "default_rejected_code", skip_serializing_if = "is_default_rejected_code")]
+    pub rejected_code: u16,
+    /// The body beyond that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected_msg: Option<String>,
+    /// Whether responses tell the quota.
+    #[serde(default = "omit::yes", skip_serializing_if = "omit::is_yes")]
+    pub show_limit_quota_header: bool,
+    /// What happens to a request without the key.
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub key_missing_policy: KeyMissingPolicy,
+    /// Where counters live; PingSIX refuses [`Scope::Cluster`].
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub scope: Scope,
+}
+
+impl PluginConfig for LimitCount {
+    const NAME: &'static str = "limit-count";
+}
+
+impl Default for LimitCount {
+    fn default() -> Self {
+        Self {
+            key_type: HashOn::default(),
+            key: default_key(),
+            time_window: 1,
+            count: 1,
+            rejected_code: default_rejected_code(),
+            rejected_msg: None,
+            show_limit_quota_header: true,
+            key_missing_policy: KeyMissingPolicy::default(),
+            scope: Scope::default(),
+        }
+    }
+}
+
+fn default_key() -> String {
+    "remote_addr".to_owned()
+}
+
+fn is_default_key(key: &str) -> bool {
+    key == "remote_addr"
+}
+
+fn default_rejected_code() -> u16 {
+    503
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_default_rejected_code(code: &u16) -> bool {
+    *code == default_rejected_code()
+}
+
+/// What happens to a request without the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyMissingPolicy {
+    /// It passes, uncounted.
+    #[default]
+    Allow,
+    /// It is answered with 400.
+    Deny,
+    /// All such requests share one counter.
+    Default,
+}
+
+/// Where a plugin's state lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// In the process.
+    #[default]
+    Local,
+    /// Shared by processes; no plugin supports it.
+    Cluster,
+}

@@ -1,0 +1,74 @@
+//! Routes: which requests go where.
+
+use serde::{Deserialize, Serialize};
+
+use super::omit;
+use super::plugin::Plugins;
+use super::timeout::Timeout;
+use super::upstream::Upstream;
+
+/// What happens to requests of some hosts, paths and methods.
+///
+/// Exactly one of [`uri`](Self::uri) and [`uris`](Self::uris) is set; at most one of [`host`](Self::host) and
+/// [`hosts`](Self::hosts); at most one of [`upstream`](Self::upstream) and
+/// [`upstream_id`](Self::upstream_id), and at least one of these two and [`service_id`](Self::service_id).
+/// PingSIX: `src/config/mod.rs`, `Route`; `src/proxy/route.rs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
+    #[serde(default, skip_serializing)]
+    pub id: String,
+    /// A label for metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// One path pattern: an exact path or `<prefix>{*p}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// Several path patterns, inserted in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uris: Vec<String>,
+    /// The methods that match, compared case-sensitively; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
+    /// One host pattern: a lower-case name, or `*.` and a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Several host patterns, inserted in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// Higher wins among the routes of one matcher entry.
+    #[serde(default, skip_serializing_if = "omit::default")]
+    pub priority: u32,
+    /// The plugins of this route; they replace those of the service name by name.
+    #[serde(default, skip_serializing_if = "Plugins::is_empty")]
+    pub plugins: Plugins,
+    /// An inline upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Upstream>,
+    /// The id of a named upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_id: Option<String>,
+    /// The id of a service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_id: Option<String>,
+    /// Timeouts that replace those of whichever upstream is chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Timeout>,
+}
+
+impl Route {
+    /// The path patterns in insertion order.
+    pub fn path_patterns(&self) -> &[String] {
+        self.uri.as_ref().map_or(&self.uris, std::slice::from_ref)
+    }
+
+    /// The route's own host patterns in insertion order. When there are none, those of its service apply.
+    pub fn host_patterns(&self) -> &[String] {
+        self.host.as_ref().map_or(&self.hosts, std::slice::from_ref)
+    }
+
+    /// Whether the route serves a method: it lists none, or exactly this text.
+    pub fn allows(&self, method: &str) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|allowed| allowed == method)
+    }
+}
