@@ -1,1 +1,3 @@
 //! Gateway API objects in, PingSIX configuration and verdicts out.
+
+pub mod responder;
