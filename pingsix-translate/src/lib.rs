@@ -1,4 +1,4 @@
-//! Gateway API objects in, PingSIX configuration and verdicts out.
+#![doc = include_str!("../README.md")]
 
 mod attach;
 mod field;
@@ -10,7 +10,17 @@ mod provenance;
 mod resolve;
 pub mod responder;
 mod route;
-mod snapshot;
+pub mod snapshot;
 mod translate;
 mod translation;
 pub mod verdict;
+
+pub use attach::{Hostname, HostnameFlaw};
+pub use field::FieldPath;
+pub use object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
+pub use provenance::{Decision, Origin, Provenance};
+pub use route::ParentRef;
+pub use snapshot::{Object, Objects, Snapshot};
+pub use translate::translate;
+pub use translation::{DataPlane, DataPlaneKey, Size, Translation};

@@ -1,0 +1,10 @@
+//! Stage 3: attach routes to listeners.
+
+mod hostname;
+mod listener;
+mod parent;
+
+pub use hostname::{Hostname, HostnameFlaw};
+pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
+pub(crate) use listener::{Listener, ListenerState, Protocol, judge_listeners};
+pub(crate) use parent::{Attachment, ServedName, attach_route, served_names};

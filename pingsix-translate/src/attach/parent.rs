@@ -1,0 +1,130 @@
+//! parentRef to listeners (Gateway API, route attachment).
+
+use std::collections::BTreeMap;
+
+use super::{Hostname, Listener};
+use crate::field::FieldPath;
+use crate::object::{GATEWAY_GROUP, Kind, ObjectName};
+use crate::resolve::References;
+use crate::route::{Hostnames, ParentRef, Refusal, Route};
+use crate::verdict::Reason;
+
+/// What one parentRef that names our Gateway came to.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    pub(crate) parent_ref: ParentRef,
+    /// The listeners attached to (indices into the Gateway's), or why there are none.
+    pub(crate) outcome: Result<Vec<usize>, Refusal>,
+}
+
+/// A name that is served: the intersection of a route's hostname with the listener's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ServedName {
+    /// What PingSIX matches; none is every host.
+    pub(crate) served: Option<Hostname>,
+    /// What the route asked for; decides the precedence among equal served names (Gateway API v1.7.0).
+    pub(crate) original: Option<Hostname>,
+}
+
+/// Attaches a route through each parentRef that names the Gateway, in spec order.
+pub(crate) fn attach_route(
+    route: &Route,
+    gateway: &ObjectName,
+    listeners: &[Listener],
+    references: &References<'_>,
+) -> Vec<Attachment> {
+    let namespace = &route.key.name.namespace;
+    let labels = references.namespace_labels(namespace);
+    route
+        .parent_refs
+        .iter()
+        .filter(|parent| names(parent, namespace, gateway))
+        .map(|parent_ref| Attachment {
+            parent_ref: parent_ref.clone(),
+            outcome: attach_parent(route, parent_ref, gateway, listeners, &labels),
+        })
+        .collect()
+}
+
+fn names(parent: &ParentRef, namespace: &str, gateway: &ObjectName) -> bool {
+    parent.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
+        && parent.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == Kind::Gateway.as_str()
+        && parent.namespace.as_deref().unwrap_or(namespace) == &*gateway.namespace
+        && parent.name == *gateway.name
+}
+
+fn attach_parent(
+    route: &Route,
+    parent: &ParentRef,
+    gateway: &ObjectName,
+    listeners: &[Listener],
+    labels: &BTreeMap<String, String>,
+) -> Result<Vec<usize>, Refusal> {
+    let at = FieldPath::new("spec").child("parentRefs").index(parent.index);
+    let selected: Vec<(usize, &Listener)> = listeners
+        .iter()
+        .enumerate()
+        .filter(|(_, listener)| {
+            parent.section_name.as_ref().is_none_or(|name| *name == listener.name)
+                && parent.port.is_none_or(|port| port == i32::from(listener.port))
+        })
+        .collect();
+    if selected.is_empty() {
+        let wanted = match (&parent.section_name, parent.port) {
+            (Some(name), Some(port)) => format!("listener \"{name}\" on port {port}"),
+            (Some(name), None) => format!("listener \"{name}\""),
+            (None, Some(port)) => format!("listener on port {port}"),
+            (None, None) => "listener".to_owned(),
+        };
+        return Err(Refusal::new(
+            at,
+            Reason::NoMatchingParent,
+            format!("Gateway {gateway} has no {wanted}."),
+        ));
+    }
+    let kind = route.key.kind;
+    let namespace = &*route.key.name.namespace;
+    let allowed: Vec<(usize, &Listener)> = selected
+        .into_iter()
+        .filter(|(_, listener)| {
+            listener.supports(kind) && listener.namespaces.admits(&gateway.namespace, namespace, labels)
+        })
+        .collect();
+    if allowed.is_empty() {
+        return Err(Refusal::new(
+            at,
+            Reason::NotAllowedByListeners,
+            format!("No selected listener of Gateway {gateway} allows a {kind} of namespace {namespace}."),
+        ));
+    }
+    let attached: Vec<usize> = allowed
+        .into_iter()
+        .filter(|(_, listener)| !served_names(&route.hostnames, listener.hostname.as_ref()).is_empty())
+        .map(|(index, _)| index)
+        .collect();
+    if attached.is_empty() {
+        return Err(Refusal::new(
+            FieldPath::new("spec").child("hostnames"),
+            Reason::NoMatchingListenerHostname,
+            format!("No hostname of the route is served by the selected listeners of Gateway {gateway}."),
+        ));
+    }
+    Ok(attached)
+}
+
+/// The intersections of a route's names with a listener's (Gateway API, `HTTPRouteSpec.hostnames`).
+pub(crate) fn served_names(hostnames: &Hostnames, listener: Option<&Hostname>) -> Vec<ServedName> {
+    match hostnames {
+        Hostnames::Any => vec![ServedName { served: listener.cloned(), original: None }],
+        Hostnames::Named(names) => names
+            .iter()
+            .filter_map(|original| {
+                let served = match listener {
+                    None => original.clone(),
+                    Some(listener) => listener.intersection(original)?,
+                };
+                Some(ServedName { served: Some(served), original: Some(original.clone()) })
+            })
+            .collect(),
+    }
+}

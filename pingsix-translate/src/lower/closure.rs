@@ -1,0 +1,223 @@
+//! The closure of a route table: what makes it independent of PingSIX's insertion order.
+//!
+//! PingSIX inserts Routes in random order, and looks each pattern up *as if it were a request* before it makes an
+//! entry for it: with `/{*p}` present, `/foo/{*p}` never gets an entry of its own, and the Route lands in the
+//! wrong one. Hosts have the same defect (`src/proxy/route.rs`, `insert_into_router`).
+//!
+//! Therefore every Route lists, before a broad pattern of its own, all narrower patterns of the routers it lands
+//! in; and before a wildcard host, all hosts of the table that the wildcard covers. Then, whatever the order,
+//! whenever a broad pattern is present in a router, all patterns it covers are too (by induction over the
+//! insertions: a Route brings the covered ones along, earlier), so a lookup of a pattern's text finds its own
+//! entry or nothing, and each entry ends up with exactly the Routes that list it.
+//!
+//! Since `hosts` and `uris` of a Route are a cross product, patterns listed for one host appear in every router
+//! of the Route, where other Routes must list them in turn: the closure is a fixpoint. It has a closed form. All
+//! Routes with one wildcard host W land in the same routers, those of W and of the hosts it covers; the patterns
+//! they carry there are S(W): their own, and of all patterns in these routers the ones their catch-alls cover.
+//! A router holds the patterns of its own Routes, and S(W) for each W that covers it. Only the S(W) depend on
+//! each other, along nested wildcards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::table::TableRoute;
+use crate::attach::Hostname;
+use crate::route::{Path, PathKind};
+
+/// The name PingSIX patterns give to the rest of a path. Any will do; all must be one.
+const REST: &str = "{*p}";
+
+/// A path pattern of PingSIX: an exact path, or everything behind a slash, at least one character.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pattern {
+    /// Without the catch-all.
+    literal: Arc<str>,
+    catch_all: bool,
+}
+
+impl Pattern {
+    /// The patterns that together match what a path does. PingSIX's catch-all needs at least one character.
+    fn of(path: Option<&Path>) -> Vec<Self> {
+        let exact = |literal: &str| Self { literal: Arc::from(literal), catch_all: false };
+        let below = |literal: &str| Self { literal: Arc::from(literal), catch_all: true };
+        match path {
+            None => vec![exact("/"), below("/")],
+            Some(path) => match (path.kind, path.stem()) {
+                (PathKind::Exact, text) => vec![exact(text)],
+                (PathKind::Prefix, "") => vec![exact("/"), below("/")],
+                (PathKind::Prefix, stem) => {
+                    let slash = format!("{stem}/");
+                    vec![exact(stem), exact(&slash), below(&slash)]
+                }
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        if self.catch_all { format!("{}{REST}", self.literal) } else { self.literal.to_string() }
+    }
+}
+
+/// Patterns, sorted by literal, so that those a catch-all covers are neighbours.
+type Patterns = BTreeSet<Pattern>;
+
+/// The patterns of a set that a catch-all covers: those whose literal starts with its own and is longer.
+fn covered<'s>(set: &'s Patterns, by: &'s Pattern) -> impl Iterator<Item = &'s Pattern> + 's {
+    set.range(Pattern { literal: by.literal.clone(), catch_all: false }..)
+        .take_while(move |pattern| by.catch_all && pattern.literal.starts_with(&*by.literal))
+        .filter(move |pattern| pattern.literal.len() > by.literal.len())
+}
+
+/// `hosts` and `uris` of a Route, in the order PingSIX must see them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Closed {
+    /// Empty for a Route without hosts. Shared by all Routes with the same host.
+    pub(crate) hosts: Arc<Vec<String>>,
+    pub(crate) uris: Vec<String>,
+}
+
+impl Closed {
+    /// Entries in PingSIX's matchers.
+    pub(crate) fn matcher_entries(&self) -> usize {
+        self.hosts.len().max(1) * self.uris.len()
+    }
+}
+
+/// Closes a table: one entry per Route, in the same order.
+pub(crate) fn close(routes: &[TableRoute]) -> Vec<Closed> {
+    let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.key.path.as_ref())).collect();
+    // What the Routes with one host bring into its router themselves.
+    let mut brought: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
+    for (route, patterns) in routes.iter().zip(&own) {
+        brought.entry(route.host.as_ref()).or_default().extend(patterns.iter().cloned());
+    }
+    let tree = HostTree::new(brought.keys().filter_map(|host| *host));
+    let carried = carried_patterns(&brought, &tree);
+    let hosts: BTreeMap<Option<&Hostname>, Arc<Vec<String>>> =
+        brought.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
+    routes
+        .iter()
+        .zip(&own)
+        .map(|(route, own)| {
+            let host = route.host.as_ref();
+            let uris = match host {
+                // All that a wildcard's Routes have to list is in S(W).
+                Some(wildcard) if wildcard.is_wildcard() => listed(own, [&carried[wildcard]].into_iter()),
+                Some(exact) => {
+                    let wider = tree.wider(exact).map(|wildcard| &carried[wildcard]);
+                    listed(own, [&brought[&host]].into_iter().chain(wider))
+                }
+                None => listed(own, [&brought[&host]].into_iter()),
+            };
+            Closed { hosts: hosts[&host].clone(), uris }
+        })
+        .collect()
+}
+
+/// S(W) for every wildcard host: the least fixpoint.
+fn carried_patterns<'h>(
+    brought: &BTreeMap<Option<&'h Hostname>, Patterns>,
+    tree: &HostTree<'h>,
+) -> BTreeMap<&'h Hostname, Patterns> {
+    let wildcards: Vec<&'h Hostname> =
+        brought.keys().filter_map(|host| *host).filter(|host| host.is_wildcard()).collect();
+    let mut carried: BTreeMap<&Hostname, Patterns> =
+        wildcards.iter().map(|wildcard| (*wildcard, brought[&Some(*wildcard)].clone())).collect();
+    loop {
+        let mut changed = false;
+        for wildcard in &wildcards {
+            let catch_alls = brought[&Some(*wildcard)].iter().filter(|pattern| pattern.catch_all);
+            // The routers' own patterns, and what each wildcard that reaches one of them carries in.
+            let routers: Vec<&Hostname> = tree.routers(wildcard).collect();
+            let reaching: BTreeSet<&Hostname> =
+                routers.iter().flat_map(|router| tree.wider(router)).collect();
+            let visible: Vec<&Patterns> = routers
+                .iter()
+                .map(|router| &brought[&Some(*router)])
+                .chain(reaching.iter().map(|wildcard| &carried[wildcard]))
+                .collect();
+            let mut next = carried[wildcard].clone();
+            for catch_all in catch_alls {
+                next.extend(visible.iter().flat_map(|patterns| covered(patterns, catch_all)).cloned());
+            }
+            if next.len() > carried[wildcard].len() {
+                changed = true;
+                carried.insert(wildcard, next);
+            }
+        }
+        if !changed {
+            return carried;
+        }
+    }
+}
+
+/// A Route's own patterns and those its catch-alls cover: exact ones first, then catch-alls, longest first.
+fn listed<'p>(own: &[Pattern], visible: impl Iterator<Item = &'p Patterns>) -> Vec<String> {
+    let mut list: Vec<&Pattern> = own.iter().collect();
+    for patterns in visible {
+        for catch_all in own.iter().filter(|pattern| pattern.catch_all) {
+            list.extend(covered(patterns, catch_all));
+        }
+    }
+    list.sort_unstable_by(|left, right| {
+        left.catch_all
+            .cmp(&right.catch_all)
+            .then_with(|| right.literal.len().cmp(&left.literal.len()))
+            .then_with(|| left.literal.cmp(&right.literal))
+    });
+    list.dedup();
+    list.into_iter().map(Pattern::text).collect()
+}
+
+/// Which host patterns of a table cover which.
+#[derive(Debug)]
+struct HostTree<'h> {
+    /// For each wildcard, the hosts it strictly covers.
+    covered: BTreeMap<&'h Hostname, Vec<&'h Hostname>>,
+    /// For each host, the wildcards that strictly cover it.
+    wider: BTreeMap<&'h Hostname, Vec<&'h Hostname>>,
+}
+
+impl<'h> HostTree<'h> {
+    fn new(hosts: impl Iterator<Item = &'h Hostname>) -> Self {
+        let hosts: BTreeSet<&'h Hostname> = hosts.collect();
+        let mut tree = Self { covered: BTreeMap::new(), wider: BTreeMap::new() };
+        for &host in &hosts {
+            for wider in host.wider() {
+                if let Some(&wider) = hosts.get(&wider) {
+                    tree.covered.entry(wider).or_default().push(host);
+                    tree.wider.entry(host).or_default().push(wider);
+                }
+            }
+        }
+        tree
+    }
+
+    /// The wildcards that strictly cover a host.
+    fn wider(&self, host: &Hostname) -> impl Iterator<Item = &'h Hostname> + '_ {
+        self.wider.get(host).into_iter().flatten().copied()
+    }
+
+    /// The routers a Route with this host lands in.
+    fn routers<'s>(&'s self, host: &'h Hostname) -> impl Iterator<Item = &'h Hostname> + 's {
+        self.covered.get(host).into_iter().flatten().copied().chain([host])
+    }
+
+    /// `hosts` of a Route: exact names first, then wildcards, longest first.
+    fn listed(&self, host: Option<&'h Hostname>) -> Vec<String> {
+        let mut all: Vec<&Hostname> = host.into_iter().flat_map(|host| self.routers(host)).collect();
+        all.sort_by(|left, right| {
+            left.is_wildcard()
+                .cmp(&right.is_wildcard())
+                .then_with(|| {
+                    if left.is_wildcard() {
+                        right.as_str().len().cmp(&left.as_str().len())
+                    } else {
+                        std::cmp::Ordering::Equal
+                    }
+                })
+                .then_with(|| left.cmp(right))
+        });
+        all.into_iter().map(|host| host.as_str().to_owned()).collect()
+    }
+}

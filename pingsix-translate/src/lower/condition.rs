@@ -1,0 +1,120 @@
+//! Conditions to the `vars` of `traffic-split` rules.
+
+use crate::route::{Condition, Expectation, Variable};
+
+/// How many spellings of a row's query values are tried at most.
+const MAX_SPELLINGS: usize = 8;
+
+/// The `vars` of a row: usually one list; several when a query parameter can be spelled in several ways, since
+/// PingSIX compares the text of the query as it arrived (`src/utils/request.rs`).
+pub(crate) fn lower_conditions(conditions: &[Condition]) -> Vec<Vec<Vec<String>>> {
+    let mut alternatives: Vec<Vec<Vec<String>>> = vec![Vec::with_capacity(conditions.len())];
+    for condition in conditions {
+        let spelled = spellings(condition);
+        let mut next = Vec::with_capacity(alternatives.len() * spelled.len());
+        for spelling in &spelled {
+            for alternative in &alternatives {
+                if next.len() < MAX_SPELLINGS {
+                    let mut vars = alternative.clone();
+                    vars.push(spelling.clone());
+                    next.push(vars);
+                }
+            }
+        }
+        alternatives = next;
+    }
+    alternatives
+}
+
+/// `[variable, operator, value]` in each spelling.
+fn spellings(condition: &Condition) -> Vec<Vec<String>> {
+    let var = |name: String, expectation: Option<String>| match expectation {
+        Some(value) => vec![name, "==".to_owned(), value],
+        // A missing variable is the empty text, and a present one that is empty cannot be told from it.
+        None => vec![name, "!=".to_owned(), String::new()],
+    };
+    match (&condition.variable, &condition.expectation) {
+        (Variable::Header(name), Expectation::Equals(value)) => {
+            vec![var(format!("http_{name}"), Some(value.clone()))]
+        }
+        (Variable::Header(name), Expectation::Present) => vec![var(format!("http_{name}"), None)],
+        (Variable::Query(name), Expectation::Equals(value)) => {
+            let values = query_spellings(value);
+            let names = query_spellings(name);
+            names
+                .iter()
+                .flat_map(|name| {
+                    values.iter().map(move |value| var(format!("arg_{name}"), Some(value.clone())))
+                })
+                .collect()
+        }
+        (Variable::Query(name), Expectation::Present) => {
+            query_spellings(name).into_iter().map(|name| var(format!("arg_{name}"), None)).collect()
+        }
+    }
+}
+
+/// The ways clients write a text in a query: as it is, percent-encoded, and with `+` for blanks.
+fn query_spellings(text: &str) -> Vec<String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"#%&+\"<>".contains(&byte));
+    let mut spellings = Vec::new();
+    if plain {
+        spellings.push(text.to_owned());
+    }
+    spellings.push(percent_encode(text, "%20"));
+    spellings.push(percent_encode(text, "+"));
+    spellings.sort();
+    spellings.dedup();
+    spellings
+}
+
+fn percent_encode(text: &str, blank: &str) -> String {
+    use std::fmt::Write as _;
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' ' => encoded.push_str(blank),
+            _ if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => encoded.push(char::from(byte)),
+            _ => {
+                // Writing to a String cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(name: &str, value: &str) -> Condition {
+        Condition {
+            variable: Variable::Query(name.to_owned()),
+            expectation: Expectation::Equals(value.to_owned()),
+        }
+    }
+
+    #[test]
+    fn plain_values_have_one_spelling() {
+        assert_eq!(lower_conditions(&[query("a", "b-1")]), [[["arg_a", "==", "b-1"]]]);
+    }
+
+    #[test]
+    fn values_that_need_encoding_are_tried_in_each_spelling() {
+        assert_eq!(query_spellings("a b"), ["a%20b", "a+b"]);
+        assert_eq!(query_spellings("a/b"), ["a%2Fb", "a/b"]);
+        assert_eq!(query_spellings("a&b"), ["a%26b"]);
+    }
+
+    #[test]
+    fn the_number_of_spellings_is_bounded() {
+        let many: Vec<Condition> = (0..10).map(|index| query(&format!("p{index}"), "a b/c")).collect();
+        assert_eq!(lower_conditions(&many).len(), MAX_SPELLINGS);
+    }
+
+    #[test]
+    fn no_conditions_are_one_empty_list() {
+        assert_eq!(lower_conditions(&[]), [Vec::<Vec<String>>::new()]);
+    }
+}

@@ -1,0 +1,449 @@
+//! The route table compiler: from rows in the specification's order to PingSIX Routes.
+//!
+//! # The problem
+//!
+//! Gateway API asks for a *list*: of all (hostname, match) rows attached to the listener that serves a request,
+//! sorted by precedence, the first one that matches wins, and when its header conditions fail the next one gets
+//! its turn, however much wider. PingSIX has a *tree*: a host router, in it a path router, in it one entry with
+//! Routes by priority, of which the first whose methods fit is taken; conditions on headers and query exist only
+//! in that Route's `traffic-split`, after which there is no way back (`src/proxy/route.rs`).
+//!
+//! # The construction
+//!
+//! A **zone** is the set of hosts for which one listener hostname is the most specific. A request belongs to one
+//! zone, and only rows attached there count. Within a zone, rows with the same *original* hostname (the one the
+//! route was written with) form a **group**; rows of a group with the same path and method form a **cell**.
+//! A group's names, and those of every group that serves the same host, lie on one chain of suffixes, and the
+//! longer name always precedes. So the specification's order of rows in a zone is: original hostname, path,
+//! method, then the order inside a cell (headers, query, age, name, rule).
+//!
+//! Each cell becomes one Route with priority (zone, original hostname, path, method): 9 + 9 + 12 + 1 bits, a
+//! function of its own attributes. Its **decision list** holds the cell's rows in order and, unless one of them
+//! is unconditional, continues with the rows of every later cell that matches wherever the cell does, up to the
+//! first unconditional row, or 404.
+//!
+//! Where a later cell matches only in *part* of a cell's requests (a wider hostname with a longer path, or a
+//! cell with a method under one without), the list differs by region. For each such region the group gets a
+//! **virtual cell**: a Route of the group for that path and method whose list is the one of the region. It is
+//! left out when its list equals that of the Route that would otherwise answer there.
+//!
+//! # Why it is right
+//!
+//! Let a request have host h, path p, method m, in zone z, and let the table be closed (see [`super::closure`]), so that
+//! the entry PingSIX finds for (h, p) holds exactly the Routes that match h and p, by priority.
+//!
+//! 1. *Zones.* Routes of a wider zone also match h, but z's bits come first in the priority, and z's guard, with
+//!    the lowest priority of the zone and the path `/`, answers what the zone's rows do not. Zones narrower than
+//!    z do not match h.
+//! 2. *The Route taken* is the one with the greatest (original, path, method) among z's Routes that match
+//!    (h, p, m). Real cells that match are among them, so it belongs to the first group with a matching cell:
+//!    virtual cells exist only within a real cell of their group.
+//! 3. *Its list* is, by construction, the rows of all cells not before it that match everywhere in its region.
+//!    (a) No row is missing: a cell that matches (h, p, m) but not the whole region would have given rise to a
+//!    virtual cell there with a longer path, or with a method where the Route has none, and that would have been
+//!    taken instead, unless its list was equal. (b) Rows before it that match (h, p, m) do not exist: they would
+//!    belong to a real cell with a greater key. (c) Rows after the first unconditional one do not matter.
+//! 4. *The conditions* are then tried in the specification's order by `traffic-split`, first match wins.
+//!
+//! If no Route of the host router matches, PingSIX turns to the Routes without hosts: the group without a
+//! hostname in the zone without one, which is last in the order. Lists that began in the host router contain its
+//! rows, since after a list there is no such turn.
+//!
+//! The size: one Route per cell, and virtual cells only under conditional rows. Growth through closure is
+//! measured in `benches/translate.rs`.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::RuleRef;
+use crate::attach::{Hostname, hostname_precedence};
+use crate::object::{Age, ObjectKey};
+use crate::route::{Condition, Path, PathKind};
+
+/// A match of a rule, served under a hostname.
+#[derive(Clone, Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) rule: RuleRef,
+    pub(crate) route: &'a Arc<ObjectKey>,
+    pub(crate) age: Age,
+    /// Index into `spec.rules`.
+    pub(crate) rule_index: usize,
+    /// Index into `spec.rules[].matches`.
+    pub(crate) match_index: usize,
+    pub(crate) path: &'a Path,
+    pub(crate) method: Option<&'static str>,
+    pub(crate) conditions: &'a [Condition],
+}
+
+impl Row<'_> {
+    /// The order inside a cell (Gateway API, `HTTPRouteRule.matches`): most headers, most query parameters,
+    /// oldest route, `namespace/name`, first rule, first match.
+    fn compare_in_cell(&self, other: &Self) -> Ordering {
+        let headers = |row: &Self| row.conditions.iter().filter(|condition| condition.is_header()).count();
+        let queries = |row: &Self| row.conditions.len() - headers(row);
+        headers(other)
+            .cmp(&headers(self))
+            .then_with(|| queries(other).cmp(&queries(self)))
+            .then_with(|| self.age.cmp(&other.age))
+            .then_with(|| compare_slashed(self.route, other.route))
+            .then_with(|| self.rule_index.cmp(&other.rule_index))
+            .then_with(|| self.match_index.cmp(&other.match_index))
+    }
+}
+
+/// Alphabetical order of `namespace/name` as one text, which differs from comparing the two parts in turn:
+/// `a-b/x` comes before `a/x`.
+pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
+    let text = |key: &ObjectKey| {
+        let (namespace, name) = (key.name.namespace.clone(), key.name.name.clone());
+        (0..namespace.len() + 1 + name.len()).map(move |at| match at.cmp(&namespace.len()) {
+            Ordering::Less => namespace.as_bytes()[at],
+            Ordering::Equal => b'/',
+            Ordering::Greater => name.as_bytes()[at - namespace.len() - 1],
+        })
+    };
+    if left.name.namespace == right.name.namespace {
+        return left.name.name.cmp(&right.name.name);
+    }
+    text(left).cmp(text(right))
+}
+
+/// The rows of one zone.
+#[derive(Clone, Debug)]
+pub(crate) struct Zone<'a> {
+    /// The listener hostname; none is every host.
+    pub(crate) hostname: Option<Hostname>,
+    /// Whether a wider zone exists, whose rows must not answer for this one.
+    pub(crate) guarded: bool,
+    /// Rows by original hostname.
+    pub(crate) groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>>,
+}
+
+/// A PingSIX Route before closure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableRoute {
+    pub(crate) key: TableKey,
+    /// What PingSIX matches; none is every host.
+    pub(crate) host: Option<Hostname>,
+    pub(crate) answer: Answer,
+}
+
+/// The attributes a Route's priority and id derive from. Unique in a table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TableKey {
+    pub(crate) zone: Option<Hostname>,
+    pub(crate) original: Option<Hostname>,
+    /// `None` is the guard of a zone: every path, behind every row.
+    pub(crate) path: Option<Path>,
+    pub(crate) method: Option<&'static str>,
+}
+
+impl TableKey {
+    /// PingSIX's `priority`, below 2^31. Differs between any two Routes that can share a matcher entry and a
+    /// method: what they match by lies on one chain, on which lengths differ.
+    pub(crate) fn priority(&self) -> u32 {
+        let zone = hostname_precedence(self.zone.as_ref());
+        let original = hostname_precedence(self.original.as_ref());
+        let path = self.path.as_ref().map_or(0, Path::precedence);
+        zone << 22 | original << 13 | path << 1 | u32::from(self.method.is_some())
+    }
+}
+
+/// What a Route answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Rows, tried in order. Only the last may be unconditional; if none is, the rest is 404.
+    Decide(Vec<RowIndex>),
+    /// 404, so that the zone's hosts do not fall to a wider zone.
+    Guard,
+}
+
+/// A row of the zone: group, then position.
+pub(crate) type RowIndex = (usize, usize);
+
+/// The rows of a zone's groups, in the order row indices refer to.
+pub(crate) type Groups<'a> = Vec<(Option<Hostname>, Vec<Row<'a>>)>;
+
+/// Compiles one zone.
+pub(crate) fn compile_zone<'a>(zone: Zone<'a>) -> (Groups<'a>, Vec<TableRoute>) {
+    let mut groups: Groups<'a> = zone.groups.into_iter().collect();
+    for (_, rows) in &mut groups {
+        rows.sort_by(Row::compare_in_cell);
+    }
+    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows)).collect();
+    let position: BTreeMap<Option<&Hostname>, usize> =
+        groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
+
+    let mut routes = Vec::new();
+    for (own, (original, _)) in groups.iter().enumerate() {
+        let host = match (original, &zone.hostname) {
+            (None, listener) => listener.clone(),
+            (Some(original), None) => Some(original.clone()),
+            // Rows are attached only where the two intersect.
+            (Some(original), Some(listener)) => listener.intersection(original),
+        };
+        let wider = wider_names(original.as_ref());
+        let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
+        let chain = Chain { own, wider, cells: &cells, groups: &groups };
+        routes.extend(chain.routes().into_iter().map(|Decided { path, method, list }| TableRoute {
+            key: TableKey {
+                zone: zone.hostname.clone(),
+                original: original.clone(),
+                path: Some(path.clone()),
+                method,
+            },
+            host: host.clone(),
+            answer: Answer::Decide(list),
+        }));
+    }
+    if zone.guarded {
+        routes.push(TableRoute {
+            key: TableKey { zone: zone.hostname.clone(), original: None, path: None, method: None },
+            host: zone.hostname,
+            answer: Answer::Guard,
+        });
+    }
+    (groups, routes)
+}
+
+/// The names that cover a name strictly, longest first, ending with none for every host.
+fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+    name.into_iter().flat_map(|name| name.wider().map(Some).chain([None]))
+}
+
+/// Something that answers for a path, and maybe one method only.
+trait Ranked {
+    fn path(&self) -> &Path;
+    fn method(&self) -> Option<&'static str>;
+
+    /// Sort key inside a group, as in [`TableKey::priority`].
+    fn rank(&self) -> (u32, bool) {
+        (self.path().precedence(), self.method().is_some())
+    }
+
+    /// Whether requests with this method reach it; no method stands for all that have nothing of their own.
+    fn takes(&self, method: Option<&'static str>) -> bool {
+        self.method().is_none() || self.method() == method
+    }
+}
+
+/// A map from paths that finds what covers a path, and what lies below it, without looking at the rest.
+#[derive(Debug)]
+struct PathMap<'a, T> {
+    exact: BTreeMap<&'a str, Vec<T>>,
+    /// By stem; entries of one stem differ in method or in a trailing slash.
+    prefix: BTreeMap<&'a str, Vec<T>>,
+}
+
+impl<'a, T: Ranked> PathMap<'a, T> {
+    fn new() -> Self {
+        Self { exact: BTreeMap::new(), prefix: BTreeMap::new() }
+    }
+
+    /// The entry for exactly this path and method, made if need be.
+    fn entry(&mut self, path: &'a Path, method: Option<&'static str>, make: impl FnOnce() -> T) -> &mut T {
+        let map = match path.kind {
+            PathKind::Exact => &mut self.exact,
+            PathKind::Prefix => &mut self.prefix,
+        };
+        let list = map.entry(path.stem()).or_default();
+        let rank = (path.precedence(), method.is_some());
+        let at = list.iter().position(|item| item.path() == path && item.method() == method).unwrap_or_else(
+            || {
+                let at = list.partition_point(|item| item.rank() > rank);
+                list.insert(at, make());
+                at
+            },
+        );
+        &mut list[at]
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.exact.values().chain(self.prefix.values()).flatten()
+    }
+
+    fn into_values(self) -> impl Iterator<Item = T> {
+        self.exact.into_values().chain(self.prefix.into_values()).flatten()
+    }
+
+    /// What answers wherever `path` does, first in the order first.
+    fn covering<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
+        let exact = match path.kind {
+            PathKind::Exact => self.exact.get(&*path.text),
+            PathKind::Prefix => None,
+        };
+        exact
+            .into_iter()
+            .flatten()
+            .chain(stems(path.stem()).filter_map(|stem| self.prefix.get(stem)).flatten())
+    }
+
+    /// What answers in a proper part of where the prefix `path` does.
+    fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
+        let stem = path.stem();
+        let is_prefix = path.kind == PathKind::Prefix;
+        let under = move |text: &str| text.strip_prefix(stem).is_some_and(|rest| rest.starts_with('/'));
+        let exact = self
+            .exact
+            .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
+            .take_while(move |(text, _)| is_prefix && text.starts_with(stem))
+            .filter(move |(text, _)| **text == stem || under(text));
+        let prefix = self
+            .prefix
+            .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
+            .take_while(move |(text, _)| is_prefix && text.starts_with(stem))
+            .filter(move |(text, _)| under(text));
+        exact.chain(prefix).flat_map(|(_, items)| items)
+    }
+}
+
+/// The stems of all prefixes that match a path or everything under it, longest first: for `/a/b` it is `/a/b`,
+/// `/a` and the empty one of the root.
+fn stems(text: &str) -> impl Iterator<Item = &str> {
+    // An exact path may end with a slash; that is no stem, but its parent is.
+    let whole = (!text.ends_with('/')).then_some(text);
+    whole.into_iter().chain(text.rmatch_indices('/').map(|(at, _)| &text[..at]))
+}
+
+/// Rows of a group with one path and method.
+#[derive(Debug)]
+struct Cell<'a> {
+    path: &'a Path,
+    method: Option<&'static str>,
+    /// Positions in the group, in order, without what comes after the first unconditional row.
+    rows: Vec<usize>,
+    /// Whether the last row is unconditional.
+    total: bool,
+}
+
+impl Ranked for Cell<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+/// A Route of a group with its decision list.
+#[derive(Debug)]
+struct Decided<'a> {
+    path: &'a Path,
+    method: Option<&'static str>,
+    list: Vec<RowIndex>,
+}
+
+impl Ranked for Decided<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+fn cells<'a>(rows: &[Row<'a>]) -> PathMap<'a, Cell<'a>> {
+    let mut cells = PathMap::new();
+    for (position, row) in rows.iter().enumerate() {
+        let (path, method) = (row.path, row.method);
+        let cell = cells.entry(path, method, || Cell { path, method, rows: Vec::new(), total: false });
+        if !cell.total {
+            cell.total = row.conditions.is_empty();
+            cell.rows.push(position);
+        }
+    }
+    cells
+}
+
+/// A group with the wider groups that serve its hosts too, next in the order first.
+struct Chain<'c, 'a> {
+    own: usize,
+    wider: Vec<usize>,
+    cells: &'c [PathMap<'a, Cell<'a>>],
+    groups: &'c Groups<'a>,
+}
+
+impl<'a> Chain<'_, 'a> {
+    /// The Routes of the group, with their decision lists.
+    fn routes(&self) -> Vec<Decided<'a>> {
+        let mut routes: PathMap<'a, Decided<'a>> = PathMap::new();
+        let mut regions: BTreeSet<(&'a Path, Option<&'static str>)> = BTreeSet::new();
+        for cell in self.cells[self.own].iter() {
+            let &Cell { path, method, .. } = cell;
+            routes.entry(path, method, || Decided { path, method, list: self.decide(path, method) });
+            if !cell.total {
+                self.add_regions_of(cell, &mut regions);
+            }
+        }
+        // Ascending, so that the Route that would otherwise answer is decided first.
+        let mut regions: Vec<_> = regions.into_iter().collect();
+        regions.sort_by_key(|(path, method)| (path.precedence(), method.is_some()));
+        for (path, method) in regions {
+            let rank = (path.precedence(), method.is_some());
+            // One of a higher rank takes all requests of the region; one of the same rank is a real cell.
+            let otherwise =
+                routes.covering(path).find(|route| route.takes(method)).filter(|route| route.rank() < rank);
+            if let Some(otherwise) = otherwise {
+                let list = self.decide(path, method);
+                if otherwise.list != list {
+                    routes.entry(path, method, || Decided { path, method, list });
+                }
+            }
+        }
+        routes.into_values().collect()
+    }
+
+    /// Where the continuation of a conditional cell may differ from the cell's own.
+    fn add_regions_of(&self, cell: &Cell<'a>, regions: &mut BTreeSet<(&'a Path, Option<&'static str>)>) {
+        let mut add = |path: &'a Path| {
+            regions.insert((path, cell.method));
+            if cell.method.is_none() {
+                let groups = std::iter::once(self.own).chain(self.wider.iter().copied());
+                for other in groups.flat_map(|group| self.cells[group].covering(path)) {
+                    regions.insert((path, other.method));
+                }
+            }
+        };
+        add(cell.path);
+        for &group in &self.wider {
+            for other in self.cells[group].below(cell.path) {
+                if cell.method.is_none() || other.takes(cell.method) {
+                    add(other.path);
+                }
+            }
+        }
+    }
+
+    /// The decision list for requests to `path` with `method` that no earlier Route of the group took.
+    fn decide(&self, path: &Path, method: Option<&'static str>) -> Vec<RowIndex> {
+        let limit = (path.precedence(), method.is_some());
+        let mut list: Vec<RowIndex> = Vec::new();
+        let own = self.cells[self.own]
+            .covering(path)
+            .filter(|cell| cell.rank() <= limit)
+            .map(|cell| (self.own, cell));
+        let wider = self
+            .wider
+            .iter()
+            .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
+        for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
+            for &row in &cell.rows {
+                let conditions = self.groups[group].1[row].conditions;
+                // The same conditions were tried before, so this row is never reached.
+                let repeated =
+                    list.iter().any(|&(group, row)| self.groups[group].1[row].conditions == conditions);
+                if !repeated {
+                    list.push((group, row));
+                }
+            }
+            if cell.total {
+                break;
+            }
+        }
+        list
+    }
+}

@@ -1,0 +1,65 @@
+//! Everything that steers translation besides the objects. There are no globals.
+
+use std::net::SocketAddr;
+
+/// The controller name an installation answers to unless told otherwise (`GatewayClass.spec.controllerName`).
+pub const DEFAULT_CONTROLLER_NAME: &str = "pingsix.io/gateway-controller";
+
+/// Options of a translation. Equal options and equal snapshots give equal bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The `spec.controllerName` of the classes we serve.
+    pub controller_name: String,
+    /// How listeners are spread over data planes.
+    pub layout: Layout,
+    /// First segment(s) of every prefix, starting with `/` and not ending with it.
+    pub root: String,
+    /// Where the data planes reach the responder. Without one, rules that need it are refused.
+    pub responder: Option<SocketAddr>,
+    /// How large the configuration of one data plane may grow.
+    pub budget: Budget,
+    /// Writes `kind/namespace/name/rule` into `Route.name`, which PingSIX uses as a metrics label. Costs bytes.
+    pub route_names: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            controller_name: DEFAULT_CONTROLLER_NAME.to_owned(),
+            layout: Layout::Shared,
+            root: "/pingsix".to_owned(),
+            responder: None,
+            budget: Budget::default(),
+            route_names: false,
+        }
+    }
+}
+
+/// How the listeners of a Gateway are spread over data planes.
+///
+/// PingSIX routes have no predicate on port or protocol, so one prefix cannot tell listeners apart that differ
+/// in nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// All listeners of a Gateway share one data plane. A route attached to only one of two ports that serve
+    /// its hostname is refused on it.
+    #[default]
+    Shared,
+    /// One data plane per port: exact semantics.
+    PerPort,
+}
+
+/// Limits of one data plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes of PingSIX's list response. PingSIX refuses to decode more than 4 MiB (`src/config/etcd.rs`).
+    pub bytes: usize,
+    /// Entries in PingSIX's route matchers: the sum of hosts x uris over all Routes (`src/proxy/route.rs`).
+    pub matcher_entries: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: 3_670_016, matcher_entries: 1_000_000 }
+    }
+}

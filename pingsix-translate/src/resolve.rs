@@ -1,0 +1,44 @@
+//! Stage 2: resolve references. Each ends resolved, or refused with the field at fault.
+
+mod backend;
+mod certificate;
+mod endpoint;
+mod grant;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use backend::{Action, AppProtocol, Backend, Backends, ResolvedRule, Target};
+pub(crate) use certificate::Certificate;
+pub(crate) use endpoint::Endpoints;
+use grant::Grants;
+
+use crate::snapshot::Snapshot;
+
+/// The label every namespace carries, also one whose object we do not have.
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Answers questions about objects that others refer to.
+#[derive(Debug)]
+pub(crate) struct References<'a> {
+    snapshot: &'a Snapshot,
+    grants: Grants,
+}
+
+impl<'a> References<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot, grants: Grants::new(snapshot.reference_grants.values()) }
+    }
+
+    /// The labels of a namespace.
+    pub(crate) fn namespace_labels(&self, name: &Arc<str>) -> BTreeMap<String, String> {
+        let mut labels = self
+            .snapshot
+            .namespaces
+            .get(name)
+            .and_then(|namespace| namespace.metadata.labels.clone())
+            .unwrap_or_default();
+        labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.to_string());
+        labels
+    }
+}

@@ -1,0 +1,303 @@
+//! backendRefs to what a request is sent to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Endpoints, References};
+use crate::field::{self, FieldPath};
+use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::route::{BackendRef, Refusal, Route, Rule};
+use crate::snapshot::Service;
+use crate::verdict::{Problem, Reason, Severity};
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BackendKey {
+    pub(crate) service: ObjectName,
+    pub(crate) port: i32,
+}
+
+/// What a rule does with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Action {
+    /// Never empty; weights are positive and have no common divisor; no target appears twice.
+    pub(crate) targets: Vec<(Target, u32)>,
+}
+
+/// One place a request may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Target {
+    /// Index into [`Backends`].
+    Backend(usize),
+    /// An answer without a backend.
+    Status(u16),
+}
+
+impl Action {
+    /// Answers every request with a status.
+    pub(crate) fn status(status: u16) -> Self {
+        Self { targets: vec![(Target::Status(status), 1)] }
+    }
+
+    /// The status, when the action is nothing else.
+    pub(crate) fn only_status(&self) -> Option<u16> {
+        match self.targets.as_slice() {
+            [(Target::Status(status), _)] => Some(*status),
+            _ => None,
+        }
+    }
+
+    fn weighted(shares: impl Iterator<Item = (Target, u32)>) -> Self {
+        let mut targets: Vec<(Target, u32)> = Vec::new();
+        for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {
+            match targets.iter_mut().find(|(existing, _)| *existing == target) {
+                Some((_, total)) => *total = total.saturating_add(weight),
+                None => targets.push((target, weight)),
+            }
+        }
+        // Gateway API: a rule without a backend that takes traffic answers 500.
+        if targets.is_empty() {
+            return Self::status(500);
+        }
+        let divisor = targets.iter().fold(0, |divisor, (_, weight)| gcd(divisor, *weight));
+        for (_, weight) in &mut targets {
+            *weight /= divisor;
+        }
+        Self { targets }
+    }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// How to speak to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AppProtocol {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/1.1 with connections that stay open (WebSocket).
+    WebSocket,
+    /// HTTP/2 in cleartext with prior knowledge.
+    H2c,
+}
+
+/// A Service port with at least one endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Backend {
+    pub(crate) key: BackendKey,
+    pub(crate) protocol: AppProtocol,
+    pub(crate) endpoints: Endpoints,
+}
+
+/// Every Service port looked at in one translation, looked up once.
+#[derive(Debug, Default)]
+pub(crate) struct Backends {
+    known: BTreeMap<BackendKey, Found>,
+    list: Vec<Backend>,
+}
+
+#[derive(Clone, Debug)]
+enum Found {
+    Backend(usize),
+    NoEndpoints,
+    Refused(Reason, String),
+}
+
+impl Backends {
+    pub(crate) fn get(&self, index: usize) -> &Backend {
+        &self.list[index]
+    }
+}
+
+/// A rule with its references resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedRule {
+    pub(crate) action: Action,
+    /// References that lead nowhere; their share of the traffic answers 500.
+    pub(crate) unresolved: Vec<Refusal>,
+}
+
+impl References<'_> {
+    /// Resolves the backendRefs of a rule. What is found missing in passing goes to `problems`.
+    pub(crate) fn resolve_rule(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        backends: &mut Backends,
+        problems: &mut Vec<Problem>,
+    ) -> ResolvedRule {
+        let mut unresolved = Vec::new();
+        let mut shares = Vec::with_capacity(rule.backends.len());
+        for backend in &rule.backends {
+            let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
+            let target = match self.resolve_backend(&route.key, backend, at, backends) {
+                Ok(Resolved::Backend(index)) => Target::Backend(index),
+                Ok(Resolved::NoEndpoints(key)) => {
+                    problems.push(no_endpoints(&key));
+                    Target::Status(503)
+                }
+                Err(refusal) => {
+                    unresolved.push(refusal);
+                    Target::Status(500)
+                }
+            };
+            shares.push((target, backend.weight));
+        }
+        // A rule that cannot be honoured keeps its matches and fails closed.
+        let action =
+            if rule.refusals.is_empty() { Action::weighted(shares.into_iter()) } else { Action::status(500) };
+        ResolvedRule { action, unresolved }
+    }
+
+    fn resolve_backend(
+        &self,
+        referrer: &ObjectKey,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+        backends: &mut Backends,
+    ) -> Result<Resolved, Refusal> {
+        if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
+            let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
+            return Err(Refusal::new(
+                at().child("kind"),
+                Reason::InvalidKind,
+                format!("A backend of kind {} of {group} is not supported.", backend.kind),
+            ));
+        }
+        let service = match &backend.namespace {
+            None => ObjectName::new(referrer.name.namespace.clone(), backend.name.as_str()),
+            Some(namespace) => ObjectName::new(namespace.as_str(), backend.name.as_str()),
+        };
+        // Judged before existence, so that nobody learns what another namespace holds.
+        if !self.grants.permit(referrer, Kind::Service, &service) {
+            return Err(Refusal::new(
+                at().child("namespace"),
+                Reason::RefNotPermitted,
+                format!(
+                    "No ReferenceGrant in namespace {} lets {referrer} use Service {service}.",
+                    service.namespace
+                ),
+            ));
+        }
+        let Some(port) = backend.port else {
+            return Err(Refusal::new(
+                at().child("port"),
+                Reason::BackendNotFound,
+                format!("A reference to Service {service} needs a port."),
+            ));
+        };
+        let key = BackendKey { service, port };
+        if !backends.known.contains_key(&key) {
+            let found = self.look_up(&key, &mut backends.list);
+            backends.known.insert(key.clone(), found);
+        }
+        match &backends.known[&key] {
+            Found::Backend(index) => Ok(Resolved::Backend(*index)),
+            Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
+            Found::Refused(reason, message) => {
+                let field = if *reason == Reason::BackendNotFound
+                    && self.snapshot.services.contains_key(&key.service)
+                {
+                    "port"
+                } else {
+                    "name"
+                };
+                Err(Refusal::new(at().child(field), *reason, message.clone()))
+            }
+        }
+    }
+
+    fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
+        let BackendKey { service: name, port } = key;
+        let refused = |reason, message| Found::Refused(reason, message);
+        let Some(service) = self.snapshot.services.get(name) else {
+            return refused(Reason::BackendNotFound, format!("Service {name} does not exist."));
+        };
+        if is_external_name(service) {
+            return refused(
+                Reason::UnsupportedValue,
+                format!(
+                    "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, so \
+                     it is not used."
+                ),
+            );
+        }
+        let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
+        let Some(service_port) = ports.iter().find(|candidate| candidate.port == *port) else {
+            return refused(Reason::BackendNotFound, format!("Service {name} has no port {port}."));
+        };
+        if service_port.protocol.as_deref().is_some_and(|protocol| protocol != "TCP") {
+            return refused(
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} is not a TCP port."),
+            );
+        }
+        let protocol = match service_port.app_protocol.as_deref() {
+            None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
+            Some("kubernetes.io/ws") => AppProtocol::WebSocket,
+            Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
+            Some(other) => {
+                return refused(
+                    Reason::UnsupportedProtocol,
+                    format!("Port {port} of Service {name} has appProtocol {other}, which is not supported."),
+                );
+            }
+        };
+        let slices = self.snapshot.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
+        match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
+            None => Found::NoEndpoints,
+            Some(endpoints) => {
+                list.push(Backend { key: key.clone(), protocol, endpoints });
+                Found::Backend(list.len() - 1)
+            }
+        }
+    }
+}
+
+enum Resolved {
+    Backend(usize),
+    NoEndpoints(BackendKey),
+}
+
+fn is_external_name(service: &Service) -> bool {
+    service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("ExternalName")
+}
+
+fn no_endpoints(key: &BackendKey) -> Problem {
+    Problem {
+        object: Arc::new(ObjectKey { kind: Kind::Service, name: key.service.clone() }),
+        field: FieldPath::new("spec").child("ports"),
+        severity: Severity::Warning,
+        reason: Reason::NoEndpoints,
+        message: format!(
+            "Service {} has no endpoint that takes traffic on port {}; its share of requests is answered with 503.",
+            key.service, key.port
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_one_target_are_added_and_weights_reduced() {
+        let action = Action::weighted(
+            [
+                (Target::Backend(0), 20),
+                (Target::Status(500), 10),
+                (Target::Backend(1), 0),
+                (Target::Status(500), 10),
+            ]
+            .into_iter(),
+        );
+        assert_eq!(action.targets, vec![(Target::Backend(0), 1), (Target::Status(500), 1)]);
+    }
+
+    #[test]
+    fn no_weight_at_all_is_an_error() {
+        assert_eq!(Action::weighted([(Target::Backend(0), 0)].into_iter()), Action::status(500));
+        assert_eq!(Action::weighted(std::iter::empty()), Action::status(500));
+    }
+}

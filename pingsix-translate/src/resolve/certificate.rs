@@ -1,0 +1,79 @@
+//! Certificate references to certificates with their keys.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
+
+use super::References;
+use crate::field::FieldPath;
+use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::route::Refusal;
+use crate::verdict::Reason;
+
+/// A certificate and its key, checked to belong together. `Debug` shows neither.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) secret: ObjectName,
+    pub(crate) certificate: Arc<str>,
+    pub(crate) key: Arc<str>,
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate").field("secret", &self.secret).finish_non_exhaustive()
+    }
+}
+
+impl References<'_> {
+    /// Resolves a listener's certificateRef to a Secret of type `kubernetes.io/tls`.
+    pub(crate) fn certificate(
+        &self,
+        referrer: &ObjectKey,
+        reference: &CertificateRef,
+        at: &FieldPath,
+    ) -> Result<Certificate, Refusal> {
+        let invalid = |field: Option<&str>, message: String| {
+            Refusal::new(
+                field.map_or_else(|| at.clone(), |field| at.child(field)),
+                Reason::InvalidCertificateRef,
+                message,
+            )
+        };
+        let group = reference.group.as_deref().unwrap_or_default();
+        let kind = reference.kind.as_deref().unwrap_or(Kind::Secret.as_str());
+        if !group.is_empty() || kind != Kind::Secret.as_str() {
+            return Err(invalid(
+                Some("kind"),
+                format!("A certificate is a Secret, not {kind} of group \"{group}\"."),
+            ));
+        }
+        let namespace = reference.namespace.as_deref().unwrap_or(&referrer.name.namespace);
+        let name = ObjectName::new(namespace, reference.name.as_str());
+        // Judged before existence, so that nobody learns what another namespace holds.
+        if !self.grants.permit(referrer, Kind::Secret, &name) {
+            return Err(Refusal::new(
+                at.child("namespace"),
+                Reason::RefNotPermitted,
+                format!("No ReferenceGrant in namespace {namespace} lets {referrer} use Secret {name}."),
+            ));
+        }
+        let Some(secret) = self.snapshot.secrets.get(&name) else {
+            return Err(invalid(Some("name"), format!("Secret {name} does not exist.")));
+        };
+        let text = |entry: &str| {
+            let bytes = secret
+                .data
+                .as_ref()
+                .and_then(|data| data.get(entry))
+                .map(|bytes| bytes.0.clone())
+                .or_else(|| Some(secret.string_data.as_ref()?.get(entry)?.clone().into_bytes()))
+                .ok_or_else(|| invalid(None, format!("Secret {name} has no entry {entry}.")))?;
+            String::from_utf8(bytes)
+                .map_err(|_| invalid(None, format!("Entry {entry} of Secret {name} is not PEM.")))
+        };
+        let certificate = text("tls.crt")?;
+        let key = text("tls.key")?;
+        Ok(Certificate { secret: name, certificate: certificate.into(), key: key.into() })
+    }
+}

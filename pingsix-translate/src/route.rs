@@ -1,0 +1,14 @@
+//! Stage 1: normalise generated route types into one kind-neutral shape.
+//!
+//! The files below are the only ones that know a route kind; later stages see [`Route`] and [`Rule`].
+
+mod condition;
+mod http;
+mod path;
+mod rule;
+
+pub(crate) use condition::{Condition, Expectation, Variable};
+pub(crate) use http::normalise_http_route;
+pub(crate) use path::{Path, PathKind};
+pub use rule::ParentRef;
+pub(crate) use rule::{BackendRef, Hostnames, Match, Refusal, Route, Rule};

@@ -1,0 +1,310 @@
+//! HTTPRoute to the kind-neutral shape.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use gateway_api::experimental::httproutes as api;
+
+use super::path::PathFlaw;
+use super::{
+    BackendRef, Condition, Expectation, Hostnames, Match, ParentRef, Path, PathKind, Refusal, Route, Rule,
+    Variable,
+};
+use crate::attach::Hostname;
+use crate::field::{self, FieldPath};
+use crate::object::{Age, Kind};
+use crate::snapshot::{HttpRoute, key_of};
+use crate::verdict::Reason;
+
+/// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
+    let key = Arc::new(key_of(Kind::HttpRoute, &route.metadata));
+    let mut problems = Vec::new();
+    let hostnames =
+        normalise_hostnames(route.spec.hostnames.as_deref(), |refusal| problems.push(refusal.of(&key)));
+    let rules = match route.spec.rules.as_deref() {
+        // The API server would have written the default rule: every path, no backend.
+        None | Some([]) => vec![normalise_rule(0, &api::HttpRouteRules::default())],
+        Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
+    };
+    Route {
+        generation: route.metadata.generation.unwrap_or_default(),
+        age: Age::of(&route.metadata),
+        parent_refs: normalise_parent_refs(route.spec.parent_refs.as_deref().unwrap_or_default()),
+        hostnames,
+        rules,
+        problems,
+        key,
+    }
+}
+
+fn normalise_parent_refs(refs: &[api::HttpRouteParentRefs]) -> Vec<ParentRef> {
+    refs.iter()
+        .enumerate()
+        .map(|(index, parent)| ParentRef {
+            index,
+            group: parent.group.clone(),
+            kind: parent.kind.clone(),
+            namespace: parent.namespace.clone(),
+            name: parent.name.clone(),
+            section_name: parent.section_name.clone(),
+            port: parent.port,
+        })
+        .collect()
+}
+
+fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)) -> Hostnames {
+    let names = names.unwrap_or_default();
+    if names.is_empty() {
+        return Hostnames::Any;
+    }
+    let mut usable = BTreeSet::new();
+    for (index, name) in names.iter().enumerate() {
+        match Hostname::parse(name) {
+            Ok(hostname) => {
+                usable.insert(hostname);
+            }
+            Err(flaw) => refuse(Refusal::new(
+                FieldPath::new("spec").child("hostnames").index(index),
+                Reason::UnsupportedValue,
+                format!("\"{name}\" is not a hostname a request could have: {flaw}."),
+            )),
+        }
+    }
+    Hostnames::Named(usable.into_iter().collect())
+}
+
+fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
+    let at = field::rule(index);
+    let mut refusals = Vec::new();
+    refuse_unsupported_fields(&at, rule, &mut refusals);
+    let matches = match rule.matches.as_deref() {
+        None | Some([]) => {
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Vec::new() }]
+        }
+        Some(matches) => matches
+            .iter()
+            .enumerate()
+            .filter_map(|(position, matched)| {
+                normalise_match(position, matched, &field::rule_match(index, position), &mut refusals)
+            })
+            .collect(),
+    };
+    let backends = rule
+        .backend_refs
+        .iter()
+        .flatten()
+        .enumerate()
+        .map(|(position, backend)| normalise_backend(position, backend, &at, &mut refusals))
+        .collect();
+    Rule { index, matches, backends, refusals }
+}
+
+/// Parts of a rule that are found and refused by name, never skipped.
+fn refuse_unsupported_fields(at: &FieldPath, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
+    for (position, filter) in rule.filters.iter().flatten().enumerate() {
+        refusals.push(Refusal::new(
+            at.child("filters").index(position).child("type"),
+            Reason::UnsupportedValue,
+            format!("Filter {} is not supported.", filter_name(&filter.r#type)),
+        ));
+    }
+    if rule.timeouts.as_ref().is_some_and(|timeouts| *timeouts != api::HttpRouteRulesTimeouts::default()) {
+        refusals.push(Refusal::new(
+            at.child("timeouts"),
+            Reason::UnsupportedValue,
+            "Timeouts are not supported.",
+        ));
+    }
+    if rule.retry.is_some() {
+        refusals.push(Refusal::new(
+            at.child("retry"),
+            Reason::UnsupportedValue,
+            "Retries are not supported.",
+        ));
+    }
+    if rule.session_persistence.is_some() {
+        refusals.push(Refusal::new(
+            at.child("sessionPersistence"),
+            Reason::UnsupportedValue,
+            "PingSIX issues no session cookies or headers.",
+        ));
+    }
+}
+
+const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
+    match filter {
+        api::HttpRouteRulesFiltersType::RequestHeaderModifier => "RequestHeaderModifier",
+        api::HttpRouteRulesFiltersType::ResponseHeaderModifier => "ResponseHeaderModifier",
+        api::HttpRouteRulesFiltersType::RequestMirror => "RequestMirror",
+        api::HttpRouteRulesFiltersType::RequestRedirect => "RequestRedirect",
+        api::HttpRouteRulesFiltersType::UrlRewrite => "URLRewrite",
+        api::HttpRouteRulesFiltersType::ExtensionRef => "ExtensionRef",
+        api::HttpRouteRulesFiltersType::Cors => "CORS",
+        api::HttpRouteRulesFiltersType::ExternalAuth => "ExternalAuth",
+    }
+}
+
+fn normalise_backend(
+    index: usize,
+    backend: &api::HttpRouteRulesBackendRefs,
+    rule: &FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> BackendRef {
+    let at = rule.child("backendRefs").index(index);
+    if backend.filters.as_deref().is_some_and(|filters| !filters.is_empty()) {
+        refusals.push(Refusal::new(
+            at.child("filters"),
+            Reason::UnsupportedValue,
+            "PingSIX runs filters per rule, not per backend.",
+        ));
+    }
+    let weight = backend.weight.unwrap_or(1);
+    BackendRef {
+        index,
+        group: backend.group.clone().unwrap_or_default(),
+        kind: backend.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
+        namespace: backend.namespace.clone(),
+        name: backend.name.clone(),
+        port: backend.port,
+        weight: u32::try_from(weight).unwrap_or_else(|_| {
+            refusals.push(Refusal::new(
+                at.child("weight"),
+                Reason::UnsupportedValue,
+                format!("Weight {weight} is negative."),
+            ));
+            0
+        }),
+    }
+}
+
+/// Reads a match. `None` means that no request can be told to match it, which is refused.
+fn normalise_match(
+    index: usize,
+    matched: &api::HttpRouteRulesMatches,
+    at: &FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Match> {
+    let path = match &matched.path {
+        None => Path::root(),
+        Some(path) => normalise_path(path, &at.child("path"), refusals)?,
+    };
+    let mut conditions: Vec<Condition> = Vec::new();
+    for (position, header) in matched.headers.iter().flatten().enumerate() {
+        let regex = header.r#type == Some(api::HttpRouteRulesMatchesHeadersType::RegularExpression);
+        let variable = Variable::Header(header.name.to_ascii_lowercase());
+        let at = at.child("headers").index(position);
+        push_condition(&mut conditions, variable, &header.value, regex, &at, refusals)?;
+    }
+    for (position, query) in matched.query_params.iter().flatten().enumerate() {
+        let regex = query.r#type == Some(api::HttpRouteRulesMatchesQueryParamsType::RegularExpression);
+        let variable = Variable::Query(query.name.clone());
+        let at = at.child("queryParams").index(position);
+        push_condition(&mut conditions, variable, &query.value, regex, &at, refusals)?;
+    }
+    conditions.sort_unstable();
+    Some(Match { index, path, method: matched.method.as_ref().map(method_name), conditions })
+}
+
+fn normalise_path(
+    path: &api::HttpRouteRulesMatchesPath,
+    at: &FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Path> {
+    let kind = match path.r#type.as_ref().unwrap_or(&api::HttpRouteRulesMatchesPathType::PathPrefix) {
+        api::HttpRouteRulesMatchesPathType::Exact => PathKind::Exact,
+        api::HttpRouteRulesMatchesPathType::PathPrefix => PathKind::Prefix,
+        api::HttpRouteRulesMatchesPathType::RegularExpression => {
+            refusals.push(Refusal::new(
+                at.child("type"),
+                Reason::UnsupportedValue,
+                "PingSIX has no regular expressions for paths; requests this match stands for are not served by \
+                 this rule.",
+            ));
+            return None;
+        }
+    };
+    let text = path.value.as_deref().unwrap_or("/");
+    let (path, flaw) = Path::parse(kind, text);
+    if let Some(flaw) = flaw {
+        let message = match flaw {
+            PathFlaw::NotAbsolute => {
+                format!("Path \"{text}\" does not start with a slash; no request can match.")
+            }
+            PathFlaw::TooLong => "The path is longer than 2046 characters.".to_owned(),
+            PathFlaw::Forbidden(what) => {
+                format!("Path \"{text}\" contains {what}, which Gateway API does not allow in paths.")
+            }
+        };
+        refusals.push(Refusal::new(at.child("value"), Reason::UnsupportedValue, message));
+    }
+    path
+}
+
+/// Adds a condition; `None` when it can be neither evaluated nor approximated by the presence of a value.
+fn push_condition(
+    conditions: &mut Vec<Condition>,
+    variable: Variable,
+    value: &str,
+    regex: bool,
+    at: &FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<()> {
+    // Gateway API: of equivalent names, only the first entry counts.
+    if conditions.iter().any(|earlier| earlier.variable == variable) {
+        return Some(());
+    }
+    let mut refuse = |field: &str, message: String| {
+        refusals.push(Refusal::new(at.child(field), Reason::UnsupportedValue, message));
+    };
+    match &variable {
+        Variable::Header(name) => {
+            if name == "host" {
+                refuse("name", "PingSIX cannot see the Host header on HTTP/2; use hostnames.".to_owned());
+                return None;
+            }
+            if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                refuse("name", format!("\"{name}\" is not a header name."));
+                return None;
+            }
+        }
+        Variable::Query(name) if name.is_empty() => {
+            refuse("name", "The name of a query parameter is empty.".to_owned());
+            return None;
+        }
+        Variable::Query(_) => {}
+    }
+    let expectation = if regex {
+        refuse("type", "PingSIX has no regular expressions for headers and query parameters.".to_owned());
+        Expectation::Present
+    } else if value.is_empty() {
+        refuse("value", "PingSIX cannot tell an empty value from a missing one.".to_owned());
+        return None;
+    } else if matches!(variable, Variable::Header(_)) && !is_visible_ascii(value) {
+        refuse("value", "PingSIX compares header values of visible ASCII characters only.".to_owned());
+        return None;
+    } else {
+        Expectation::Equals(value.to_owned())
+    };
+    conditions.push(Condition { variable, expectation });
+    Some(())
+}
+
+/// What a header value consists of after parsing: no control characters, no surrounding blanks.
+fn is_visible_ascii(value: &str) -> bool {
+    value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && value.trim_matches(' ').len() == value.len()
+}
+
+const fn method_name(method: &api::HttpRouteRulesMatchesMethod) -> &'static str {
+    match method {
+        api::HttpRouteRulesMatchesMethod::Get => "GET",
+        api::HttpRouteRulesMatchesMethod::Head => "HEAD",
+        api::HttpRouteRulesMatchesMethod::Post => "POST",
+        api::HttpRouteRulesMatchesMethod::Put => "PUT",
+        api::HttpRouteRulesMatchesMethod::Delete => "DELETE",
+        api::HttpRouteRulesMatchesMethod::Connect => "CONNECT",
+        api::HttpRouteRulesMatchesMethod::Options => "OPTIONS",
+        api::HttpRouteRulesMatchesMethod::Trace => "TRACE",
+        api::HttpRouteRulesMatchesMethod::Patch => "PATCH",
+    }
+}

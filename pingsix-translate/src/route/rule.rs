@@ -1,0 +1,112 @@
+//! The kind-neutral shape of a route.
+
+use std::sync::Arc;
+
+use super::{Condition, Path};
+use crate::attach::Hostname;
+use crate::field::FieldPath;
+use crate::object::{Age, ObjectKey};
+use crate::verdict::{Problem, Reason, Severity};
+
+/// A route of any kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) key: Arc<ObjectKey>,
+    pub(crate) generation: i64,
+    pub(crate) age: Age,
+    pub(crate) parent_refs: Vec<ParentRef>,
+    pub(crate) hostnames: Hostnames,
+    pub(crate) rules: Vec<Rule>,
+    /// What is wrong with the route as a whole, or only worth a warning.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// The hostnames of a route. A route whose names are all unusable is not a route for every name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hostnames {
+    /// None were given.
+    Any,
+    /// The usable ones of those given, sorted, without repetitions.
+    Named(Vec<Hostname>),
+}
+
+/// One rule of a route.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    /// Index into `spec.rules`.
+    pub(crate) index: usize,
+    /// What can be matched. A match that cannot be expressed at all is missing here and refused below.
+    pub(crate) matches: Vec<Match>,
+    /// Where matching requests go.
+    pub(crate) backends: Vec<BackendRef>,
+    /// Why the rule cannot be honoured. If there is any reason, its matches answer 500.
+    pub(crate) refusals: Vec<Refusal>,
+}
+
+/// One match of a rule: all parts must hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Match {
+    /// Index into `spec.rules[].matches`.
+    pub(crate) index: usize,
+    pub(crate) path: Path,
+    pub(crate) method: Option<&'static str>,
+    /// Header and query conditions, sorted, so that equal ones are equal in whatever order they were written.
+    pub(crate) conditions: Vec<Condition>,
+}
+
+/// A backend a rule refers to, not yet looked up.
+#[derive(Clone, Debug)]
+pub(crate) struct BackendRef {
+    /// Index into `spec.rules[].backendRefs`.
+    pub(crate) index: usize,
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) port: Option<i32>,
+    pub(crate) weight: u32,
+}
+
+/// Why something an author asked for cannot be honoured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) at: FieldPath,
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(at: FieldPath, reason: Reason, message: impl Into<String>) -> Self {
+        Self { at, reason, message: message.into() }
+    }
+
+    /// As a problem of an object.
+    pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
+        Problem {
+            object: object.clone(),
+            field: self.at.clone(),
+            severity: Severity::Error,
+            reason: self.reason,
+            message: self.message.clone(),
+        }
+    }
+}
+
+/// A reference to a parent, as written (Gateway API `ParentReference`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ParentRef {
+    /// Index into `spec.parentRefs`.
+    pub index: usize,
+    /// `group`, when written.
+    pub group: Option<String>,
+    /// `kind`, when written.
+    pub kind: Option<String>,
+    /// `namespace`, when written.
+    pub namespace: Option<String>,
+    /// `name`
+    pub name: String,
+    /// `sectionName`, when written.
+    pub section_name: Option<String>,
+    /// `port`, when written.
+    pub port: Option<i32>,
+}

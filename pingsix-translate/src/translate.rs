@@ -1,0 +1,60 @@
+//! The translation of one snapshot, stage by stage.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::attach::{attach_route, judge_listeners};
+use crate::lower::{Lowered, RouteInput, lower_plane, planes};
+use crate::object::Kind;
+use crate::options::Options;
+use crate::resolve::{Backends, References};
+use crate::route::normalise_http_route;
+use crate::snapshot::{Snapshot, key_of};
+use crate::translation::{DataPlane, DataPlaneKey, Translation};
+use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route};
+
+/// Translates what one Gateway may see into PingSIX configuration and verdicts.
+///
+/// Total and deterministic: whatever the objects hold, there is a result, and the same snapshot and options give
+/// the same bytes. What cannot be honoured answers an error to the requests it stands for and is named in the
+/// verdicts; everything else is served.
+pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
+    let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
+    let references = References::new(snapshot);
+    let mut problems = Vec::new();
+    let listeners = judge_listeners(&snapshot.gateway, &gateway, &references, &mut problems);
+
+    let mut backends = Backends::default();
+    let mut routes = Vec::with_capacity(snapshot.http_routes.len());
+    for object in snapshot.http_routes.values() {
+        let route = normalise_http_route(object);
+        let parents = attach_route(&route, &gateway.name, &listeners, &references);
+        let rules = route
+            .rules
+            .iter()
+            .map(|rule| references.resolve_rule(&route, rule, &mut backends, &mut problems))
+            .collect();
+        routes.push(RouteInput::new(route, rules, parents));
+    }
+
+    let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
+    let mut refusals = Refusals::default();
+    for plane in planes(&gateway.name, &listeners, options.layout) {
+        let Lowered { data_plane, refused_rules, refused_zones } =
+            lower_plane(&plane, &routes, &backends, options);
+        refusals.add_rules(refused_rules);
+        refusals.add_zones(&listeners, &refused_zones);
+        data_planes.insert(plane.key, data_plane);
+    }
+
+    let mut route_verdicts = BTreeMap::new();
+    for (index, route) in routes.iter().enumerate() {
+        route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
+    }
+    let attached = attached_routes(&routes, &route_verdicts, listeners.len());
+    let gateway =
+        judge_gateway(&snapshot.gateway, gateway, &listeners, &attached, options.layout, &mut problems);
+    problems.sort();
+    problems.dedup();
+    Translation { data_planes, verdicts: Verdicts { gateway, routes: route_verdicts, problems } }
+}

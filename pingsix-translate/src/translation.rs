@@ -1,0 +1,67 @@
+//! What a translation yields.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::object::ObjectName;
+use crate::pingsix::{Config, DocumentKey};
+use crate::provenance::Provenance;
+use crate::verdict::Verdicts;
+
+/// The result of translating one snapshot.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    /// What each data plane should hold. A data plane without Routes is still there, empty.
+    pub data_planes: BTreeMap<DataPlaneKey, DataPlane>,
+    /// What to tell the authors.
+    pub verdicts: Verdicts,
+}
+
+/// The configuration of one data plane, and where each document comes from.
+#[derive(Clone, Debug, Default)]
+pub struct DataPlane {
+    /// The documents.
+    pub config: Config,
+    /// One entry per document of `config`.
+    pub provenance: BTreeMap<DocumentKey, Provenance>,
+    /// How much of the budget is used.
+    pub size: Size,
+}
+
+/// How large a data plane's configuration is, in the units of [`crate::options::Budget`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes of PingSIX's list response.
+    pub bytes: usize,
+    /// Entries in PingSIX's route matchers.
+    pub matcher_entries: usize,
+}
+
+/// Identity of a data plane: one PingSIX fleet that reads one prefix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DataPlaneKey {
+    /// The data plane of a Gateway, or of one of its ports.
+    Gateway {
+        /// The Gateway.
+        gateway: ObjectName,
+        /// The port, with [`crate::Layout::PerPort`].
+        port: Option<u16>,
+    },
+}
+
+impl DataPlaneKey {
+    /// The etcd prefix, without a trailing slash. No data plane's prefix contains another's: the segments after
+    /// the root have a fixed number, and Kubernetes names contain neither `/` nor `:`.
+    pub fn prefix(&self, root: &str) -> String {
+        format!("{root}/{self}")
+    }
+}
+
+impl fmt::Display for DataPlaneKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gateway { gateway, port: None } => write!(f, "{gateway}"),
+            Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Second output: what to tell each author.
+//!
+//! Verdicts carry no times and nothing about delivery; [`finish`] adds the latter, the status writer the former.
+
+mod condition;
+mod finish;
+mod gateway;
+mod gateway_class;
+mod merge;
+mod problem;
+pub mod reason;
+mod route;
+mod status;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use condition::{Condition, ConditionStatus, Conditions};
+pub use finish::{Delivery, finish};
+pub(crate) use gateway::{attached_routes, judge_gateway};
+pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
+pub use problem::{Problem, Severity};
+pub use reason::{ConditionType, Reason};
+pub(crate) use route::{Refusals, judge_route};
+
+use crate::object::ObjectKey;
+use crate::options::Layout;
+use crate::route::ParentRef;
+use crate::translation::DataPlaneKey;
+
+/// Verdicts on every object of a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdicts {
+    /// The Gateway.
+    pub gateway: GatewayVerdict,
+    /// Every route that names the Gateway.
+    pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
+    /// is for kinds without conditions. Sorted, without repetitions.
+    pub problems: Vec<Problem>,
+}
+
+/// Verdict on a Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayVerdict {
+    /// The Gateway.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// The layout its data planes follow.
+    pub layout: Layout,
+    /// Gateway conditions.
+    pub conditions: Conditions,
+    /// One entry per listener of the spec, in its order.
+    pub listeners: Vec<ListenerVerdict>,
+}
+
+/// Verdict on a listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerVerdict {
+    /// `spec.listeners[].name`
+    pub name: String,
+    /// Kinds of routes that may attach.
+    pub supported_kinds: Vec<RouteKind>,
+    /// Accepted routes that select this listener.
+    pub attached_routes: i32,
+    /// Listener conditions.
+    pub conditions: Conditions,
+    /// The data plane that serves the listener; `None` when none does.
+    pub data_plane: Option<DataPlaneKey>,
+}
+
+/// Group and kind of a route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouteKind {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+}
+
+/// Verdict on a route, one entry per parentRef that is ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteVerdict {
+    /// The route.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// One entry per parentRef that names a Gateway of ours, in spec order.
+    pub parents: Vec<ParentVerdict>,
+}
+
+/// Verdict on a route with respect to one parentRef.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParentVerdict {
+    /// The parentRef, verbatim.
+    pub parent_ref: ParentRef,
+    /// Route conditions.
+    pub conditions: Conditions,
+}

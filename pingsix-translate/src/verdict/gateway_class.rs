@@ -1,0 +1,65 @@
+//! Verdicts on GatewayClasses, which belong to no snapshot.
+
+use std::sync::Arc;
+
+use super::{Condition, ConditionStatus, ConditionType, Conditions, Problem, Reason};
+use crate::field::FieldPath;
+use crate::object::{Kind, ObjectKey};
+use crate::options::Options;
+use crate::route::Refusal;
+use crate::snapshot::{GatewayClass, key_of};
+
+/// Verdict on a GatewayClass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayClassVerdict {
+    /// The class.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// Class conditions.
+    pub conditions: Conditions,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+impl GatewayClassVerdict {
+    /// Whether Gateways of the class are served.
+    pub fn is_accepted(&self) -> bool {
+        self.conditions.is_true(ConditionType::Accepted)
+    }
+}
+
+/// Judges a class; `None` when it belongs to another controller.
+pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<GatewayClassVerdict> {
+    if class.spec.controller_name != options.controller_name {
+        return None;
+    }
+    let key = Arc::new(key_of(Kind::GatewayClass, &class.metadata));
+    let refusal = class.spec.parameters_ref.as_ref().map(|parameters| {
+        Refusal::new(
+            FieldPath::new("spec").child("parametersRef"),
+            Reason::InvalidParameters,
+            format!(
+                "Parameters of kind {} of group \"{}\" are not supported.",
+                parameters.kind, parameters.group
+            ),
+        )
+    });
+    let generation = class.metadata.generation.unwrap_or_default();
+    let (status, reason, message) = match &refusal {
+        None => (ConditionStatus::True, Reason::Accepted, "The class is accepted.".to_owned()),
+        Some(refusal) => {
+            (ConditionStatus::False, refusal.reason, format!("{}: {}", refusal.at, refusal.message))
+        }
+    };
+    let mut conditions = Conditions::default();
+    conditions.set(Condition {
+        kind: ConditionType::Accepted,
+        status,
+        reason,
+        message,
+        observed_generation: generation,
+    });
+    let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
+    Some(GatewayClassVerdict { key, generation, conditions, problems })
+}

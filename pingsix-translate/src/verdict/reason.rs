@@ -1,0 +1,103 @@
+//! Closed lists of condition types and reasons: the only source of those strings.
+
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $name {
+            /// Every value, in declaration order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The word as it stands in a status.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// Condition types.
+    ConditionType {
+        /// The object is valid and will be used.
+        Accepted = "Accepted",
+        /// Two listeners cannot be told apart.
+        Conflicted = "Conflicted",
+        /// Some rules of a route are refused, the others are served.
+        PartiallyInvalid = "PartiallyInvalid",
+        /// The data plane serves what the object asks for.
+        Programmed = "Programmed",
+        /// Every reference leads somewhere we may use.
+        ResolvedRefs = "ResolvedRefs",
+        /// The installed CRDs are of a version we know.
+        SupportedVersion = "SupportedVersion",
+    }
+}
+
+words! {
+    /// Reasons of conditions and problems.
+    Reason {
+        /// Everything asked for is accepted.
+        Accepted = "Accepted",
+        /// A backendRef names a Service or port that does not exist.
+        BackendNotFound = "BackendNotFound",
+        /// The configuration of the data plane has no room for the rule.
+        BudgetExceeded = "BudgetExceeded",
+        /// Two objects of one kind have the same name.
+        Duplicate = "Duplicate",
+        /// Two listeners share port and hostname.
+        HostnameConflict = "HostnameConflict",
+        /// The object cannot be used as it is.
+        Invalid = "Invalid",
+        /// A certificate cannot be used.
+        InvalidCertificateRef = "InvalidCertificateRef",
+        /// A reference names a kind that cannot be used there.
+        InvalidKind = "InvalidKind",
+        /// Parameters are missing or wrong.
+        InvalidParameters = "InvalidParameters",
+        /// A listener allows kinds of routes its protocol cannot carry.
+        InvalidRouteKinds = "InvalidRouteKinds",
+        /// Some or all listeners of a Gateway are not valid.
+        ListenersNotValid = "ListenersNotValid",
+        /// No conflict.
+        NoConflicts = "NoConflicts",
+        /// A Service has no endpoint that could take traffic.
+        NoEndpoints = "NoEndpoints",
+        /// No hostname of the route is served by the listeners it names.
+        NoMatchingListenerHostname = "NoMatchingListenerHostname",
+        /// The parentRef selects no listener.
+        NoMatchingParent = "NoMatchingParent",
+        /// The listeners do not allow the route's kind or namespace.
+        NotAllowedByListeners = "NotAllowedByListeners",
+        /// Delivery is in progress, or not known.
+        Pending = "Pending",
+        /// The data plane confirmed the configuration.
+        Programmed = "Programmed",
+        /// Listeners of different protocols share a port.
+        ProtocolConflict = "ProtocolConflict",
+        /// A reference into another namespace is not granted.
+        RefNotPermitted = "RefNotPermitted",
+        /// Every reference is resolved.
+        ResolvedRefs = "ResolvedRefs",
+        /// The installed CRDs are of a version we know.
+        SupportedVersion = "SupportedVersion",
+        /// A type of address we do not know.
+        UnsupportedAddress = "UnsupportedAddress",
+        /// A protocol the data plane does not speak.
+        UnsupportedProtocol = "UnsupportedProtocol",
+        /// A value that cannot be honoured.
+        UnsupportedValue = "UnsupportedValue",
+        /// The installed CRDs are of a version we do not know.
+        UnsupportedVersion = "UnsupportedVersion",
+    }
+}
