@@ -1,6 +1,9 @@
 //! What can go wrong in a delivery.
 
+use std::net::SocketAddr;
+
 use crate::document::{Key, Owner};
+use crate::embedded::revisions::ReserveError;
 
 /// A publication, or the start of a sink, failed.
 ///
@@ -52,6 +55,24 @@ pub enum SinkError {
         /// The most that fits.
         limit: usize,
     },
+    /// Revisions could not be reserved; nothing was published.
+    #[error("no revision to publish with")]
+    Revisions(#[from] ReserveError),
+    /// The address can be reached from other machines, and the connection would not be encrypted.
+    #[error(
+        "refusing to serve private keys in plaintext on {address}: listen on a loopback address, \
+         or allow it with the option allow_plaintext_beyond_loopback"
+    )]
+    PlaintextBeyondLoopback {
+        /// The address of the listener.
+        address: SocketAddr,
+    },
+    /// The listener failed.
+    #[error("cannot serve on the listener")]
+    Listener(#[source] std::io::Error),
+    /// The server ended with a fault.
+    #[error("the server failed")]
+    Serve(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl SinkError {
@@ -62,7 +83,10 @@ impl SinkError {
             | Self::InvalidScope { .. }
             | Self::DuplicateKey { .. }
             | Self::ScopeOverlap { .. }
-            | Self::DocumentTooLarge { .. } => false,
+            | Self::DocumentTooLarge { .. }
+            | Self::PlaintextBeyondLoopback { .. } => false,
+            Self::Revisions(error) => error.is_retryable(),
+            Self::Listener(_) | Self::Serve(_) => true,
         }
     }
 
@@ -74,6 +98,10 @@ impl SinkError {
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::ScopeOverlap { .. } => "scope_overlap",
             Self::DocumentTooLarge { .. } => "document_too_large",
+            Self::Revisions(_) => "revisions",
+            Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
+            Self::Listener(_) => "listener",
+            Self::Serve(_) => "serve",
         }
     }
 }

@@ -20,6 +20,7 @@
 
 pub mod desired;
 pub mod document;
+pub mod embedded;
 pub mod error;
 pub mod memory;
 pub mod plan;
@@ -30,6 +31,7 @@ use std::fmt;
 
 pub use desired::{Desired, DocumentSet, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
+pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
 pub use memory::MemorySink;
 pub use plan::{Step, Steps, plan};

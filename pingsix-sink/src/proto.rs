@@ -58,8 +58,8 @@ impl fmt::Debug for Compare {
         f.debug_struct("Compare")
             .field("key", &self.key)
             .field("range_end", &self.range_end)
-            .field("result", &self.result())
-            .field("target", &self.target())
+            .field("result", &self.result().as_str_name())
+            .field("target", &self.target().as_str_name())
             .field("operand", &self.target_union)
             .finish()
     }
