@@ -1,1 +1,90 @@
-//! Delivery of documents to a target.
+//! Makes one target hold exactly the documents a scope owns, in an order valid at every step, and reports the revision
+//! that is live.
+//!
+//! ```text
+//! Desired { scope, documents } ──► plan (pure diff) ──► Steps ──► target ──► Published { revision, changed }
+//! ```
+//!
+//! The crate knows nothing of where documents come from nor of what they mean.
+//! A [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque [`Owner`].
+//!
+//! Every [`Sink`] keeps these promises; [`memory::MemorySink`] is their executable form:
+//!
+//! 1. After `publish(desired)` the target holds, under `desired.scope()`, the documents of `desired` and nothing else.
+//! 2. What lies outside of the scope is not touched.
+//! 3. Documents are written in ascending order of their hint and deleted in descending order, so a document is never
+//!    visible before those it refers to.
+//! 4. Equal content publishes nothing: `changed` is zero and the revision is the one that brought the content.
+//! 5. Revisions grow. A failed publication leaves the target on some prefix of the plan, and repeating it completes it.
+//! 6. No value of a document appears in a log line, an error or a `Debug` text, for it may be a private key.
+
+pub mod desired;
+pub mod document;
+pub mod embedded;
+pub mod error;
+pub mod memory;
+pub mod plan;
+pub mod proto;
+pub mod revision;
+
+use std::fmt;
+
+pub use desired::{Desired, DocumentSet, Scope};
+pub use document::{Digest, Document, Key, OrderHint, Owner};
+pub use embedded::EmbeddedEtcd;
+pub use error::SinkError;
+pub use memory::MemorySink;
+pub use plan::{Step, Steps, plan};
+pub use revision::Revision;
+
+/// A target of publications.
+///
+/// `publish` may be called for several scopes at once; publications of one scope are applied in the order of the calls.
+pub trait Sink: Send + Sync {
+    /// Makes the target hold exactly `desired` under its scope.
+    ///
+    /// Idempotent: a retry after an error, or after no error, is always allowed.
+    ///
+    /// # Errors
+    /// [`SinkError::is_retryable`] says whether the same call may succeed later.
+    fn publish(&self, desired: &Desired) -> impl Future<Output = Result<Published, SinkError>> + Send;
+}
+
+/// What a publication did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The revision that brought the scope to its present content.
+    /// A publication that changes nothing returns the revision of the one before.
+    pub revision: Revision,
+    /// How many documents were written and deleted.
+    pub changed: Changed,
+}
+
+/// How many documents a publication touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Documents that were not there before.
+    pub created: usize,
+    /// Documents whose bytes changed.
+    pub updated: usize,
+    /// Documents that are gone.
+    pub deleted: usize,
+}
+
+impl Changed {
+    /// The number of documents touched.
+    pub fn total(self) -> usize {
+        self.created + self.updated + self.deleted
+    }
+
+    /// Whether nothing was touched.
+    pub fn is_empty(self) -> bool {
+        self.total() == 0
+    }
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} created, {} updated, {} deleted", self.created, self.updated, self.deleted)
+    }
+}

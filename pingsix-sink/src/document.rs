@@ -1,0 +1,178 @@
+//! What is delivered: a key, canonical bytes, a place in the order of writing, and an owner.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::SinkError;
+
+/// The name of a document inside its scope, such as `routes/abc`.
+///
+/// One or more segments between single slashes; no segment is empty and none holds a control character.
+/// Keys compare as their bytes do, which is the order of an etcd range.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    /// Checks a key.
+    ///
+    /// # Errors
+    /// [`SinkError::InvalidKey`] names the key and the rule it breaks.
+    pub fn new(key: impl Into<Arc<str>>) -> Result<Self, SinkError> {
+        let key = key.into();
+        let problem = if key.is_empty() {
+            "it is empty"
+        } else if key.split('/').any(str::is_empty) {
+            "it has an empty segment"
+        } else if key.chars().any(char::is_control) {
+            "it has a control character"
+        } else {
+            return Ok(Self(key));
+        };
+        Err(SinkError::InvalidKey { key: key.escape_default().to_string(), problem })
+    }
+
+    /// The key as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// A document's place in the order of writing: lower is written earlier and deleted later.
+///
+/// A document may refer to documents with a lower hint only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderHint(pub u32);
+
+/// Who asked for a document, in words this crate does not read.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// An owner of this name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// SHA-256 of a value; it stands for the value wherever the value must not be shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of `value`.
+    pub fn of(value: &[u8]) -> Self {
+        Self(Sha256::digest(value).into())
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..6].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// One document.
+///
+/// Its content is key and value; order hint and owner steer the delivery and are not delivered.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Document {
+    /// The name inside the scope.
+    pub key: Key,
+    /// The canonical bytes: equal documents have equal bytes.
+    pub value: Bytes,
+    /// The place in the order of writing.
+    pub order: OrderHint,
+    /// Who asked for it.
+    pub owner: Owner,
+}
+
+impl Document {
+    /// The digest of the value, computed at each call.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.value)
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("key", &self.key)
+            .field("bytes", &self.value.len())
+            .field("digest", &self.digest())
+            .field("order", &self.order.0)
+            .field("owner", &self.owner)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_paths_without_empty_segments() {
+        for good in ["routes/a", "a", "a/b/c", "routes/.meta", "routes/ä b:{}"] {
+            assert_eq!(Key::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "/", "/routes/a", "routes/", "a//b", "a\0b", "a\nb"] {
+            assert_eq!(Key::new(bad).unwrap_err().category(), "invalid_key", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_length_and_digest_but_never_the_value() {
+        let document = Document {
+            key: Key::new("ssls/a").unwrap(),
+            value: Bytes::from_static(b"-----BEGIN PRIVATE KEY-----"),
+            order: OrderHint(3),
+            owner: Owner::new("secret/shop/tls"),
+        };
+        let text = format!("{document:?}");
+        assert!(text.contains("bytes: 27"), "{text}");
+        assert!(!text.contains("PRIVATE"), "{text}");
+        assert!(document.digest().to_string().starts_with(&format!("{:?}", document.digest())));
+    }
+}

@@ -1,0 +1,147 @@
+//! A server that speaks etcd's v3 protocol and holds nothing but what is published to it.
+//!
+//! Programs that read their configuration from etcd (PingSIX, `etcd-client`, `etcdctl`) list and watch here; nobody has
+//! to run etcd. All scopes share one server and one revision counter.
+//!
+//! ```text
+//! publish ─► plan ─► commits ─► Store (keys now, commits of a bounded past) ◄─ Range, Txn: read under the lock
+//!                                 │ header advanced
+//!                                 ▼
+//!                         one task per watch stream: reads the commits it has not sent, at its own pace
+//! ```
+//!
+//! - **Gate.** Until [`EmbeddedEtcd::open`] every read is answered `UNAVAILABLE`. A program publishes all of its scopes,
+//!   then opens; so no client ever lists an empty or a partial scope. Afterwards a new scope appears with its first
+//!   publication, whole. A range that has no key of a known scope is `UNAVAILABLE` too, and a log line names the known
+//!   ones. A range over several scopes is answered. The key `health`, which `etcdctl endpoint health` reads, is absent.
+//! - **One publication, one response.** All events of a publication share one revision and one watch response. Only a
+//!   publication above the message limit is cut, in the order of its plan, into several revisions.
+//! - **Slow clients.** A publication never waits for a client. A watch stream queues a few responses; beyond those its
+//!   task waits, and the changes wait in the bounded history, shared by all. A watch that falls behind the history is
+//!   cancelled with the compaction revision, as in etcd, and a stream that is not read at all is ended; both list again.
+//! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
+//!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
+//! - **Restarts.** See [`revisions`].
+//!
+//! ```no_run
+//! # async fn example(desired: pingsix_sink::Desired) -> Result<(), Box<dyn std::error::Error>> {
+//! use pingsix_sink::{Sink, embedded::EmbeddedEtcd};
+//!
+//! let etcd = EmbeddedEtcd::builder().state_file("/var/lib/gateway/revisions").start().await?;
+//! etcd.publish(&desired).await?;
+//! etcd.open();
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:2379").await?;
+//! etcd.serve(listener, tokio_util::sync::CancellationToken::new()).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+mod publication;
+mod replica;
+pub mod revisions;
+mod server;
+mod service;
+mod stats;
+mod store;
+
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use builder::Builder;
+pub use stats::Stats;
+pub use store::ScopeSize;
+
+use crate::desired::{Desired, DocumentSet, Scope};
+use crate::error::SinkError;
+use crate::{Published, Revision, Sink};
+use replica::Replica;
+
+/// The bytes that PingSIX accepts in one message; a scope that lists to more cannot be read by it.
+pub const LIST_LIMIT: usize = 4 * 1024 * 1024;
+
+/// An etcd-compatible server; clones are the same server.
+#[derive(Clone, Debug)]
+pub struct EmbeddedEtcd {
+    replica: Arc<Replica>,
+}
+
+impl EmbeddedEtcd {
+    /// The options of a new server.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    fn of(replica: Replica) -> Self {
+        Self { replica: Arc::new(replica) }
+    }
+
+    /// Empties `scope` and remembers it: its clients are told that everything is gone, rather than that it is unknown.
+    ///
+    /// # Errors
+    /// Those of [`Sink::publish`].
+    pub async fn withdraw(&self, scope: &Scope) -> Result<Published, SinkError> {
+        self.publish(&Desired::empty(scope.clone())).await
+    }
+
+    /// Declares the publications made so far complete: from now on reads are answered.
+    ///
+    /// Later calls change nothing; the gate never closes again.
+    pub fn open(&self) {
+        self.replica.open();
+    }
+
+    /// Whether the gate is open.
+    pub fn is_open(&self) -> bool {
+        self.replica.read(store::Store::is_complete)
+    }
+
+    /// The scopes published so far, in order, with what each weighs in a list.
+    pub fn scopes(&self) -> Vec<(Scope, ScopeSize)> {
+        self.replica.read(|store| store.scopes().map(|(scope, size)| (scope.clone(), size)).collect())
+    }
+
+    /// What a list of `scope` weighs; `None` before its first publication.
+    ///
+    /// A scope above [`LIST_LIMIT`] is served, with a warning in the log, but PingSIX cannot read it.
+    pub fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
+        self.replica.read(|store| store.size_of(scope))
+    }
+
+    /// What `scope` holds; `None` before its first publication.
+    pub fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
+        self.replica.documents(scope)
+    }
+
+    /// The highest revision handed out.
+    pub fn revision(&self) -> Revision {
+        Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
+    }
+
+    /// The counters, now.
+    pub fn stats(&self) -> Stats {
+        self.replica.stats()
+    }
+
+    /// Serves on `listener` until `shutdown` is cancelled, then lets connections end for a short while.
+    ///
+    /// May be called before the gate is open, and several times for several listeners.
+    ///
+    /// # Errors
+    /// [`SinkError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless
+    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
+    /// the network fails.
+    pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), SinkError> {
+        server::serve(Arc::clone(&self.replica), listener, shutdown).await
+    }
+}
+
+impl Sink for EmbeddedEtcd {
+    /// Publishes to all watches at once. Returns when the change is visible to every list; clients that are connected
+    /// receive it then at their own pace.
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        self.replica.publish(desired).await
+    }
+}

@@ -1,0 +1,159 @@
+//! The options of a server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
+use super::store::{HistoryBounds, Store};
+use super::{EmbeddedEtcd, Replica};
+use crate::error::SinkError;
+
+/// The most that one watch response carries. PingSIX reads messages up to 4 MiB.
+pub(super) const RESPONSE_LIMIT: usize = 3_584 * 1024;
+
+/// Options that the running server reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    pub(super) response_limit: usize,
+    pub(super) progress_interval: Duration,
+    pub(super) stall_timeout: Duration,
+    pub(super) keepalive_interval: Duration,
+    pub(super) keepalive_timeout: Duration,
+    pub(super) drain_timeout: Duration,
+    pub(super) allow_plaintext_beyond_loopback: bool,
+}
+
+/// Collects the options of an [`EmbeddedEtcd`].
+pub struct Builder {
+    options: Options,
+    bounds: HistoryBounds,
+    state_file: Option<PathBuf>,
+    reservations: Option<Arc<dyn Reservations>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("options", &self.options)
+            .field("bounds", &self.bounds)
+            .field("state_file", &self.state_file)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            options: Options {
+                response_limit: RESPONSE_LIMIT,
+                progress_interval: Duration::from_secs(15),
+                stall_timeout: Duration::from_secs(30),
+                keepalive_interval: Duration::from_secs(10),
+                keepalive_timeout: Duration::from_secs(20),
+                drain_timeout: Duration::from_secs(5),
+                allow_plaintext_beyond_loopback: false,
+            },
+            bounds: HistoryBounds { commits: 10_000, bytes: 64 * 1024 * 1024 },
+            state_file: None,
+            reservations: None,
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// The file that keeps revisions from going back over a restart; see [`revisions`](super::revisions).
+    /// It belongs to one process at a time. Without it the clock alone does what it can.
+    #[must_use]
+    pub fn state_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.state_file = Some(path.into());
+        self
+    }
+
+    /// A store of one's own in the place of the state file, for instance one shared by several servers.
+    #[must_use]
+    pub fn reservations(mut self, reservations: Arc<dyn Reservations>) -> Self {
+        self.reservations = Some(reservations);
+        self
+    }
+
+    /// The clock that the first revision is taken from. Default: the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How much of the past is kept for watches: a number of revisions and of bytes, whichever is reached first.
+    /// A watch that falls further behind is cancelled, and its client lists again. Default: 10,000 and 64 MiB.
+    #[must_use]
+    pub fn history(mut self, revisions: usize, bytes: usize) -> Self {
+        self.bounds = HistoryBounds { commits: revisions, bytes };
+        self
+    }
+
+    /// The most bytes of one watch response; a publication that needs more becomes several. Default: 3.5 MiB.
+    #[must_use]
+    pub fn response_limit(mut self, bytes: usize) -> Self {
+        self.options.response_limit = bytes;
+        self
+    }
+
+    /// How long a watch that asked for progress may be silent before it is told the revision. Default: 15 s.
+    #[must_use]
+    pub fn progress_interval(mut self, interval: Duration) -> Self {
+        self.options.progress_interval = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How long the client of a watch stream may leave a full queue unread before the stream is ended. Default: 30 s.
+    #[must_use]
+    pub fn stall_timeout(mut self, timeout: Duration) -> Self {
+        self.options.stall_timeout = timeout;
+        self
+    }
+
+    /// How often a silent connection is probed with an HTTP/2 ping, and how long the answer may take.
+    /// Default: 10 s and 20 s.
+    #[must_use]
+    pub fn keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
+        self.options.keepalive_interval = interval;
+        self.options.keepalive_timeout = timeout;
+        self
+    }
+
+    /// How long a shutdown waits for connections to end by themselves. Default: 5 s.
+    #[must_use]
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.options.drain_timeout = timeout;
+        self
+    }
+
+    /// Allows to serve plaintext on an address that other machines can reach.
+    /// What is served carries private keys, so this is refused otherwise.
+    #[must_use]
+    pub fn allow_plaintext_beyond_loopback(mut self) -> Self {
+        self.options.allow_plaintext_beyond_loopback = true;
+        self
+    }
+
+    /// Reserves the first revisions and starts a server that holds nothing and answers `UNAVAILABLE`.
+    ///
+    /// # Errors
+    /// [`SinkError::Revisions`] when the state file is damaged, in use, or cannot be written.
+    pub async fn start(self) -> Result<EmbeddedEtcd, SinkError> {
+        let reservations: Arc<dyn Reservations> = match (self.reservations, self.state_file) {
+            (Some(reservations), _) => reservations,
+            (None, Some(path)) => Arc::new(FileReservations::open(path)?),
+            (None, None) => {
+                tracing::warn!(
+                    "no state file: if the clock is set back before a restart, clients may ignore changes until it has caught up"
+                );
+                Arc::<Unsaved>::default()
+            }
+        };
+        let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
+        let store = Store::new(block, self.bounds);
+        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options)))
+    }
+}

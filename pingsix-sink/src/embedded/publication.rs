@@ -1,0 +1,86 @@
+//! From the steps of a plan to commits.
+//!
+//! A publication is one commit, hence one revision and one watch response, when that response fits a message.
+//! Otherwise it is cut into several commits with revisions of their own, each of which fits.
+//! The cuts keep the order of the steps, and every prefix of a plan is valid, so a client that applies one response
+//! after the other is never shown a reference to something missing; a client that lists sees all of them or none.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::store::{Change, Commit, Record, Store};
+use crate::desired::Scope;
+use crate::error::SinkError;
+use crate::plan::{Step, Steps};
+
+/// How many steps go into each commit.
+///
+/// # Errors
+/// [`SinkError::DocumentTooLarge`] when a single document does not fit.
+pub(super) fn cut(scope: &Scope, steps: &Steps, limit: usize) -> Result<Vec<usize>, SinkError> {
+    let (mut parts, mut taken, mut bytes) = (Vec::new(), 0, 0);
+    for step in steps {
+        let size = event_bytes(scope, step);
+        if size > limit {
+            let (scope, key) = (scope.clone(), step.key().clone());
+            return Err(SinkError::DocumentTooLarge { scope, key, bytes: size, limit });
+        }
+        if bytes + size > limit {
+            parts.push(taken);
+            (taken, bytes) = (0, 0);
+        }
+        taken += 1;
+        bytes += size;
+    }
+    if taken > 0 {
+        parts.push(taken);
+    }
+    Ok(parts)
+}
+
+fn event_bytes(scope: &Scope, step: &Step) -> usize {
+    let value = match step {
+        Step::Create(document) | Step::Update(document) => document.value.len(),
+        Step::Delete { .. } => 0,
+    };
+    scope.as_str().len() + 1 + step.key().as_str().len() + value + super::store::EVENT_OVERHEAD
+}
+
+/// The commits of `steps`, cut as `parts` says, with one of `revisions` each.
+pub(super) fn commits(
+    store: &Store,
+    scope: &Scope,
+    steps: &Steps,
+    parts: &[usize],
+    revisions: impl Iterator<Item = i64>,
+) -> Vec<Commit> {
+    let mut rest = steps.as_slice();
+    let mut commits = Vec::with_capacity(parts.len());
+    for (part, revision) in parts.iter().zip(revisions) {
+        let (now, later) = rest.split_at(*part);
+        rest = later;
+        let changes = now.iter().map(|step| change(store, scope, step, revision)).collect();
+        commits.push(Commit::new(revision, scope.clone(), changes));
+    }
+    commits
+}
+
+fn change(store: &Store, scope: &Scope, step: &Step, revision: i64) -> Change {
+    let key = Bytes::from(scope.full_key(step.key()));
+    let before = store.record(&key).map(Arc::clone);
+    match step {
+        Step::Create(document) | Step::Update(document) => {
+            let (create_revision, version) = match &before {
+                Some(before) => (before.create_revision, before.version + 1),
+                None => (revision, 1),
+            };
+            let value = document.value.clone();
+            // The key of the record is reused, so that a key is in memory once however often it changes.
+            let key = before.as_ref().map_or(key, |before| before.key.clone());
+            let record = Arc::new(Record { key, value, create_revision, mod_revision: revision, version });
+            Change::Put { record, before }
+        }
+        Step::Delete { .. } => Change::Delete { key, revision, before },
+    }
+}

@@ -1,0 +1,217 @@
+//! The state that publications write and connections read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use super::LIST_LIMIT;
+use super::builder::Options;
+use super::publication::{commits, cut};
+use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError, SHARED_BLOCK};
+use super::service::lease::LeaseTable;
+use super::stats::{Counters, Stats};
+use super::store::{EVENT_OVERHEAD, Store};
+use crate::desired::{Desired, DocumentSet, Scope};
+use crate::error::SinkError;
+use crate::plan::plan;
+use crate::revision::Revision;
+use crate::{Changed, Published};
+
+pub(super) struct Replica {
+    /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
+    held: Mutex<BTreeMap<Scope, Held>>,
+    store: RwLock<Store>,
+    /// The header after each publication; watch streams wait for it to change.
+    advanced: watch::Sender<i64>,
+    reservations: Arc<dyn Reservations>,
+    clock: Arc<dyn Clock>,
+    pub(super) options: Options,
+    pub(super) counters: Counters,
+    pub(super) leases: LeaseTable,
+}
+
+#[derive(Debug)]
+struct Held {
+    documents: DocumentSet,
+    revision: Revision,
+}
+
+/// What became of the revision that a client had seen and we had not reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Adoption {
+    /// The header is now at least that revision.
+    Raised,
+    /// It is too far ahead to be believed.
+    Refused,
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replica")
+            .field("options", &self.options)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Replica {
+    pub(super) fn new(
+        store: Store,
+        reservations: Arc<dyn Reservations>,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Self {
+        Self {
+            held: Mutex::default(),
+            advanced: watch::Sender::new(store.header()),
+            store: RwLock::new(store),
+            reservations,
+            clock,
+            options,
+            counters: Counters::default(),
+            leases: LeaseTable::default(),
+        }
+    }
+
+    /// Reads the store under its lock; `read` must not wait.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
+        read(&self.store.read())
+    }
+
+    pub(super) fn open(&self) {
+        let _held = self.held.lock();
+        self.store.write().complete();
+    }
+
+    pub(super) fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
+        self.held.lock().get(scope).map(|held| held.documents.clone())
+    }
+
+    /// Changes whenever there are commits to send.
+    pub(super) fn advanced(&self) -> watch::Receiver<i64> {
+        self.advanced.subscribe()
+    }
+
+    pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        loop {
+            if let Some(published) = self.try_publish(desired)? {
+                return Ok(published);
+            }
+            let next = self.next_revision()?;
+            let block = self.reservations.reserve(next, BLOCK).await?;
+            let _held = self.held.lock();
+            self.store.write().extend(block);
+        }
+    }
+
+    /// Publishes, unless too few revisions are reserved.
+    fn try_publish(&self, desired: &Desired) -> Result<Option<Published>, SinkError> {
+        let scope = desired.scope();
+        let mut held = self.held.lock();
+        if let Some(other) = held.keys().find(|other| *other != scope && other.overlaps(scope)) {
+            return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: other.clone() });
+        }
+        let current = held.get(scope);
+        let steps =
+            plan(current.map_or(&DocumentSet::default(), |held| &held.documents), desired.documents());
+        // Some room for the header of the response.
+        let limit = self.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
+        let parts = cut(scope, &steps, limit)?;
+
+        let commits = {
+            let store = self.store.read();
+            let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
+            commits(&store, scope, &steps, &parts, revisions)
+        };
+        let changed = steps.changed();
+        let (revision, size) = {
+            let mut store = self.store.write();
+            store.know(scope);
+            store.commit(scope, commits);
+            let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
+            let revision = current.filter(|_| changed.is_empty()).map_or(header, |held| held.revision);
+            (revision, store.size_of(scope).unwrap_or_default())
+        };
+        held.insert(scope.clone(), Held { documents: desired.documents().clone(), revision });
+        drop(held);
+        if !changed.is_empty() {
+            self.counters.publications.add(1);
+            self.advanced.send_replace(revision.get());
+            report(scope, revision, changed, parts.len(), size.bytes);
+        }
+        Ok(Some(Published { revision, changed }))
+    }
+
+    fn next_revision(&self) -> Result<Revision, ReserveError> {
+        let header = self.read(Store::header);
+        header.checked_add(1).and_then(Revision::new).ok_or(ReserveError::Exhausted)
+    }
+
+    /// Moves the header above everything that any server has handed out, if there may be others.
+    pub(super) async fn fence(&self) -> Result<(), ReserveError> {
+        if self.reservations.is_shared() {
+            let block = self.reservations.reserve(self.next_revision()?, SHARED_BLOCK).await?;
+            let _held = self.held.lock();
+            let mut store = self.store.write();
+            store.extend(block);
+            store.raise(block.first.get());
+        }
+        Ok(())
+    }
+
+    /// Raises the header to what a client has seen.
+    pub(super) async fn adopt(&self, seen: i64) -> Result<Adoption, ReserveError> {
+        let now = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        if Duration::from_micros(seen.unsigned_abs()) > now.saturating_add(ADOPTION_WINDOW) {
+            return Ok(Adoption::Refused);
+        }
+        let Some(at_least) = Revision::new(seen) else { return Ok(Adoption::Refused) };
+        loop {
+            {
+                let _held = self.held.lock();
+                if self.store.write().raise(seen) {
+                    return Ok(Adoption::Raised);
+                }
+            }
+            let block = self.reservations.reserve(at_least, BLOCK).await?;
+            let _held = self.held.lock();
+            self.store.write().extend(block);
+        }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let (revision, compacted, (history_commits, history_bytes)) =
+            self.read(|store| (store.header(), store.compacted(), store.history_size()));
+        let counters = &self.counters;
+        Stats {
+            streams: counters.streams.get(),
+            watches: counters.watches.get(),
+            lists: counters.lists.get(),
+            list_bytes: counters.list_bytes.get(),
+            refused: counters.refused.get(),
+            watch_responses: counters.watch_responses.get(),
+            watch_bytes: counters.watch_bytes.get(),
+            watches_compacted: counters.watches_compacted.get(),
+            streams_stalled: counters.streams_stalled.get(),
+            publications: counters.publications.get(),
+            revision,
+            compacted,
+            history_commits: history_commits as u64,
+            history_bytes: history_bytes as u64,
+        }
+    }
+}
+
+fn report(scope: &Scope, revision: Revision, changed: Changed, responses: usize, bytes: usize) {
+    tracing::info!(
+        %scope, %revision, changed.created, changed.updated, changed.deleted, responses, bytes,
+        "published"
+    );
+    if bytes > LIST_LIMIT {
+        tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
+    }
+}

@@ -1,0 +1,223 @@
+//! Where revisions come from, and why they never go back.
+//!
+//! A PingSIX that reads a lower header revision than it has seen drops what it reads and says nothing, so the numbers a
+//! server hands out must lie above all that any server before it, or beside it, has handed out.
+//! Three sources work together, and none is trusted alone:
+//!
+//! 1. **Reservations.** Before a number is used it lies in a [`Block`] reserved from a [`Reservations`] store, which
+//!    remembers the highest number it ever gave and has it on disk *before* it gives it. Let `r` be any number seen by a
+//!    client; `r` lies in some block, so the store's ceiling was at least `r` before `r` was used. A server that starts
+//!    takes its first number from a block above the ceiling, hence above `r`. A crash at any point loses the rest of a
+//!    block, nothing else: the numbers have gaps, as etcd's may.
+//! 2. **The clock.** The first block starts no lower than the microseconds since 1970. This covers a store that was lost
+//!    or restored from an old copy, as long as the clock has not gone back further than the publications went ahead
+//!    (one publication takes one number, and takes longer than the microsecond it stands for). Without a state file
+//!    this source stands alone, and the server says so when it starts. Microseconds stay below 2^53 until the year
+//!    2255, so tools that read JSON numbers as floats show them exactly.
+//! 3. **The clients.** A watch that starts above our header comes from a client that has seen more than we gave. The
+//!    header is raised to what it has seen, so that the next event is one it accepts. A start more than
+//!    [`ADOPTION_WINDOW`] ahead of the clock is not believed; such a watch waits, as it would in etcd.
+//!
+//! The header revision may therefore be greater than that of every stored key; every later event is greater than every
+//! header handed out, because both come from the one counter under the store's lock.
+//!
+//! **Several servers for the same scopes.** A store shared by them ([`Reservations::is_shared`]) must give each block
+//! above all blocks given to anybody. A server then takes a fresh block for every list, and answers with a number from
+//! it: above everything any server has handed out until then, whether as a header or as an event, since all of those
+//! lie in blocks reserved earlier. If the store cannot be reached the list is answered `UNAVAILABLE`; a PingSIX keeps
+//! what it has, which is better than being deaf to what comes.
+
+mod file;
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+
+use crate::revision::Revision;
+
+pub use file::FileReservations;
+
+/// How far ahead of the clock a client may be and still be believed.
+pub const ADOPTION_WINDOW: Duration = Duration::from_hours(24);
+
+/// How many numbers a server that owns its store reserves at a time: a little more than a minute of the clock.
+pub(super) const BLOCK: u32 = 1 << 26;
+
+/// How many numbers are reserved for one list when the store is shared.
+pub(super) const SHARED_BLOCK: u32 = 1 << 12;
+
+/// A clock beyond this many microseconds is broken, and is not believed.
+const LAST_PLAUSIBLE_CLOCK: i64 = 1 << 53;
+
+/// The time of day.
+pub trait Clock: Send + Sync {
+    /// Now; it may jump in either direction.
+    fn now(&self) -> SystemTime;
+}
+
+/// The clock of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
+
+/// The clock as a revision: microseconds since 1970, or the smallest revision if the clock is not plausible.
+pub(super) fn clock_revision(clock: &dyn Clock) -> Revision {
+    let elapsed = clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_micros())
+        .ok()
+        .filter(|micros| *micros <= LAST_PLAUSIBLE_CLOCK)
+        .and_then(Revision::new)
+        .unwrap_or(Revision::MIN)
+}
+
+/// Consecutive revisions that nobody else will use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The lowest.
+    pub first: Revision,
+    /// The highest.
+    pub last: Revision,
+}
+
+impl Block {
+    /// The block of `count` revisions (at least one) that follows `ceiling` and starts no lower than `at_least`.
+    ///
+    /// # Errors
+    /// [`ReserveError::Exhausted`] when the numbers are used up.
+    pub fn above(ceiling: Option<Revision>, at_least: Revision, count: u32) -> Result<Self, ReserveError> {
+        let next = match ceiling {
+            Some(ceiling) => ceiling.checked_add(1).ok_or(ReserveError::Exhausted)?,
+            None => Revision::MIN,
+        };
+        let first = next.max(at_least);
+        let last = first.checked_add(count.saturating_sub(1)).ok_or(ReserveError::Exhausted)?;
+        Ok(Self { first, last })
+    }
+}
+
+/// A future of [`Reservations::reserve`].
+pub type Reserving<'a> = Pin<Box<dyn Future<Output = Result<Block, ReserveError>> + Send + 'a>>;
+
+/// Remembers the highest revision ever given, beyond the life of the process.
+pub trait Reservations: Send + Sync {
+    /// Gives `count` revisions, none below `at_least`, all above every revision given before to anybody.
+    ///
+    /// The store must be durable when the future is ready.
+    fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_>;
+
+    /// Whether servers that serve the same scopes reserve from the same store.
+    fn is_shared(&self) -> bool;
+}
+
+/// Remembers nothing beyond the life of the process: the clock alone keeps a restart from going back.
+#[derive(Debug, Default)]
+pub struct Unsaved {
+    ceiling: Mutex<Option<Revision>>,
+}
+
+impl Reservations for Unsaved {
+    fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
+        let mut ceiling = self.ceiling.lock();
+        let block = Block::above(*ceiling, at_least, count);
+        if let Ok(block) = &block {
+            *ceiling = Some(block.last);
+        }
+        Box::pin(std::future::ready(block))
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+/// Revisions could not be reserved.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReserveError {
+    /// The state file could not be read or written.
+    #[error("state file {} cannot be {action}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The state file is not one of ours, or was damaged.
+    #[error(
+        "state file {} is damaged ({problem}); restore it, or remove it to go on from the clock",
+        path.display()
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Another process holds the state file.
+    #[error("state file {} is in use by another process", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No positive 64-bit number is left.
+    #[error("all revisions are used up")]
+    Exhausted,
+    /// A store outside of this crate failed.
+    #[error("revisions could not be reserved")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl ReserveError {
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Io { .. } | Self::Store(_) | Self::InUse { .. } => true,
+            Self::Corrupt { .. } | Self::Exhausted => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct At(SystemTime);
+
+    impl Clock for At {
+        fn now(&self) -> SystemTime {
+            self.0
+        }
+    }
+
+    #[test]
+    fn an_implausible_clock_is_not_believed() {
+        let at = |time| clock_revision(&At(time)).get();
+        assert_eq!(at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)), 1_700_000_000_000_000);
+        assert_eq!(at(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), 1);
+        assert_eq!(at(SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40)), 1);
+    }
+
+    #[test]
+    fn blocks_follow_the_ceiling_and_never_leave_the_positive_numbers() {
+        let revision = |number| Revision::new(number).unwrap();
+        let block = Block::above(Some(revision(10)), revision(5), 3).unwrap();
+        assert_eq!((block.first.get(), block.last.get()), (11, 13));
+        let block = Block::above(Some(revision(10)), revision(50), 1).unwrap();
+        assert_eq!((block.first.get(), block.last.get()), (50, 50));
+        for (ceiling, at_least) in [(i64::MAX, 1), (1, i64::MAX)] {
+            let error = Block::above(Some(revision(ceiling)), revision(at_least), 2).unwrap_err();
+            assert!(matches!(error, ReserveError::Exhausted), "{error}");
+            assert!(!error.is_retryable());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The RPCs, one file per etcd service. Status codes and texts are etcd's wherever clients act on them.
+
+mod auth;
+mod cluster;
+mod kv;
+pub(super) mod lease;
+mod maintenance;
+mod range;
+mod refusal;
+mod txn;
+mod watch;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::replica::Replica;
+use crate::proto::etcdserverpb::ResponseHeader;
+use crate::proto::etcdserverpb::auth_server::AuthServer;
+use crate::proto::etcdserverpb::cluster_server::ClusterServer;
+use crate::proto::etcdserverpb::kv_server::KvServer;
+use crate::proto::etcdserverpb::lease_server::LeaseServer;
+use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
+use crate::proto::etcdserverpb::watch_server::WatchServer;
+use refusal::UnknownScopes;
+
+/// The number of the one cluster there is: "pingsix" in ASCII.
+const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
+/// The number of its one member.
+const MEMBER_ID: u64 = CLUSTER_ID + 1;
+
+/// What all services of one listener share.
+#[derive(Clone)]
+pub(super) struct Services {
+    replica: Arc<Replica>,
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    unknown: Arc<UnknownScopes>,
+}
+
+impl Services {
+    pub(super) fn new(replica: Arc<Replica>, address: SocketAddr, shutdown: CancellationToken) -> Self {
+        Self { replica, address, shutdown, unknown: Arc::default() }
+    }
+
+    pub(super) fn kv(&self) -> KvServer<kv::Kv> {
+        KvServer::new(kv::Kv(self.clone()))
+    }
+
+    pub(super) fn watch(&self) -> WatchServer<watch::Watch> {
+        WatchServer::new(watch::Watch(self.clone()))
+    }
+
+    pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {
+        LeaseServer::new(lease::Lease(self.clone()))
+    }
+
+    pub(super) fn cluster(&self) -> ClusterServer<cluster::Cluster> {
+        ClusterServer::new(cluster::Cluster(self.clone()))
+    }
+
+    pub(super) fn maintenance(&self) -> MaintenanceServer<maintenance::Maintenance> {
+        MaintenanceServer::new(maintenance::Maintenance(self.clone()))
+    }
+
+    pub(super) fn auth(&self) -> AuthServer<auth::Auth> {
+        AuthServer::new(auth::Auth(self.clone()))
+    }
+
+    /// A header with the present revision.
+    fn header(&self) -> ResponseHeader {
+        header(self.replica.read(super::store::Store::header))
+    }
+}
+
+fn header(revision: i64) -> ResponseHeader {
+    ResponseHeader { cluster_id: CLUSTER_ID, member_id: MEMBER_ID, revision, raft_term: 1 }
+}

@@ -1,0 +1,29 @@
+//! The Auth service: authentication is off, and says so in etcd's words.
+
+use tonic::{Request, Response, Status};
+
+use super::Services;
+use crate::proto::etcdserverpb::auth_server;
+use crate::proto::etcdserverpb::{
+    AuthStatusRequest, AuthStatusResponse, AuthenticateRequest, AuthenticateResponse,
+};
+
+pub(in crate::embedded) struct Auth(pub(super) Services);
+
+#[tonic::async_trait]
+impl auth_server::Auth for Auth {
+    async fn auth_status(
+        &self,
+        _: Request<AuthStatusRequest>,
+    ) -> Result<Response<AuthStatusResponse>, Status> {
+        let header = Some(self.0.header());
+        Ok(Response::new(AuthStatusResponse { header, enabled: false, auth_revision: 1 }))
+    }
+
+    async fn authenticate(
+        &self,
+        _: Request<AuthenticateRequest>,
+    ) -> Result<Response<AuthenticateResponse>, Status> {
+        Err(Status::failed_precondition("etcdserver: authentication is not enabled"))
+    }
+}

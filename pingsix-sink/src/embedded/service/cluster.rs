@@ -1,0 +1,25 @@
+//! The Cluster service: one member, reachable where it listens.
+
+use tonic::{Request, Response, Status};
+
+use super::{MEMBER_ID, Services};
+use crate::proto::etcdserverpb::{Member, MemberListRequest, MemberListResponse, cluster_server};
+
+pub(in crate::embedded) struct Cluster(pub(super) Services);
+
+#[tonic::async_trait]
+impl cluster_server::Cluster for Cluster {
+    async fn member_list(
+        &self,
+        _: Request<MemberListRequest>,
+    ) -> Result<Response<MemberListResponse>, Status> {
+        let member = Member {
+            id: MEMBER_ID,
+            name: "pingsix-sink".to_owned(),
+            peer_ur_ls: Vec::new(),
+            client_ur_ls: vec![format!("http://{}", self.0.address)],
+            is_learner: false,
+        };
+        Ok(Response::new(MemberListResponse { header: Some(self.0.header()), members: vec![member] }))
+    }
+}

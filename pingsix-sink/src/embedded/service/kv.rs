@@ -1,0 +1,76 @@
+//! The KV service: reads are answered, writes are refused.
+
+use prost::Message;
+use tonic::{Request, Response, Status};
+
+use super::{Services, range, refusal, txn};
+use crate::embedded::LIST_LIMIT;
+use crate::proto::etcdserverpb::kv_server;
+use crate::proto::etcdserverpb::{
+    CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
+    RangeRequest, RangeResponse, TxnRequest, TxnResponse,
+};
+
+pub(in crate::embedded) struct Kv(pub(super) Services);
+
+#[tonic::async_trait]
+impl kv_server::Kv for Kv {
+    async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
+        let request = request.into_inner();
+        if request.key.is_empty() {
+            return Err(refusal::empty_key());
+        }
+        let services = &self.0;
+        services.fence().await?;
+        let response = services
+            .replica
+            .read(|store| range::answer(store, &request))
+            .map_err(|refusal| services.refuse(&range::range_of(&request), refusal))?;
+        let bytes = response.encoded_len();
+        services.replica.counters.lists.add(1);
+        services.replica.counters.list_bytes.add(bytes);
+        if bytes > LIST_LIMIT {
+            let key = String::from_utf8_lossy(&request.key);
+            tracing::warn!(%key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
+        }
+        Ok(Response::new(response))
+    }
+
+    async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
+        let request = request.into_inner();
+        txn::check(&request)?;
+        let services = &self.0;
+        services.fence().await?;
+        let response = services
+            .replica
+            .read(|store| txn::answer(store, &request))
+            .map_err(|(range, refusal)| services.refuse(&range, refusal))?;
+        Ok(Response::new(response))
+    }
+
+    async fn put(&self, _: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
+        Err(refusal::read_only())
+    }
+
+    async fn delete_range(
+        &self,
+        _: Request<DeleteRangeRequest>,
+    ) -> Result<Response<DeleteRangeResponse>, Status> {
+        Err(refusal::read_only())
+    }
+
+    /// Refused: the past is bounded by itself, and a client must not be able to cancel the watches of others.
+    async fn compact(&self, _: Request<CompactionRequest>) -> Result<Response<CompactionResponse>, Status> {
+        Err(refusal::read_only())
+    }
+}
+
+impl Services {
+    /// Makes sure that the header to be answered is above that of every other server.
+    async fn fence(&self) -> Result<(), Status> {
+        self.replica.fence().await.map_err(|error| {
+            tracing::warn!(%error, "a list cannot be answered with a revision above those of other servers");
+            Status::unavailable("no revision above those of the other servers could be reserved")
+        })
+    }
+}

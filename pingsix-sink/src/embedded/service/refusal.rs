@@ -1,0 +1,82 @@
+//! The ways to say no.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tonic::Status;
+
+use super::Services;
+use crate::embedded::store::{KeyRange, Refusal};
+
+pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
+
+/// A write, whatever it would write.
+pub(super) fn read_only() -> Status {
+    Status::failed_precondition(
+        "this server is read-only: its keys are published by the program that runs it",
+    )
+}
+
+pub(super) fn empty_key() -> Status {
+    Status::invalid_argument("etcdserver: key is not provided")
+}
+
+pub(super) fn shutting_down() -> Status {
+    Status::unavailable("the server is shutting down")
+}
+
+impl Services {
+    /// The answer to a range that is refused; unknown scopes are logged, for somebody typed a wrong prefix.
+    pub(super) fn refuse(&self, range: &KeyRange, refusal: Refusal) -> Status {
+        match refusal {
+            Refusal::NotComplete => {
+                self.replica.counters.refused.add(1);
+                Status::unavailable("the first complete publication is still to come")
+            }
+            Refusal::UnknownScope => {
+                self.replica.counters.refused.add(1);
+                self.log_unknown(range);
+                Status::unavailable("no published scope has keys in this range")
+            }
+            Refusal::Compacted => Status::out_of_range(COMPACTED),
+            Refusal::Future => {
+                Status::out_of_range("etcdserver: mvcc: required revision is a future revision")
+            }
+        }
+    }
+
+    fn log_unknown(&self, range: &KeyRange) {
+        let key = String::from_utf8_lossy(range.start()).into_owned();
+        if self.unknown.is_news(&key) {
+            let known: Vec<String> = self
+                .replica
+                .read(|store| store.scopes().take(32).map(|(scope, _)| scope.to_string()).collect());
+            tracing::warn!(key, ?known, "a client asked for a prefix that is not published");
+        }
+    }
+}
+
+/// Remembers which unknown prefixes were logged, since clients ask again every few seconds.
+#[derive(Debug, Default)]
+pub(super) struct UnknownScopes {
+    logged: Mutex<BTreeMap<String, Instant>>,
+}
+
+impl UnknownScopes {
+    const AGAIN: Duration = Duration::from_mins(1);
+    const MOST: usize = 64;
+
+    fn is_news(&self, key: &str) -> bool {
+        let now = Instant::now();
+        let mut logged = self.logged.lock();
+        if logged.get(key).is_some_and(|at| now.duration_since(*at) < Self::AGAIN) {
+            return false;
+        }
+        if logged.len() >= Self::MOST {
+            logged.clear();
+        }
+        logged.insert(key.to_owned(), now);
+        true
+    }
+}

@@ -1,0 +1,110 @@
+//! Transactions that only read.
+//!
+//! A transaction with a write in any branch is refused, whichever branch its comparisons would choose: a writer must
+//! not learn that it is one only when its condition happens to hold.
+
+use crate::embedded::store::{KeyRange, Record, Refusal, Store};
+use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
+use crate::proto::etcdserverpb::request_op::Request as Operation;
+use crate::proto::etcdserverpb::response_op::Response as Outcome;
+use crate::proto::etcdserverpb::{Compare, ResponseOp, TxnRequest, TxnResponse};
+use tonic::Status;
+
+use super::{range, refusal};
+
+/// etcd's own default limit, per branch.
+const MOST_OPERATIONS: usize = 128;
+
+/// Refuses what etcd would refuse, and every write.
+pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
+    let longest = request.compare.len().max(request.success.len()).max(request.failure.len());
+    if longest > MOST_OPERATIONS {
+        return Err(Status::invalid_argument("etcdserver: too many operations in txn request"));
+    }
+    if request.compare.iter().any(|compare| compare.key.is_empty()) {
+        return Err(refusal::empty_key());
+    }
+    for operation in request.success.iter().chain(&request.failure) {
+        match &operation.request {
+            Some(Operation::RequestRange(range)) if range.key.is_empty() => return Err(refusal::empty_key()),
+            Some(Operation::RequestRange(_)) | None => {}
+            Some(Operation::RequestTxn(inner)) => check(inner)?,
+            Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) => {
+                return Err(refusal::read_only());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Answers a transaction that [`check`] let pass, all of it from one state of the store.
+pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, (KeyRange, Refusal)> {
+    let mut succeeded = true;
+    for compare in &request.compare {
+        succeeded &= holds(store, compare)?;
+    }
+    let mut responses = Vec::new();
+    for operation in if succeeded { &request.success } else { &request.failure } {
+        let response = match &operation.request {
+            Some(Operation::RequestRange(request)) => Some(Outcome::ResponseRange(
+                range::answer(store, request).map_err(|refusal| (range::range_of(request), refusal))?,
+            )),
+            Some(Operation::RequestTxn(inner)) => Some(Outcome::ResponseTxn(answer(store, inner)?)),
+            Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) | None => None,
+        };
+        responses.push(ResponseOp { response });
+    }
+    Ok(TxnResponse { header: Some(super::header(store.header())), succeeded, responses })
+}
+
+/// Whether a comparison holds for every key of its range. A missing key counts as one whose numbers are zero, and
+/// fails every comparison of values.
+fn holds(store: &Store, compare: &Compare) -> Result<bool, (KeyRange, Refusal)> {
+    let range = KeyRange::new(compare.key.clone(), compare.range_end.clone());
+    let records =
+        store.admit(&range).and_then(|()| store.select(&range, None)).map_err(|refusal| (range, refusal))?;
+    if records.is_empty() {
+        let missing = Record {
+            key: compare.key.clone(),
+            value: bytes::Bytes::new(),
+            create_revision: 0,
+            mod_revision: 0,
+            version: 0,
+        };
+        return Ok(compare.target() != CompareTarget::Value && holds_for(compare, &missing));
+    }
+    Ok(records.iter().all(|record| holds_for(compare, record)))
+}
+
+fn holds_for(compare: &Compare, record: &Record) -> bool {
+    let operand = compare.target_union.as_ref();
+    // As in etcd, an operand of another kind than the target counts as zero or empty.
+    let ordering = match compare.target() {
+        CompareTarget::Version => {
+            record.version.cmp(&if let Some(TargetUnion::Version(number)) = operand { *number } else { 0 })
+        }
+        CompareTarget::Create => {
+            record.create_revision.cmp(&if let Some(TargetUnion::CreateRevision(number)) = operand {
+                *number
+            } else {
+                0
+            })
+        }
+        CompareTarget::Mod => record
+            .mod_revision
+            .cmp(&if let Some(TargetUnion::ModRevision(number)) = operand { *number } else { 0 }),
+        CompareTarget::Value => {
+            (*record.value).cmp(if let Some(TargetUnion::Value(value)) = operand { value } else { &[] })
+        }
+        // No key has a lease.
+        CompareTarget::Lease => {
+            0.cmp(&if let Some(TargetUnion::Lease(number)) = operand { *number } else { 0 })
+        }
+    };
+    match compare.result() {
+        CompareResult::Equal => ordering.is_eq(),
+        CompareResult::NotEqual => ordering.is_ne(),
+        CompareResult::Greater => ordering.is_gt(),
+        CompareResult::Less => ordering.is_lt(),
+    }
+}

@@ -1,0 +1,93 @@
+//! What the server counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of a server, as they were when they were read.
+///
+/// Gauges: `streams`, `watches`, `history_commits`, `history_bytes`, `revision`, `compacted`.
+/// All others only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Watch streams that are open.
+    pub streams: u64,
+    /// Watches that are open; a stream carries several.
+    pub watches: u64,
+    /// Range requests answered.
+    pub lists: u64,
+    /// Bytes of keys and values in the answers to range requests.
+    pub list_bytes: u64,
+    /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
+    pub refused: u64,
+    /// Watch responses that carried events.
+    pub watch_responses: u64,
+    /// Bytes of those responses.
+    pub watch_bytes: u64,
+    /// Watches cancelled because the changes they still wanted are no longer kept.
+    pub watches_compacted: u64,
+    /// Watch streams ended because their client read nothing for too long.
+    pub streams_stalled: u64,
+    /// Publications that changed something.
+    pub publications: u64,
+    /// The highest revision handed out.
+    pub revision: i64,
+    /// The oldest revision that can still be read or watched from.
+    pub compacted: i64,
+    /// Commits that are kept for watches.
+    pub history_commits: u64,
+    /// Bytes that those commits keep in memory.
+    pub history_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) streams: Gauge,
+    pub(super) watches: Gauge,
+    pub(super) lists: Counter,
+    pub(super) list_bytes: Counter,
+    pub(super) refused: Counter,
+    pub(super) watch_responses: Counter,
+    pub(super) watch_bytes: Counter,
+    pub(super) watches_compacted: Counter,
+    pub(super) streams_stalled: Counter,
+    pub(super) publications: Counter,
+}
+
+/// A number that grows.
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: usize) {
+        self.0.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many of something there are; each holds a [`Present`] while it exists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gauge(std::sync::Arc<AtomicU64>);
+
+impl Gauge {
+    pub(super) fn enter(&self) -> Present {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Present(self.clone())
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counted in a [`Gauge`] until dropped.
+#[derive(Debug)]
+pub(super) struct Present(Gauge);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,256 @@
+//! The keys as they are, and as they were for a bounded while.
+//!
+//! The store holds the current record of every key, and the [`Commit`]s since the compaction revision `C`: it can
+//! replay every change at `C` or later to a watch, and answer a range as of any revision from `C` on by undoing what
+//! came after. What is older is refused as etcd refuses it.
+//!
+//! Nothing here waits or does I/O; callers hold the lock around it for as long as it takes to clone pointers.
+
+mod key_range;
+mod record;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub(super) use key_range::KeyRange;
+pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Record};
+
+use super::revisions::Block;
+use crate::desired::Scope;
+
+/// How much of the past is kept. The newest publication is always kept whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HistoryBounds {
+    pub(super) commits: usize,
+    pub(super) bytes: usize,
+}
+
+/// What a scope weighs when it is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScopeSize {
+    /// How many documents it holds.
+    pub documents: usize,
+    /// The bytes of the response to a list of the whole scope, without its header (about 30 bytes).
+    pub bytes: usize,
+}
+
+/// Why a range or a watch is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The first complete publication is still to come.
+    NotComplete,
+    /// No known scope has a key in the range.
+    UnknownScope,
+    /// The revision asked for is older than what is kept.
+    Compacted,
+    /// The revision asked for is still to come.
+    Future,
+}
+
+/// What a watch has to do next.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// The next change it wants is no longer kept; the compaction revision says what is.
+    Compacted(i64),
+    /// Commits it has not seen, oldest first, and whether there are more.
+    Commits { commits: Vec<Arc<Commit>>, more: bool },
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    complete: bool,
+    /// The highest revision handed out, as a header or as an event.
+    header: i64,
+    /// The highest revision that may be handed out before more are reserved.
+    limit: i64,
+    compacted: i64,
+    keys: BTreeMap<Bytes, Arc<Record>>,
+    scopes: BTreeMap<Scope, ScopeSize>,
+    history: VecDeque<Arc<Commit>>,
+    history_bytes: usize,
+    bounds: HistoryBounds,
+}
+
+impl Store {
+    pub(super) fn new(block: Block, bounds: HistoryBounds) -> Self {
+        let first = block.first.get();
+        Self {
+            complete: false,
+            header: first,
+            limit: block.last.get(),
+            compacted: first,
+            keys: BTreeMap::new(),
+            scopes: BTreeMap::new(),
+            history: VecDeque::new(),
+            history_bytes: 0,
+            bounds,
+        }
+    }
+
+    /// Opens the gate. The past before it belongs to no client, so it is forgotten.
+    pub(super) fn complete(&mut self) {
+        if !self.complete {
+            self.complete = true;
+            while self.history.front().is_some_and(|commit| commit.revision < self.header) {
+                self.forget_oldest();
+            }
+            self.compacted = self.header;
+        }
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    pub(super) fn header(&self) -> i64 {
+        self.header
+    }
+
+    pub(super) fn compacted(&self) -> i64 {
+        self.compacted
+    }
+
+    /// The next `count` revisions, if they are reserved; nothing is used up by asking.
+    pub(super) fn next_revisions(&self, count: usize) -> Option<std::ops::RangeInclusive<i64>> {
+        let last = self.header.checked_add(i64::try_from(count).ok()?)?;
+        (last <= self.limit).then_some(self.header + 1..=last)
+    }
+
+    /// Adds reserved revisions. A block that does not follow the present one moves the header into it.
+    pub(super) fn extend(&mut self, block: Block) {
+        let (first, last) = (block.first.get(), block.last.get());
+        if last > self.limit {
+            if first > self.limit + 1 {
+                self.header = self.header.max(first);
+            }
+            self.limit = last;
+        }
+    }
+
+    /// Raises the header to `revision`, if that is reserved.
+    pub(super) fn raise(&mut self, revision: i64) -> bool {
+        if revision <= self.limit {
+            self.header = self.header.max(revision);
+        }
+        revision <= self.limit
+    }
+
+    /// Makes a scope known; it holds nothing until a commit says otherwise.
+    pub(super) fn know(&mut self, scope: &Scope) {
+        if !self.scopes.contains_key(scope) {
+            self.scopes.insert(scope.clone(), ScopeSize::default());
+        }
+    }
+
+    pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
+        self.scopes.iter().map(|(scope, size)| (scope, *size))
+    }
+
+    pub(super) fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
+        self.scopes.get(scope).copied()
+    }
+
+    pub(super) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
+        self.keys.get(key)
+    }
+
+    pub(super) fn history_size(&self) -> (usize, usize) {
+        (self.history.len(), self.history_bytes)
+    }
+
+    /// Applies the commits of one publication of `scope`; their revisions follow one another from the header on.
+    pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>) {
+        let Some(oldest_to_keep) = commits.first().map(|commit| commit.revision) else { return };
+        let mut size = self.scopes.get(scope).copied().unwrap_or_default();
+        for commit in commits {
+            for change in &commit.changes {
+                if let Some(before) = change.before() {
+                    size.documents -= 1;
+                    size.bytes -= before.listed_bytes();
+                }
+                match change {
+                    Change::Put { record, .. } => {
+                        size.documents += 1;
+                        size.bytes += record.listed_bytes();
+                        self.keys.insert(record.key.clone(), Arc::clone(record));
+                    }
+                    Change::Delete { key, .. } => {
+                        self.keys.remove(key);
+                    }
+                }
+            }
+            self.header = commit.revision;
+            self.history_bytes += commit.bytes;
+            self.history.push_back(Arc::new(commit));
+        }
+        self.scopes.insert(scope.clone(), size);
+        while (self.history.len() > self.bounds.commits || self.history_bytes > self.bounds.bytes)
+            && self.history.front().is_some_and(|commit| commit.revision < oldest_to_keep)
+        {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(commit) = self.history.pop_front() {
+            self.history_bytes -= commit.bytes;
+            self.compacted = commit.revision + 1;
+        }
+    }
+
+    /// Whether `range` may be answered at all: the gate is open and the range meets a known scope.
+    pub(super) fn admit(&self, range: &KeyRange) -> Result<(), Refusal> {
+        if !self.complete {
+            Err(Refusal::NotComplete)
+        } else if self.scopes.keys().any(|scope| range.meets(scope)) {
+            Ok(())
+        } else {
+            Err(Refusal::UnknownScope)
+        }
+    }
+
+    /// The records of `range` in the order of their keys, as of `revision`, or as they are now.
+    pub(super) fn select(
+        &self,
+        range: &KeyRange,
+        revision: Option<i64>,
+    ) -> Result<Vec<Arc<Record>>, Refusal> {
+        match revision {
+            Some(revision) if revision > self.header => Err(Refusal::Future),
+            Some(revision) if revision < self.compacted => Err(Refusal::Compacted),
+            Some(revision) => Ok(self.select_as_of(range, revision)),
+            None => Ok(range.of(&self.keys).map(|(_, record)| Arc::clone(record)).collect()),
+        }
+    }
+
+    fn select_as_of(&self, range: &KeyRange, revision: i64) -> Vec<Arc<Record>> {
+        let mut then: BTreeMap<&Bytes, &Arc<Record>> = range.of(&self.keys).collect();
+        for commit in self.history.iter().rev().take_while(|commit| commit.revision > revision) {
+            for change in commit.changes.iter().rev().filter(|change| range.contains(change.key())) {
+                match change.before() {
+                    Some(before) => then.insert(&before.key, before),
+                    None => then.remove(change.key()),
+                };
+            }
+        }
+        then.into_values().cloned().collect()
+    }
+
+    /// What a watch that has seen everything below `next` has to do; at most `most` commits at a time.
+    pub(super) fn pending(&self, next: i64, most: usize) -> Pending {
+        if next < self.compacted {
+            return Pending::Compacted(self.compacted);
+        }
+        let start = self.history.partition_point(|commit| commit.revision < next);
+        let end = self.history.len().min(start.saturating_add(most));
+        Pending::Commits {
+            commits: self.history.range(start..end).cloned().collect(),
+            more: end < self.history.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

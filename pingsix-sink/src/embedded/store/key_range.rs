@@ -1,0 +1,144 @@
+//! The keys a request speaks of.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use crate::desired::Scope;
+
+/// One key, or all keys from one up to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::embedded) enum KeyRange {
+    /// Exactly this key.
+    One(Bytes),
+    /// From `start` on, up to but without `end`.
+    Span { start: Bytes, end: Option<Bytes> },
+}
+
+impl KeyRange {
+    /// Reads `key` and `range_end` as etcd does: an empty end is one key, a single zero byte is no end.
+    pub(in crate::embedded) fn new(key: Bytes, range_end: Bytes) -> Self {
+        match &*range_end {
+            [] => Self::One(key),
+            [0] => Self::Span { start: key, end: None },
+            _ => Self::Span { start: key, end: Some(range_end) },
+        }
+    }
+
+    /// The first key the range may hold.
+    pub(in crate::embedded) fn start(&self) -> &Bytes {
+        match self {
+            Self::One(key) => key,
+            Self::Span { start, .. } => start,
+        }
+    }
+
+    pub(in crate::embedded) fn contains(&self, key: &[u8]) -> bool {
+        match self {
+            Self::One(one) => **one == *key,
+            Self::Span { start, end } => **start <= *key && end.as_ref().is_none_or(|end| *key < **end),
+        }
+    }
+
+    /// Whether no key can be in the range.
+    pub(in crate::embedded) fn is_empty(&self) -> bool {
+        matches!(self, Self::Span { start, end: Some(end) } if end <= start)
+    }
+
+    /// Whether the range and the keys of `scope` have a key in common.
+    pub(in crate::embedded) fn meets(&self, scope: &Scope) -> bool {
+        // The keys of a scope are the interval from "<prefix>/" up to "<prefix>0", for '0' follows '/'.
+        let prefix = scope.as_str().as_bytes();
+        let first = || prefix.iter().chain(b"/");
+        let beyond = || prefix.iter().chain(b"0");
+        match self {
+            Self::One(key) => key.iter().ge(first()) && key.iter().lt(beyond()),
+            Self::Span { start, end } => {
+                !self.is_empty()
+                    && start.iter().lt(beyond())
+                    && end.as_ref().is_none_or(|end| end.iter().gt(first()))
+            }
+        }
+    }
+
+    /// The entries of `keys` that are in the range.
+    pub(in crate::embedded) fn of<'a, V>(
+        &self,
+        keys: &'a BTreeMap<Bytes, V>,
+    ) -> impl Iterator<Item = (&'a Bytes, &'a V)> + use<'a, V> {
+        let bounds: (Bound<&[u8]>, Bound<&[u8]>) = match self {
+            Self::One(key) => (Bound::Included(key), Bound::Included(key)),
+            // BTreeMap refuses an interval that ends before it starts.
+            Self::Span { .. } if self.is_empty() => (Bound::Included(&[]), Bound::Excluded(&[])),
+            Self::Span { start, end } => {
+                (Bound::Included(start), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
+            }
+        };
+        keys.range::<[u8], _>(bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn range(key: &str, end: &str) -> KeyRange {
+        KeyRange::new(Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(end.as_bytes()))
+    }
+
+    #[test]
+    fn a_range_meets_the_scopes_it_has_keys_of() {
+        let scope = Scope::new("/p/web").unwrap();
+        let meeting = [
+            ("/p/web/", "/p/web0"),
+            ("/p/web", "/p/wec"),
+            ("/p/web/routes/a", ""),
+            ("/p/", "/p0"),
+            ("/", "\0"),
+            ("\0", "\0"),
+            ("/p/web/routes/", "/p/web/routes0"),
+            ("/p/web-", "/p/web0"),
+        ];
+        for (key, end) in meeting {
+            assert!(range(key, end).meets(&scope), "{key:?} {end:?}");
+        }
+        let apart = [
+            ("/p/api/", "/p/api0"),
+            ("/p/webinar/", "/p/webinar0"),
+            ("/p/web", ""),
+            ("health", ""),
+            ("/p/web0", "\0"),
+            ("/p/web", "/p/web/"),
+            ("/p/web:80/", "/p/web:800"),
+            ("/p/web0", "/p/web/"),
+        ];
+        for (key, end) in apart {
+            assert!(!range(key, end).meets(&scope), "{key:?} {end:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_that_contains_a_key_of_a_scope_meets_it(
+            start in "[/a0.]{0,5}", end in "[/a0.]{0,5}", rest in "[/a0.]{0,3}",
+        ) {
+            let scope = Scope::new("/a/a").unwrap();
+            let range = range(&start, &end);
+            let key = format!("/a/a/{rest}");
+            prop_assert!(!range.contains(key.as_bytes()) || range.meets(&scope));
+        }
+
+        #[test]
+        fn the_entries_of_a_range_are_those_it_contains(
+            keys in prop::collection::btree_set("[ab/0]{1,3}", 0..12), start in "[ab/0]{0,3}", end in "[ab/0]{0,3}|\0",
+        ) {
+            let keys: BTreeMap<Bytes, ()> = keys.into_iter().map(|key| (Bytes::from(key), ())).collect();
+            let range = range(&start, &end);
+            let expected: Vec<_> = keys.keys().filter(|key| range.contains(key)).collect();
+            prop_assert_eq!(range.of(&keys).map(|(key, ())| key).collect::<Vec<_>>(), expected);
+        }
+    }
+}

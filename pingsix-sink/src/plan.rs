@@ -1,0 +1,122 @@
+//! The difference between what is and what shall be, as steps in a safe order.
+//!
+//! Steps put documents in ascending order of their hint, then delete in descending order.
+//! When a document refers only to documents with a lower hint, and both states are closed under reference, every prefix
+//! of the steps leaves a closed state: a put finds its targets either among the unchanged documents or among the puts
+//! before it, and a deleted document's referrers are gone or rewritten before it goes.
+
+use crate::Changed;
+use crate::desired::DocumentSet;
+use crate::document::{Document, Key, OrderHint, Owner};
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The document is new.
+    Create(Document),
+    /// The document has other bytes than before.
+    Update(Document),
+    /// The document goes.
+    Delete {
+        /// The name inside the scope.
+        key: Key,
+        /// The hint it was written with.
+        order: OrderHint,
+        /// Who had asked for it.
+        owner: Owner,
+    },
+}
+
+impl Step {
+    /// The key that is written.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Create(document) | Self::Update(document) => &document.key,
+            Self::Delete { key, .. } => key,
+        }
+    }
+
+    /// The order hint of the document.
+    pub fn order(&self) -> OrderHint {
+        match self {
+            Self::Create(document) | Self::Update(document) => document.order,
+            Self::Delete { order, .. } => *order,
+        }
+    }
+}
+
+/// The steps of one plan, in the order in which they must be taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Steps(Vec<Step>);
+
+impl Steps {
+    /// The steps in order.
+    pub fn as_slice(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// The steps in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Step> {
+        self.0.iter()
+    }
+
+    /// How many steps there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many documents the steps touch.
+    pub fn changed(&self) -> Changed {
+        self.0.iter().fold(Changed::default(), |mut changed, step| {
+            match step {
+                Step::Create(_) => changed.created += 1,
+                Step::Update(_) => changed.updated += 1,
+                Step::Delete { .. } => changed.deleted += 1,
+            }
+            changed
+        })
+    }
+}
+
+impl<'a> IntoIterator for &'a Steps {
+    type Item = &'a Step;
+    type IntoIter = std::slice::Iter<'a, Step>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The steps that lead from `current` to `desired`; none when both have the same keys and values.
+///
+/// A document whose order hint or owner alone changed needs no step.
+pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Steps {
+    let (mut puts, mut deletes) = (Vec::new(), Vec::new());
+    let mut old = current.iter().peekable();
+    for new in desired {
+        while let Some(gone) = old.next_if(|document| document.key < new.key) {
+            deletes.push(gone);
+        }
+        match old.next_if(|document| document.key == new.key) {
+            Some(kept) if kept.value == new.value => {}
+            Some(_) => puts.push(Step::Update(new.clone())),
+            None => puts.push(Step::Create(new.clone())),
+        }
+    }
+    deletes.extend(old);
+
+    // Both sorts are stable and both lists are in key order, so the result depends on the content alone.
+    puts.sort_by_key(Step::order);
+    deletes.sort_by_key(|document| std::cmp::Reverse(document.order));
+    puts.extend(deletes.into_iter().map(|document| Step::Delete {
+        key: document.key.clone(),
+        order: document.order,
+        owner: document.owner.clone(),
+    }));
+    Steps(puts)
+}
