@@ -168,6 +168,7 @@ impl Reply {
     }
 }
 
+<<<<<<< HEAD
 /// Writes `request` and reads until the peer closes; a reset counts as an end too.
 pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = connect(address).await;
@@ -175,6 +176,20 @@ pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
     read_to_end(&mut stream).await
 }
 
+=======
+/// Writes all of `request` and then reads until the peer closes.
+///
+/// A connection that is reset, in whichever direction, may have lost an answer, and fails.
+pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
+    let mut stream = connect(address).await;
+    within(stream.write_all(request)).await.expect("the connection is reset while the request is written");
+    let mut bytes = Vec::new();
+    within(stream.read_to_end(&mut bytes)).await.expect("the connection is reset after the request");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads until the peer closes or resets the connection.
+>>>>>>> responder
 pub(crate) async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
