@@ -15,7 +15,11 @@ const SIZES: [usize; 3] = [100, 1_000, 10_000];
 /// The budget is not what is measured.
 fn options() -> Options {
     let responder = Some(([127, 0, 0, 1], 8089).into());
-    Options { budget: Budget { bytes: usize::MAX, matcher_entries: usize::MAX }, responder, ..Options::default() }
+    Options {
+        budget: Budget { bytes: usize::MAX, matcher_entries: usize::MAX },
+        responder,
+        ..Options::default()
+    }
 }
 
 fn report(shape: Shape, routes: usize, snapshot: &Snapshot) {

@@ -15,7 +15,7 @@ use crate::verdict::Reason;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     pub(crate) secret: ObjectName,
-    pub(crate) certificate: Arc<str>,
+    pub(crate) chain: Arc<str>,
     pub(crate) key: Arc<str>,
 }
 
@@ -72,8 +72,8 @@ impl References<'_> {
             String::from_utf8(bytes)
                 .map_err(|_| invalid(None, format!("Entry {entry} of Secret {name} is not PEM.")))
         };
-        let certificate = text("tls.crt")?;
+        let chain = text("tls.crt")?;
         let key = text("tls.key")?;
-        Ok(Certificate { secret: name, certificate: certificate.into(), key: key.into() })
+        Ok(Certificate { secret: name, chain: chain.into(), key: key.into() })
     }
 }
