@@ -20,6 +20,7 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// As it stands in a report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FlatHosts => "flat hosts",
@@ -68,11 +69,11 @@ pub fn snapshot(shape: Shape, routes: usize) -> Snapshot {
                 })
             })
             .collect();
-        insert_route(&mut objects, &format!("route-{route}"), &hostname, rules);
+        insert_route(&mut objects, &format!("route-{route}"), &hostname, &rules);
     }
     if matches!(shape, Shape::Wildcard) {
         let everything = json!({"backendRefs": [{"name": "service-0", "port": 80}]});
-        insert_route(&mut objects, "wildcard", "*.example.com", vec![everything]);
+        insert_route(&mut objects, "wildcard", "*.example.com", &[everything]);
     }
     objects.snapshot(&ObjectName::new("bench", "gateway")).expect("the Gateway is there")
 }
@@ -95,7 +96,7 @@ fn place(shape: Shape, route: usize) -> (String, [String; RULES]) {
     }
 }
 
-fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: Vec<Value>) {
+fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Value]) {
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": {"name": name, "namespace": "bench", "generation": 1,
             "creationTimestamp": "2026-01-01T00:00:00Z"},
