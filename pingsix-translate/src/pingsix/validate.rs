@@ -77,6 +77,8 @@ pub enum Encryption {
     Off,
     /// Well-formed envelopes are taken to decrypt, and to decrypt to what fits.
     On,
+    /// Envelopes are texts like any other, as in PingSIX's static form.
+    Literal,
 }
 
 /// Every fault of a configuration, in the order of its documents.

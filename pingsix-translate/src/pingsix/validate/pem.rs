@@ -24,6 +24,7 @@ pub(super) fn check_envelope(
 ) -> Envelope {
     let Some(rest) = secret.strip_prefix("$pingsix-enc:") else { return Envelope::Plain };
     let message = match context.options.encryption {
+        Encryption::Literal => return Envelope::Plain,
         Encryption::Off => Some("The value is encrypted and PingSIX runs without `data_encryption`."),
         Encryption::On => match rest.strip_prefix("v1$").map(decode_base64) {
             None => Some("The value is in an encryption envelope of an unknown version."),
