@@ -8,6 +8,7 @@ use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
 use super::References;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::pingsix::validate::check_leaf_and_key;
 use crate::route::Refusal;
 use crate::verdict::Reason;
 
@@ -74,6 +75,9 @@ impl References<'_> {
         };
         let chain = text("tls.crt")?;
         let key = text("tls.key")?;
+        // One bad pair would freeze every route of the data plane.
+        check_leaf_and_key(&chain, &key)
+            .map_err(|fault| invalid(None, format!("Secret {name} cannot be used: {fault}.")))?;
         Ok(Certificate { secret: name, chain: chain.into(), key: key.into() })
     }
 }
