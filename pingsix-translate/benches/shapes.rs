@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// How hostnames and paths are spread over routes.
 #[derive(Clone, Copy, Debug)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// A hostname per route, three path prefixes each.
     FlatHosts,
     /// One hostname for all; every rule has a prefix of its own.
@@ -21,7 +21,7 @@ pub enum Shape {
 
 impl Shape {
     /// As it stands in a report.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::FlatHosts => "flat hosts",
             Self::SharedHost => "shared host",
@@ -39,7 +39,7 @@ fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
 }
 
 /// A Gateway with `routes` HTTPRoutes of three rules each, on a hundred Services.
-pub fn snapshot(shape: Shape, routes: usize) -> Snapshot {
+pub(crate) fn snapshot(shape: Shape, routes: usize) -> Snapshot {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({
         "metadata": {"name": "gateway", "namespace": "bench", "generation": 1},
