@@ -4,6 +4,8 @@
 
 #[path = "support/documents.rs"]
 mod documents;
+#[path = "support/programs.rs"]
+mod programs;
 #[path = "support/wire.rs"]
 mod wire;
 
@@ -136,7 +138,7 @@ fn state(backends: &[(&str, SocketAddr)], routes: &[(&str, &str)]) -> Desired {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
     let Ok(binary) = std::env::var("PINGSIX_BIN") else {
-        println!("SKIPPED: PINGSIX_BIN does not name the PingSIX binary");
+        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
         return;
     };
     let directory = tempfile::tempdir().unwrap();
