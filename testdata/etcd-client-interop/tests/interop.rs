@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use etcd_client::{
-    Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse,
-    WatchOptions, WatchResponse, WatchStream,
+    Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, SortOrder, SortTarget, Txn, TxnOp,
+    TxnOpResponse, WatchOptions, WatchResponse, WatchStream,
 };
 use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink};
 use tokio::net::TcpListener;
@@ -80,7 +80,7 @@ async fn lists_then_watches_from_the_next_revision_as_pingsix_does() {
     let progress = next(&mut stream).await;
     assert_eq!((progress.watch_id(), progress.events().len()), (-1, 0));
     assert_eq!(progress.header().unwrap().revision(), published.revision.get());
-    stream.cancel().await.unwrap();
+    stream.cancel(response.watch_id()).await.unwrap();
     assert!(next(&mut stream).await.canceled());
 }
 
@@ -88,14 +88,19 @@ async fn lists_then_watches_from_the_next_revision_as_pingsix_does() {
 async fn options_of_a_get_are_honoured() {
     let (_etcd, address, _stop) = served().await;
     let mut client = connect(&address).await;
-    let options = GetOptions::new().with_prefix().with_limit(1).with_sort(SortTarget::Key, SortOrder::Descend);
+    let options =
+        GetOptions::new().with_prefix().with_limit(1).with_sort(SortTarget::Key, SortOrder::Descend);
     let last = client.get("/p/web/", Some(options)).await.unwrap();
-    assert_eq!((last.kvs()[0].key_str().unwrap(), last.more(), last.count()), ("/p/web/upstreams/u", true, 2));
+    assert_eq!(
+        (last.kvs()[0].key_str().unwrap(), last.more(), last.count()),
+        ("/p/web/upstreams/u", true, 2)
+    );
     let count = client.get("/p/web/", Some(GetOptions::new().with_prefix().with_count_only())).await.unwrap();
     assert_eq!((count.count(), count.kvs().len()), (2, 0));
     let all = client.get("", Some(GetOptions::new().with_all_keys().with_keys_only())).await.unwrap();
     assert!(all.kvs().iter().all(|kv| kv.value().is_empty()) && all.count() == 2);
-    let past = client.get("/p/web/", Some(GetOptions::new().with_prefix().with_revision(1))).await.unwrap_err();
+    let past =
+        client.get("/p/web/", Some(GetOptions::new().with_prefix().with_revision(1))).await.unwrap_err();
     assert!(past.to_string().contains("required revision has been compacted"), "{past}");
     let unknown = client.get("/q/", Some(GetOptions::new().with_prefix())).await.unwrap_err();
     assert!(unknown.to_string().contains("no published scope"), "{unknown}");
@@ -134,7 +139,9 @@ async fn leases_status_members_and_passwords_are_answered() {
 
     let options = ConnectOptions::new().with_user("root", "secret");
     let refused = match Client::connect([address.as_str()], Some(options)).await {
-        Ok(mut client) => client.get("/p/web/", Some(GetOptions::new().with_prefix())).await.map(|_| ()).unwrap_err(),
+        Ok(mut client) => {
+            client.get("/p/web/", Some(GetOptions::new().with_prefix())).await.map(|_| ()).unwrap_err()
+        }
         Err(error) => error,
     };
     assert!(refused.to_string().contains("authentication is not enabled"), "{refused}");
