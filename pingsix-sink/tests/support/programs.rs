@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,9 +16,14 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let found =
         std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
     if found.is_none() {
-        println!("SKIPPED: {name} is not on the PATH");
+        skipped(&format!("{name} is not on the PATH"));
     }
     found
+}
+
+/// Says why a test did not run; written past the capture of the test harness, so that it is seen.
+pub(crate) fn skipped(why: &str) {
+    std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes()).unwrap();
 }
 
 /// What a program that ended said.

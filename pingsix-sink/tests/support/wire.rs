@@ -40,7 +40,11 @@ impl Served {
     }
 
     pub(crate) async fn serve(etcd: EmbeddedEtcd) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::serve_on(etcd, "127.0.0.1:0".parse().unwrap()).await
+    }
+
+    pub(crate) async fn serve_on(etcd: EmbeddedEtcd, address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let token = CancellationToken::new();
         let server = etcd.clone();
