@@ -59,7 +59,8 @@ pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// Every fault of PingSIX's static form, the top level of its YAML file as a JSON value; see [`super`].
 ///
-/// The process configuration beside the lists is not looked at. PingSIX decrypts nothing here, whatever the
+/// The process configuration beside the lists is not looked at. Numbers are judged as in JSON, although PingSIX's
+/// YAML reader also takes `1.0` for an integer. PingSIX decrypts nothing here, whatever the
 /// options say.
 pub fn validate_static(value: &Value, options: &ValidateOptions) -> Vec<Violation> {
     let options = &ValidateOptions { encryption: Encryption::Literal, ..options.clone() };
