@@ -20,6 +20,7 @@ mod case;
 mod generate;
 mod oracle;
 mod probe;
+mod regressions;
 mod shrink;
 mod verdict;
 
