@@ -68,3 +68,18 @@ fn a_route_that_is_refused_for_some_hosts_of_its_listener_is_accepted_and_partia
     let partially = of_parent(&case, 0, ConditionType::PartiallyInvalid);
     assert_eq!(partially, Some((ConditionStatus::True, Reason::UnsupportedValue)));
 }
+
+#[test]
+fn a_conflicted_listener_with_kinds_it_cannot_carry_is_also_unresolved() {
+    let kinds = json!({ "kinds": [{ "kind": "TCPRoute" }] });
+    let listeners = json!([
+        { "name": "first", "port": 80, "protocol": "HTTP" },
+        { "name": "second", "port": 80, "protocol": "HTTP", "allowedRoutes": kinds },
+    ]);
+    let case = Case::new(&[gateway(&listeners)], SHARED);
+    let listeners = &case.translation.verdicts.gateway.listeners;
+    let resolved = listeners[1].conditions.get(ConditionType::ResolvedRefs).unwrap();
+    assert_eq!((resolved.status, resolved.reason), (ConditionStatus::False, Reason::InvalidRouteKinds));
+    assert!(listeners[1].conditions.is_true(ConditionType::Conflicted));
+    assert!(listeners[0].conditions.is_true(ConditionType::ResolvedRefs));
+}
