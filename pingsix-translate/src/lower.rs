@@ -1,17 +1,20 @@
 //! Stage 4: lower attached rules to PingSIX documents.
 //!
 //! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them
-//! has; [`table`] turns the rows of a zone into Routes with decision lists; [`closure`] makes the table
+//! has; [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone into Routes with decision lists; [`closure`] makes the table
 //! independent of PingSIX's insertion order; [`document`] writes it down.
 
+mod budget;
 mod closure;
 mod condition;
 mod document;
 mod id;
 mod plane;
+mod rows;
 mod ssl;
 mod table;
 mod upstream;
 
-pub(crate) use document::{Lowered, RouteInput, ZoneRefusal, ZoneRefusalCause, lower_plane};
+pub(crate) use budget::{Lowered, lower_plane};
 pub(crate) use plane::{RuleRef, data_plane_of, planes};
+pub(crate) use rows::{RouteInput, ZoneRefusal, ZoneRefusalCause};

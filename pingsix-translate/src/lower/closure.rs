@@ -20,9 +20,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::budget::Room;
 use super::table::TableRoute;
 use crate::attach::Hostname;
-use crate::options::Budget;
 use crate::route::{Path, PathKind};
 
 /// The name PingSIX patterns give to the rest of a path. Any will do; all must be one.
@@ -84,9 +84,9 @@ impl Closed {
     }
 }
 
-/// Closes a table: one entry per Route, in the same order. `None` as soon as the result cannot fit the budget:
+/// Closes a table: one entry per Route, in the same order. `None` as soon as there cannot be room for the result:
 /// a wildcard over many hosts with paths of their own multiplies them, and what nobody can use need not be built.
-pub(crate) fn close(routes: &[TableRoute], budget: Budget) -> Option<Vec<Closed>> {
+pub(crate) fn close(routes: &[TableRoute], room: &mut Room) -> Option<Vec<Closed>> {
     let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.key.path.as_ref())).collect();
     // What the Routes with one host bring into its router themselves.
     let mut brought: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
@@ -97,7 +97,8 @@ pub(crate) fn close(routes: &[TableRoute], budget: Budget) -> Option<Vec<Closed>
     let carried = carried_patterns(&brought, &tree);
     let hosts: BTreeMap<Option<&Hostname>, Arc<Vec<String>>> =
         brought.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
-    let (mut bytes, mut matcher_entries) = (0, 0);
+    let host_bytes: BTreeMap<Option<&Hostname>, usize> =
+        hosts.iter().map(|(host, listed)| (*host, listed.iter().map(String::len).sum())).collect();
     routes
         .iter()
         .zip(&own)
@@ -113,11 +114,23 @@ pub(crate) fn close(routes: &[TableRoute], budget: Budget) -> Option<Vec<Closed>
                 None => listed(own, [&brought[&host]].into_iter()),
             };
             let closed = Closed { hosts: hosts[&host].clone(), uris };
-            bytes += closed.uris.iter().map(String::len).sum::<usize>();
-            matcher_entries += closed.matcher_entries();
-            (bytes <= budget.bytes && matcher_entries <= budget.matcher_entries).then_some(closed)
+            room.take_bytes(host_bytes[&host] + closed.uris.iter().map(String::len).sum::<usize>())?;
+            room.take_matcher_entries(closed.matcher_entries())?;
+            Some(closed)
         })
         .collect()
+}
+
+/// The catch-alls of a set that no other one covers; together they cover what all of them do.
+fn widest_catch_alls(patterns: &Patterns) -> Vec<&Pattern> {
+    let mut widest: Vec<&Pattern> = Vec::new();
+    for pattern in patterns.iter().filter(|pattern| pattern.catch_all) {
+        // In the order of the set, a literal comes right after those it starts with.
+        if widest.last().is_none_or(|wider| !pattern.literal.starts_with(&*wider.literal)) {
+            widest.push(pattern);
+        }
+    }
+    widest
 }
 
 /// S(W) for every wildcard host: the least fixpoint.
@@ -132,7 +145,7 @@ fn carried_patterns<'h>(
     loop {
         let mut changed = false;
         for wildcard in &wildcards {
-            let catch_alls = brought[&Some(*wildcard)].iter().filter(|pattern| pattern.catch_all);
+            let catch_alls = widest_catch_alls(&brought[&Some(*wildcard)]);
             // The routers' own patterns, and what each wildcard that reaches one of them carries in.
             let routers: Vec<&Hostname> = tree.routers(wildcard).collect();
             let reaching: BTreeSet<&Hostname> =

@@ -3,181 +3,59 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::budget::Room;
 use super::closure::{Closed, close};
 use super::condition::lower_conditions;
 use super::id::Ids;
-use super::plane::{Plane, RuleRef, ZoneListeners};
+use super::plane::{Plane, RuleRef};
+use super::rows::{PlaneRows, RouteInput};
 use super::ssl::write_certificates;
-use super::table::{
-    Answer, Groups, Row, RowIndex, TableKey, TableRoute, Zone, compare_slashed, compile_zone,
-};
+use super::table::{Answer, Groups, Row, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::Upstreams;
-use crate::attach::{Attachment, Hostname, ServedName, hostname_covers, served_names};
+use crate::attach::Hostname;
 use crate::field;
 use crate::object::{Kind, ObjectKey};
-use crate::options::{Budget, Options};
+use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
 use crate::provenance::{Decision, Origin, Provenance};
-use crate::resolve::{Action, Backends, ResolvedRule, Target};
-use crate::route::{PathKind, Refusal, Route};
+use crate::resolve::{Action, Backends, Target};
+use crate::route::{PathKind, Refusal};
 use crate::translation::{DataPlane, DataPlaneKey, Size};
 use crate::verdict::Reason;
 
-/// A route with what the earlier stages found out about it.
-#[derive(Debug)]
-pub(crate) struct RouteInput {
-    pub(crate) route: Route,
-    /// One per rule of the route.
-    pub(crate) rules: Vec<ResolvedRule>,
-    /// One per parentRef that is ours.
-    pub(crate) parents: Vec<Attachment>,
-    /// Listeners attached to through any of them.
-    listeners: BTreeSet<usize>,
-}
-
-impl RouteInput {
-    pub(crate) fn new(route: Route, rules: Vec<ResolvedRule>, parents: Vec<Attachment>) -> Self {
-        let listeners =
-            parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied().collect();
-        Self { route, rules, parents, listeners }
-    }
-}
-
-/// A data plane's documents, and what could not be put there.
+/// The documents of a data plane.
 #[derive(Debug, Default)]
-pub(crate) struct Lowered {
+pub(crate) struct Written {
     pub(crate) data_plane: DataPlane,
-    /// Rules refused on this data plane.
+    /// Rules that cannot be expressed.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// Routes refused on a listener; their rules answer 500 there.
-    pub(crate) refused_zones: Vec<ZoneRefusal>,
-    /// Routes and listeners that are served for at least some hosts: index of the route, listener.
-    pub(crate) served_zones: BTreeSet<(usize, usize)>,
 }
 
-/// A route that a data plane cannot serve on one listener alone.
+/// What a data plane is written from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ZoneRefusal {
-    /// Index of the route.
-    pub(crate) route: usize,
-    /// The listener it is attached to.
-    pub(crate) listener: usize,
-    pub(crate) cause: ZoneRefusalCause,
+pub(crate) struct Lowering<'a> {
+    pub(crate) plane: &'a Plane,
+    pub(crate) rows: &'a PlaneRows<'a>,
+    pub(crate) routes: &'a [RouteInput],
+    pub(crate) backends: &'a Backends,
+    pub(crate) options: &'a Options,
 }
 
-/// Why: PingSIX serves every host on every port of the data plane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ZoneRefusalCause {
-    /// Another listener serves the same hosts on another port, and the route is not attached to it.
-    NotAttached { other: usize },
-    /// All listeners of these hosts speak HTTPS, but the data plane also has a plaintext port.
-    Exposed { port: u16 },
-}
-
-/// Lowers everything attached to the listeners of a data plane.
-///
-/// When the budget does not suffice, rules are admitted oldest first and the others refused.
-pub(crate) fn lower_plane(
-    plane: &Plane,
-    routes: &[RouteInput],
-    backends: &Backends,
-    options: &Options,
-) -> Lowered {
-    let with = |admitted: Option<&[RuleRef]>, budget: Budget| {
-        let admitted = admitted.map(|rules| rules.iter().copied().collect());
-        Lowering { plane, routes, backends, options, admitted }
-            .lower(budget)
-            .filter(|lowered| fits(lowered, budget))
-    };
-    if let Some(all) = with(None, options.budget) {
-        return all;
-    }
-    let oldest_first = by_age(plane, routes);
-    // The largest count that fits. Admitting a rule never makes the table smaller.
-    let (mut fitting, mut too_many, mut lowered) = (0, oldest_first.len(), None);
-    while too_many - fitting > 1 {
-        let middle = fitting.midpoint(too_many);
-        match with(Some(&oldest_first[..middle]), options.budget) {
-            Some(fits) => (fitting, lowered) = (middle, Some(fits)),
-            None => too_many = middle,
-        }
-    }
-    // Without rules only the guards are left; a budget too small even for them is exceeded.
-    let unlimited = Budget { bytes: usize::MAX, matcher_entries: usize::MAX };
-    let mut lowered = lowered.or_else(|| with(Some(&[]), unlimited)).unwrap_or_default();
-    for &rule in &oldest_first[fitting..] {
-        let index = routes[rule.route].route.rules[rule.rule].index;
-        lowered.refused_rules.push((
-            rule,
-            Refusal::new(
-                field::rule(index),
-                Reason::BudgetExceeded,
-                format!(
-                    "Data plane {} has no room for the rule: older rules use up its budget of {} bytes and {} \
-                     matcher entries.",
-                    plane.key, options.budget.bytes, options.budget.matcher_entries
-                ),
-            ),
-        ));
-    }
-    lowered
-}
-
-fn fits(lowered: &Lowered, budget: Budget) -> bool {
-    let Size { bytes, matcher_entries } = lowered.data_plane.size;
-    bytes <= budget.bytes && matcher_entries <= budget.matcher_entries
-}
-
-/// The rules that have a place in the data plane, oldest route first.
-fn by_age(plane: &Plane, routes: &[RouteInput]) -> Vec<RuleRef> {
-    let mut order: Vec<usize> = (0..routes.len())
-        .filter(|route| {
-            plane.zones.iter().flat_map(|zone| &zone.listeners).any(|l| routes[*route].listeners.contains(l))
-        })
-        .collect();
-    order.sort_by(|left, right| {
-        let (left, right) = (&routes[*left].route, &routes[*right].route);
-        left.age.cmp(&right.age).then_with(|| compare_slashed(&left.key, &right.key))
-    });
-    order
-        .into_iter()
-        .flat_map(|route| (0..routes[route].route.rules.len()).map(move |rule| RuleRef { route, rule }))
-        .collect()
-}
-
-struct Lowering<'a> {
-    plane: &'a Plane,
-    routes: &'a [RouteInput],
-    backends: &'a Backends,
-    options: &'a Options,
-    /// The rules there is room for; all without a value.
-    admitted: Option<BTreeSet<RuleRef>>,
-}
-
-impl<'a> Lowering<'a> {
-    /// `None` when the table cannot fit the budget; one that is a little too large may come back all the same.
-    fn lower(&self, budget: Budget) -> Option<Lowered> {
-        let mut refused_zones = Vec::new();
-        let mut served_zones = BTreeSet::new();
-        let mut refused_in_zone = BTreeSet::new();
+impl Lowering<'_> {
+    /// Lowers the admitted rules, or all. `None` when the documents cannot fit the room; what needs a little more
+    /// may come back all the same.
+    pub(crate) fn lower(&self, admitted: Option<&BTreeSet<RuleRef>>, room: &mut Room) -> Option<Written> {
         let mut groups = Vec::new();
         let mut table = Vec::new();
         let mut zone_of = Vec::new();
-        for index in 0..self.plane.zones.len() {
-            let refused = self.refused_in(index);
-            refused_in_zone.extend(refused.iter().map(|refusal| (refusal.route, index)));
-            refused_zones.extend(refused);
-            served_zones.extend(
-                self.served_in(index).filter(|(route, _)| !refused_in_zone.contains(&(*route, index))),
-            );
-            let zone = self.zone(index);
-            let (zone_groups, zone_routes) = compile_zone(zone);
+        for zone in 0..self.plane.zones.len() {
+            let (zone_groups, zone_routes) = compile_zone(self.rows.zone(zone, admitted), room)?;
             groups.push(zone_groups);
-            zone_of.extend(std::iter::repeat_n(index, zone_routes.len()));
+            zone_of.extend(std::iter::repeat_n(zone, zone_routes.len()));
             table.extend(zone_routes);
         }
-        let closed = close(&table, budget)?;
+        let closed = close(&table, room)?;
 
         let mut writer = Writer {
             lowering: self,
@@ -186,7 +64,6 @@ impl<'a> Lowering<'a> {
             config: Config::default(),
             provenance: BTreeMap::new(),
             refused: BTreeMap::new(),
-            refused_in_zone,
         };
         let matcher_entries = closed.iter().map(Closed::matcher_entries).sum();
         for ((route, closed), zone) in table.iter().zip(closed).zip(zone_of) {
@@ -198,97 +75,9 @@ impl<'a> Lowering<'a> {
         write_certificates(&gateway, &self.plane.certificates, &mut ids, &mut config, &mut provenance);
         upstreams.write(&mut config, &mut provenance);
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
-        Some(Lowered {
+        Some(Written {
             data_plane: DataPlane { config, provenance, size: Size { bytes, matcher_entries } },
             refused_rules: refused.into_iter().collect(),
-            refused_zones,
-            served_zones,
-        })
-    }
-
-    /// The routes attached to listeners of a zone.
-    fn attached(&self, zone: usize) -> impl Iterator<Item = (usize, &'a RouteInput)> + '_ {
-        let members = &self.plane.zones[zone].listeners;
-        self.routes
-            .iter()
-            .enumerate()
-            .filter(move |(_, input)| members.iter().any(|listener| input.listeners.contains(listener)))
-    }
-
-    /// The names a route has in a zone.
-    fn names(&self, zone: usize, input: &RouteInput) -> impl Iterator<Item = ServedName> + '_ {
-        served_names(&input.route.hostnames, self.plane.zones[zone].hostname.as_ref())
-            .into_iter()
-            .filter(move |name| !self.is_elsewhere(zone, name.served.as_ref()))
-    }
-
-    fn zone(&self, zone: usize) -> Zone<'a> {
-        let members = &self.plane.zones[zone];
-        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
-        for (position, input) in self.attached(zone) {
-            for name in self.names(zone, input) {
-                groups.entry(name.original).or_default().extend(self.rows(position, input));
-            }
-        }
-        Zone { hostname: members.hostname.clone(), guarded: members.guarded, groups }
-    }
-
-    /// Routes that cannot be served in a zone without being served where they are not attached.
-    fn refused_in(&self, zone: usize) -> Vec<ZoneRefusal> {
-        let ZoneListeners { listeners, exposed_on, .. } = &self.plane.zones[zone];
-        let mut refused = Vec::new();
-        for (route, input) in self.attached(zone) {
-            let missing = listeners.iter().find(|listener| !input.listeners.contains(listener));
-            let cause = match (missing, exposed_on) {
-                (Some(&other), _) => ZoneRefusalCause::NotAttached { other },
-                (None, Some(port)) => ZoneRefusalCause::Exposed { port: *port },
-                (None, None) => continue,
-            };
-            if self.names(zone, input).next().is_none() {
-                continue;
-            }
-            let attached = listeners.iter().filter(|listener| input.listeners.contains(listener));
-            refused.extend(attached.map(|&listener| ZoneRefusal { route, listener, cause }));
-        }
-        refused
-    }
-
-    /// The routes that have a name in a zone, each with every listener of the zone it is attached to.
-    fn served_in(&self, zone: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let listeners = &self.plane.zones[zone].listeners;
-        self.attached(zone).filter(move |(_, input)| self.names(zone, input).next().is_some()).flat_map(
-            move |(route, input)| {
-                let attached = listeners.iter().filter(|listener| input.listeners.contains(listener));
-                attached.map(move |&listener| (route, listener))
-            },
-        )
-    }
-
-    /// Whether every host of this name belongs to a narrower zone.
-    fn is_elsewhere(&self, zone: usize, name: Option<&Hostname>) -> bool {
-        let own = self.plane.zones[zone].hostname.as_ref();
-        self.plane
-            .zones
-            .iter()
-            .map(|other| other.hostname.as_ref())
-            .any(|other| other != own && hostname_covers(own, other) && hostname_covers(other, name))
-    }
-
-    fn rows<'s>(&'s self, position: usize, input: &'a RouteInput) -> impl Iterator<Item = Row<'a>> + 's {
-        let route = &input.route;
-        route.rules.iter().enumerate().flat_map(move |(rule, content)| {
-            let reference = RuleRef { route: position, rule };
-            let admitted = self.admitted.as_ref().is_none_or(|admitted| admitted.contains(&reference));
-            content.matches.iter().filter(move |_| admitted).map(move |matched| Row {
-                rule: reference,
-                route: &route.key,
-                age: route.age,
-                rule_index: content.index,
-                match_index: matched.index,
-                path: &matched.path,
-                method: matched.method,
-                conditions: &matched.conditions,
-            })
         })
     }
 }
@@ -300,7 +89,6 @@ struct Writer<'a, 'l> {
     config: Config,
     provenance: BTreeMap<DocumentKey, Provenance>,
     refused: BTreeMap<RuleRef, Refusal>,
-    refused_in_zone: BTreeSet<(usize, usize)>,
 }
 
 impl<'a> Writer<'a, '_> {
@@ -363,7 +151,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn action(&self, row: &Row<'_>, zone: usize) -> Action {
-        if self.refused_in_zone.contains(&(row.rule.route, zone)) {
+        if self.lowering.rows.is_refused(zone, row.rule.route) {
             return Action::status(500);
         }
         self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()

@@ -58,6 +58,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::RuleRef;
+use super::budget::Room;
 use crate::attach::{Hostname, hostname_precedence};
 use crate::object::{Age, ObjectKey};
 use crate::route::{Condition, Path, PathKind};
@@ -166,8 +167,8 @@ pub(crate) type RowIndex = (usize, usize);
 /// The rows of a zone's groups, in the order row indices refer to.
 pub(crate) type Groups<'a> = Vec<(Option<Hostname>, Vec<Row<'a>>)>;
 
-/// Compiles one zone.
-pub(crate) fn compile_zone<'a>(zone: Zone<'a>) -> (Groups<'a>, Vec<TableRoute>) {
+/// Compiles one zone. `None` as soon as there cannot be room for the result.
+pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Groups<'a>, Vec<TableRoute>)> {
     let mut groups: Groups<'a> = zone.groups.into_iter().collect();
     for (_, rows) in &mut groups {
         rows.sort_by(Row::compare_in_cell);
@@ -187,7 +188,7 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>) -> (Groups<'a>, Vec<TableRoute>) 
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
         let chain = Chain { own, wider, cells: &cells, groups: &groups };
-        routes.extend(chain.routes().into_iter().map(|Decided { path, method, list }| TableRoute {
+        routes.extend(chain.routes(room)?.into_iter().map(|Decided { path, method, list }| TableRoute {
             key: TableKey {
                 zone: zone.hostname.clone(),
                 original: original.clone(),
@@ -199,13 +200,14 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>) -> (Groups<'a>, Vec<TableRoute>) 
         }));
     }
     if zone.guarded {
+        room.take_bytes(Room::ROUTE)?;
         routes.push(TableRoute {
             key: TableKey { zone: zone.hostname.clone(), original: None, path: None, method: None },
             host: zone.hostname,
             answer: Answer::Guard,
         });
     }
-    (groups, routes)
+    Some((groups, routes))
 }
 
 /// The names that cover a name strictly, longest first, ending with none for every host.
@@ -367,14 +369,16 @@ struct Chain<'c, 'a> {
     groups: &'c Groups<'a>,
 }
 
-impl<'a> Chain<'_, 'a> {
-    /// The Routes of the group, with their decision lists.
-    fn routes(&self) -> Vec<Decided<'a>> {
+impl<'c, 'a> Chain<'c, 'a> {
+    /// The Routes of the group, with their decision lists. `None` as soon as there cannot be room for them.
+    fn routes(&self, room: &mut Room) -> Option<Vec<Decided<'a>>> {
         let mut routes: PathMap<'a, Decided<'a>> = PathMap::new();
         let mut regions: BTreeSet<(&'a Path, Option<&'static str>)> = BTreeSet::new();
         for cell in self.cells[self.own].iter() {
             let &Cell { path, method, .. } = cell;
-            routes.entry(path, method, || Decided { path, method, list: self.decide(path, method) });
+            let list = self.decide(path, method);
+            self.take_room(&list, room)?;
+            routes.entry(path, method, || Decided { path, method, list });
             if !cell.total {
                 self.add_regions_of(cell, &mut regions);
             }
@@ -390,11 +394,12 @@ impl<'a> Chain<'_, 'a> {
             if let Some(otherwise) = otherwise {
                 let list = self.decide(path, method);
                 if otherwise.list != list {
+                    self.take_room(&list, room)?;
                     routes.entry(path, method, || Decided { path, method, list });
                 }
             }
         }
-        routes.into_values().collect()
+        Some(routes.into_values().collect())
     }
 
     /// Where the continuation of a conditional cell may differ from the cell's own.
@@ -421,7 +426,6 @@ impl<'a> Chain<'_, 'a> {
     /// The decision list for requests to `path` with `method` that no earlier Route of the group took.
     fn decide(&self, path: &Path, method: Option<&'static str>) -> Vec<RowIndex> {
         let limit = (path.precedence(), method.is_some());
-        let mut list: Vec<RowIndex> = Vec::new();
         let own = self.cells[self.own]
             .covering(path)
             .filter(|cell| cell.rank() <= limit)
@@ -430,20 +434,26 @@ impl<'a> Chain<'_, 'a> {
             .wider
             .iter()
             .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
+        let mut list: Vec<RowIndex> = Vec::new();
+        let mut tried: BTreeSet<&[Condition]> = BTreeSet::new();
         for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
-            for &row in &cell.rows {
-                let conditions = self.groups[group].1[row].conditions;
-                // The same conditions were tried before, so this row is never reached.
-                let repeated =
-                    list.iter().any(|&(group, row)| self.groups[group].1[row].conditions == conditions);
-                if !repeated {
-                    list.push((group, row));
-                }
-            }
+            // Where the same conditions were tried before, a row is never reached.
+            let reached = cell.rows.iter().filter(|row| tried.insert(self.row((group, **row)).conditions));
+            list.extend(reached.map(|&row| (group, row)));
             if cell.total {
                 break;
             }
         }
         list
+    }
+
+    fn row(&self, (group, row): RowIndex) -> &'c Row<'a> {
+        &self.groups[group].1[row]
+    }
+
+    /// Takes the room of a Route with this list, counting every condition as if it were written.
+    fn take_room(&self, list: &[RowIndex], room: &mut Room) -> Option<()> {
+        let conditional = list.iter().filter(|row| !self.row(**row).conditions.is_empty()).count();
+        room.take_bytes(conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE))
     }
 }

@@ -1,0 +1,139 @@
+//! Which rules a data plane has room for.
+
+use std::collections::BTreeSet;
+
+use super::document::{Lowering, Written};
+use super::plane::{Plane, RuleRef};
+use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
+use super::table::compare_slashed;
+use crate::field;
+use crate::options::{Budget, Options};
+use crate::resolve::Backends;
+use crate::route::Refusal;
+use crate::translation::{DataPlane, Size};
+use crate::verdict::Reason;
+
+/// A data plane's documents, and what could not be put there.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    pub(crate) data_plane: DataPlane,
+    /// Rules refused on this data plane.
+    pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
+    /// Routes refused on a listener; their rules answer 500 there.
+    pub(crate) refused_zones: Vec<ZoneRefusal>,
+    /// Routes and listeners that are served for at least some hosts: index of the route, listener.
+    pub(crate) served_zones: BTreeSet<(usize, usize)>,
+}
+
+/// Lowers everything attached to the listeners of a data plane.
+///
+/// When the budget does not suffice, rules are admitted oldest first and the others refused.
+pub(crate) fn lower_plane(
+    plane: &Plane,
+    routes: &[RouteInput],
+    backends: &Backends,
+    options: &Options,
+) -> Lowered {
+    let rows = PlaneRows::new(plane, routes);
+    let lowering = Lowering { plane, rows: &rows, routes, backends, options };
+    let Written { data_plane, mut refused_rules } = match within(&lowering, None) {
+        Some(all) => all,
+        None => oldest_within(&lowering),
+    };
+    refused_rules.sort_by_key(|(rule, _)| *rule);
+    Lowered { data_plane, refused_rules, refused_zones: rows.refused(), served_zones: rows.served() }
+}
+
+/// What fits of the rules, oldest first; the others are refused.
+fn oldest_within(lowering: &Lowering<'_>) -> Written {
+    let oldest_first = by_age(lowering);
+    // Admitting a rule may make the table smaller, since one without conditions ends decision lists. So more
+    // rules than are found here might fit, but those that are found do.
+    let (mut fitting, mut too_many, mut written) = (0, oldest_first.len(), None);
+    while too_many - fitting > 1 {
+        let middle = fitting.midpoint(too_many);
+        match within(lowering, Some(&oldest_first[..middle])) {
+            Some(fits) => (fitting, written) = (middle, Some(fits)),
+            None => too_many = middle,
+        }
+    }
+    // Without rules only the guards are left; a budget too small even for them is exceeded.
+    let mut written = written
+        .or_else(|| lowering.lower(Some(&BTreeSet::new()), &mut Room::unlimited()))
+        .unwrap_or_default();
+    let budget = lowering.options.budget;
+    for &rule in &oldest_first[fitting..] {
+        let index = lowering.routes[rule.route].route.rules[rule.rule].index;
+        written.refused_rules.push((
+            rule,
+            Refusal::new(
+                field::rule(index),
+                Reason::BudgetExceeded,
+                format!(
+                    "Data plane {} has no room for the rule: older rules use up its budget of {} bytes and {} \
+                     matcher entries.",
+                    lowering.plane.key, budget.bytes, budget.matcher_entries
+                ),
+            ),
+        ));
+    }
+    written
+}
+
+/// Lowers the admitted rules, or all, if the result fits the budget.
+fn within(lowering: &Lowering<'_>, admitted: Option<&[RuleRef]>) -> Option<Written> {
+    let budget = lowering.options.budget;
+    let admitted: Option<BTreeSet<RuleRef>> = admitted.map(|rules| rules.iter().copied().collect());
+    let written = lowering.lower(admitted.as_ref(), &mut Room::of(budget))?;
+    let Size { bytes, matcher_entries } = written.data_plane.size;
+    (bytes <= budget.bytes && matcher_entries <= budget.matcher_entries).then_some(written)
+}
+
+/// The rules that have a place in the data plane, oldest route first.
+fn by_age(lowering: &Lowering<'_>) -> Vec<RuleRef> {
+    let routes = lowering.routes;
+    let mut order: Vec<usize> = lowering.rows.routes().into_iter().collect();
+    order.sort_by(|left, right| {
+        let (left, right) = (&routes[*left].route, &routes[*right].route);
+        left.age.cmp(&right.age).then_with(|| compare_slashed(&left.key, &right.key))
+    });
+    order
+        .into_iter()
+        .flat_map(|route| (0..routes[route].route.rules.len()).map(move |rule| RuleRef { route, rule }))
+        .collect()
+}
+
+/// What is left of a budget while a table is built, counted by what documents cost at least: a table that cannot
+/// fit is given up as soon as that is known, since conditions and wildcards multiply rules.
+#[derive(Debug)]
+pub(crate) struct Room {
+    bytes: usize,
+    matcher_entries: usize,
+}
+
+impl Room {
+    /// The key of a Route, and `{"uri":"","upstream_id":"nowhere","priority":2}`.
+    pub(crate) const ROUTE: usize = 64;
+    /// `{"vars":[["arg_a","!=",""]],"weighted_upstreams":[{"upstream_id":"status-500","weight":1}]},`
+    pub(crate) const SPLIT_RULE: usize = 90;
+
+    pub(crate) fn of(budget: Budget) -> Self {
+        Self { bytes: budget.bytes, matcher_entries: budget.matcher_entries }
+    }
+
+    pub(crate) fn unlimited() -> Self {
+        Self { bytes: usize::MAX, matcher_entries: usize::MAX }
+    }
+
+    /// Takes bytes; `None` when there are not as many.
+    pub(crate) fn take_bytes(&mut self, bytes: usize) -> Option<()> {
+        self.bytes = self.bytes.checked_sub(bytes)?;
+        Some(())
+    }
+
+    /// Takes matcher entries; `None` when there are not as many.
+    pub(crate) fn take_matcher_entries(&mut self, entries: usize) -> Option<()> {
+        self.matcher_entries = self.matcher_entries.checked_sub(entries)?;
+        Some(())
+    }
+}
