@@ -1,5 +1,7 @@
 //! Stage 3: attach routes to listeners.
 
+mod allowed_routes;
+mod conflict;
 mod hostname;
 mod listener;
 mod parent;

@@ -2,6 +2,8 @@
 
 mod attach;
 mod field;
+#[cfg(test)]
+mod fixture;
 mod lower;
 mod object;
 mod options;

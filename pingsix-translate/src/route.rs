@@ -5,10 +5,12 @@
 mod condition;
 mod http;
 mod path;
+mod refusal;
 mod rule;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
-pub(crate) use http::normalise_http_route;
+pub(crate) use http::{normalise_http_route, parent_refs};
 pub(crate) use path::{Path, PathKind};
+pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
-pub(crate) use rule::{BackendRef, Hostnames, Match, Refusal, Route, Rule};
+pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule};

@@ -7,11 +7,13 @@ pub use gateway_api::experimental::httproutes::HttpRoute;
 pub use gateway_api::gatewayclasses::GatewayClass;
 pub use gateway_api::gateways::Gateway;
 pub use gateway_api::referencegrants::ReferenceGrant;
+pub(crate) use k8s_openapi::api::core::v1::ServicePort;
 pub use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 pub use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::ObjectMeta;
 
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::route::parent_refs;
 
 /// The label that names the Service of an EndpointSlice.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -183,7 +185,9 @@ impl Objects {
         let http_routes: BTreeMap<_, _> = self
             .http_routes
             .iter()
-            .filter(|(name, route)| names_gateway(route, &name.namespace, gateway))
+            .filter(|(name, route)| {
+                parent_refs(route).any(|parent| parent.names_gateway(&name.namespace, gateway))
+            })
             .map(|(name, route)| (name.clone(), route.clone()))
             .collect();
 
@@ -230,15 +234,6 @@ impl Objects {
 
 fn pick<V: Clone>(from: &BTreeMap<ObjectName, V>, names: &BTreeSet<ObjectName>) -> BTreeMap<ObjectName, V> {
     names.iter().filter_map(|name| from.get(name).map(|value| (name.clone(), value.clone()))).collect()
-}
-
-/// Whether a parentRef of the route names the Gateway.
-fn names_gateway(route: &HttpRoute, namespace: &str, gateway: &ObjectName) -> bool {
-    route.spec.parent_refs.iter().flatten().any(|parent| {
-        parent.name == *gateway.name
-            && parent.namespace.as_deref().unwrap_or(namespace) == &*gateway.namespace
-            && parent.kind.as_deref().is_none_or(|kind| kind == Kind::Gateway.as_str())
-    })
 }
 
 /// The Services a route's backendRefs name, whether they exist or not.

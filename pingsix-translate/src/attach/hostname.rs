@@ -36,6 +36,8 @@ impl fmt::Display for HostnameFlaw {
     }
 }
 
+impl std::error::Error for HostnameFlaw {}
+
 impl Hostname {
     /// Reads a hostname; upper case is accepted and lowered.
     ///

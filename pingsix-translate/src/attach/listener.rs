@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use gateway_api::gateways as api;
 
-use super::Hostname;
+use super::allowed_routes::{AllowedNamespaces, supported_kinds};
+use super::conflict::mark_conflicts;
+use super::{Hostname, HostnameFlaw};
 use crate::field::FieldPath;
-use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
+use crate::object::{Kind, ObjectKey};
 use crate::resolve::{Certificate, References};
 use crate::route::Refusal;
 use crate::snapshot::Gateway;
@@ -24,9 +26,16 @@ pub(crate) enum Protocol {
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     pub(crate) name: String,
+    /// `None` for one that PingSIX does not speak.
+    pub(crate) protocol: Option<Protocol>,
+    /// As written: what parentRefs select by.
+    pub(crate) written_port: i32,
+    /// 0 when what is written is no port number.
     pub(crate) port: u16,
     pub(crate) hostname: Option<Hostname>,
     pub(crate) state: ListenerState,
+    /// Why not all references are good; judged whatever the state.
+    pub(crate) unresolved: Vec<Refusal>,
     /// Kinds of routes that may attach.
     pub(crate) supported_kinds: Vec<RouteKind>,
     pub(crate) namespaces: AllowedNamespaces,
@@ -35,99 +44,25 @@ pub(crate) struct Listener {
 /// What a listener can do. Illegal combinations (a refused listener with a certificate) do not exist.
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerState {
-    /// Served. `unresolved` says why its references are not all good nevertheless.
-    Served { protocol: Protocol, certificates: Vec<Certificate>, unresolved: Option<Refusal> },
-    /// Accepted, but not served, because its only certificates are unusable.
-    Unresolved { refusal: Refusal },
+    /// Served, with certificates if the protocol is HTTPS.
+    Served { certificates: Vec<Certificate> },
+    /// Accepted, but not served, because none of its certificates is usable.
+    Unresolved,
     /// Not accepted.
     Refused { refusal: Refusal },
-    /// Not accepted, because it cannot be told from another listener. Its references are judged all the same.
-    Conflicted { refusal: Refusal, unresolved: Option<Refusal> },
+    /// Not accepted, because it cannot be told from another listener.
+    Conflicted { refusal: Refusal },
 }
 
 impl Listener {
-    pub(crate) fn protocol(&self) -> Option<Protocol> {
-        match self.state {
-            ListenerState::Served { protocol, .. } => Some(protocol),
-            ListenerState::Unresolved { .. }
-            | ListenerState::Refused { .. }
-            | ListenerState::Conflicted { .. } => None,
-        }
-    }
-
-    /// Why not all references are good.
-    pub(crate) fn unresolved(&self) -> Option<&Refusal> {
-        match &self.state {
-            ListenerState::Served { unresolved, .. } | ListenerState::Conflicted { unresolved, .. } => {
-                unresolved.as_ref()
-            }
-            ListenerState::Unresolved { refusal } => Some(refusal),
-            ListenerState::Refused { .. } => None,
-        }
+    pub(crate) fn is_served(&self) -> bool {
+        matches!(self.state, ListenerState::Served { .. })
     }
 
     pub(crate) fn supports(&self, kind: Kind) -> bool {
         self.supported_kinds
             .iter()
             .any(|supported| supported.kind == kind.as_str() && supported.group == kind.group())
-    }
-}
-
-/// `allowedRoutes.namespaces`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AllowedNamespaces {
-    Same,
-    All,
-    Selector { labels: BTreeMap<String, String>, expressions: Vec<Expression> },
-}
-
-/// One entry of `matchExpressions`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expression {
-    key: String,
-    operator: Operator,
-    values: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
-    /// Not one of the API's: admits nothing.
-    Unknown,
-}
-
-impl AllowedNamespaces {
-    /// Whether routes of a namespace with these labels may attach.
-    pub(crate) fn admits(
-        &self,
-        own: &str,
-        namespace: &str,
-        namespace_labels: &BTreeMap<String, String>,
-    ) -> bool {
-        match self {
-            Self::Same => own == namespace,
-            Self::All => true,
-            Self::Selector { labels, expressions } => {
-                labels.iter().all(|(key, value)| namespace_labels.get(key) == Some(value))
-                    && expressions.iter().all(|expression| expression.holds(namespace_labels))
-            }
-        }
-    }
-}
-
-impl Expression {
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        match self.operator {
-            Operator::In => value.is_some_and(|value| self.values.contains(value)),
-            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-            Operator::Unknown => false,
-        }
     }
 }
 
@@ -145,14 +80,13 @@ pub(crate) fn judge_listeners(
         .enumerate()
         .map(|(index, listener)| judge_alone(gateway, key, index, listener, references))
         .collect();
+    refuse_repeated_names(&mut listeners);
     mark_conflicts(&mut listeners);
     for listener in &listeners {
-        if let ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal, .. } =
-            &listener.state
-        {
+        if let ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } = &listener.state {
             problems.push(refusal.of(key));
         }
-        problems.extend(listener.unresolved().map(|refusal| refusal.of(key)));
+        problems.extend(listener.unresolved.iter().map(|refusal| refusal.of(key)));
     }
     listeners
 }
@@ -170,101 +104,139 @@ fn judge_alone(
         "HTTPS" => Some(Protocol::Https),
         _ => None,
     };
-    let (supported_kinds, invalid_kinds) = match protocol {
-        None => (Vec::new(), None),
+    let port = u16::try_from(listener.port).unwrap_or_default();
+    let hostname =
+        listener.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
+    let namespaces = AllowedNamespaces::of(listener, &at);
+
+    let (supported_kinds, wrong_kinds) = match protocol {
+        None => (Vec::new(), Vec::new()),
         Some(_) => supported_kinds(listener, &at),
     };
-    let hostname = listener.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse);
-    let state = match (protocol, &hostname) {
-        (None, _) => ListenerState::Refused {
-            refusal: Refusal::new(
-                at.child("protocol"),
-                Reason::UnsupportedProtocol,
-                format!("PingSIX does not serve protocol {}.", listener.protocol),
-            ),
-        },
-        (Some(_), Some(Err(flaw))) => ListenerState::Refused {
-            refusal: Refusal::new(
-                at.child("hostname"),
-                Reason::UnsupportedValue,
-                format!(
-                    "\"{}\" is not a hostname: {flaw}.",
-                    listener.hostname.as_deref().unwrap_or_default()
-                ),
-            ),
-        },
-        (Some(Protocol::Http), _) => {
-            ListenerState::Served { protocol: Protocol::Http, certificates: Vec::new(), unresolved: None }
-        }
-        (Some(Protocol::Https), _) => judge_tls(gateway, key, &at, listener, references),
+    let (certificates, mut unresolved) = match protocol {
+        Some(Protocol::Https) => resolve_certificates(key, listener, &at, references),
+        Some(Protocol::Http) | None => (Vec::new(), Vec::new()),
     };
-    let state = match (u16::try_from(listener.port).ok().filter(|port| *port > 0), state, invalid_kinds) {
-        (None, ..) => ListenerState::Refused {
-            refusal: Refusal::new(
-                at.child("port"),
-                Reason::UnsupportedValue,
-                format!("{} is not a port number.", listener.port),
-            ),
-        },
-        (Some(_), ListenerState::Served { protocol, certificates, unresolved: None }, unresolved) => {
-            ListenerState::Served { protocol, certificates, unresolved }
-        }
-        (Some(_), state, _) => state,
+    unresolved.extend(wrong_kinds);
+
+    let refusal = refuse_port(listener, port, &at)
+        .or_else(|| refuse_protocol(listener, protocol, &at))
+        .or_else(|| Some(refuse_hostname(listener, *hostname.as_ref().err()?, &at)))
+        .or_else(|| refuse_tls(gateway, listener, protocol?, &at))
+        .or_else(|| namespaces.as_ref().err().cloned());
+    let state = match (refusal, protocol) {
+        (Some(refusal), _) => ListenerState::Refused { refusal },
+        (None, Some(Protocol::Https)) if certificates.is_empty() => ListenerState::Unresolved,
+        (None, _) => ListenerState::Served { certificates },
     };
     Listener {
         name: listener.name.clone(),
-        port: u16::try_from(listener.port).unwrap_or_default(),
-        hostname: hostname.and_then(Result::ok),
+        protocol,
+        written_port: listener.port,
+        port,
+        hostname: hostname.unwrap_or_default(),
         state,
+        unresolved,
         supported_kinds,
-        namespaces: allowed_namespaces(listener),
+        namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
     }
 }
 
-fn judge_tls(
-    gateway: &Gateway,
-    key: &Arc<ObjectKey>,
-    at: &FieldPath,
+fn refuse_port(listener: &api::GatewayListeners, port: u16, at: &FieldPath) -> Option<Refusal> {
+    (port == 0).then(|| {
+        Refusal::new(
+            at.child("port"),
+            Reason::UnsupportedValue,
+            format!("{} is not a port number.", listener.port),
+        )
+    })
+}
+
+fn refuse_protocol(
     listener: &api::GatewayListeners,
-    references: &References<'_>,
-) -> ListenerState {
-    let refused = |field: FieldPath, message: &str| ListenerState::Refused {
-        refusal: Refusal::new(field, Reason::UnsupportedValue, message),
-    };
-    if let Some(field) = frontend_validation(gateway, listener.port) {
-        return refused(field, "PingSIX asks clients for no certificates, so the listener is not served.");
-    }
+    protocol: Option<Protocol>,
+    at: &FieldPath,
+) -> Option<Refusal> {
+    protocol.is_none().then(|| {
+        Refusal::new(
+            at.child("protocol"),
+            Reason::UnsupportedProtocol,
+            format!("PingSIX does not serve protocol {}.", listener.protocol),
+        )
+    })
+}
+
+fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &FieldPath) -> Refusal {
+    let text = listener.hostname.as_deref().unwrap_or_default();
+    Refusal::new(
+        at.child("hostname"),
+        Reason::UnsupportedValue,
+        format!("\"{text}\" is not a hostname: {flaw}."),
+    )
+}
+
+/// What is wrong with `tls` besides the certificates.
+fn refuse_tls(
+    gateway: &Gateway,
+    listener: &api::GatewayListeners,
+    protocol: Protocol,
+    at: &FieldPath,
+) -> Option<Refusal> {
+    let refused =
+        |field: FieldPath, message: &str| Some(Refusal::new(field, Reason::UnsupportedValue, message));
     let at = at.child("tls");
-    let Some(tls) = &listener.tls else {
-        return refused(at, "A listener with protocol HTTPS needs a certificate.");
-    };
-    if tls.mode == Some(api::GatewayListenersTlsMode::Passthrough) {
-        return refused(
-            at.child("mode"),
-            "A listener with protocol HTTPS terminates TLS; mode Passthrough is for protocol TLS.",
-        );
-    }
-    let refs = tls.certificate_refs.as_deref().unwrap_or_default();
-    let at = at.child("certificateRefs");
-    if refs.is_empty() {
-        return ListenerState::Unresolved {
-            refusal: Refusal::new(at, Reason::InvalidCertificateRef, "There is no certificate."),
-        };
-    }
-    let mut certificates = Vec::new();
-    let mut first_refusal = None;
-    for (index, certificate) in refs.iter().enumerate() {
-        match references.certificate(key, certificate, &at.index(index)) {
-            Ok(certificate) => certificates.push(certificate),
-            Err(refusal) => {
-                first_refusal.get_or_insert(refusal);
+    match (protocol, &listener.tls) {
+        (Protocol::Http, None) => None,
+        // What its author meant for HTTPS must not be served in plaintext.
+        (Protocol::Http, Some(_)) => refused(at, "A listener with protocol HTTP has no TLS; use HTTPS."),
+        (Protocol::Https, tls) => {
+            if let Some(field) = frontend_validation(gateway, listener.port) {
+                return refused(
+                    field,
+                    "PingSIX asks clients for no certificates, so the listener is not served.",
+                );
+            }
+            match tls {
+                None => refused(at, "A listener with protocol HTTPS needs a certificate."),
+                Some(tls) if is_passthrough(tls) => refused(
+                    at.child("mode"),
+                    "A listener with protocol HTTPS terminates TLS; mode Passthrough is for protocol TLS.",
+                ),
+                Some(_) => None,
             }
         }
     }
-    match first_refusal {
-        Some(refusal) if certificates.is_empty() => ListenerState::Unresolved { refusal },
-        unresolved => ListenerState::Served { protocol: Protocol::Https, certificates, unresolved },
+}
+
+fn is_passthrough(tls: &api::GatewayListenersTls) -> bool {
+    tls.mode == Some(api::GatewayListenersTlsMode::Passthrough)
+}
+
+/// The usable certificates of a listener, and one refusal for each that is not.
+fn resolve_certificates(
+    gateway: &Arc<ObjectKey>,
+    listener: &api::GatewayListeners,
+    at: &FieldPath,
+    references: &References<'_>,
+) -> (Vec<Certificate>, Vec<Refusal>) {
+    let Some(tls) = listener.tls.as_ref().filter(|tls| !is_passthrough(tls)) else {
+        return (Vec::new(), Vec::new());
+    };
+    let at = at.child("tls").child("certificateRefs");
+    let refs = tls.certificate_refs.as_deref().unwrap_or_default();
+    if refs.is_empty() {
+        let refusal = Refusal::new(at, Reason::InvalidCertificateRef, "There is no certificate.");
+        return (Vec::new(), vec![refusal]);
     }
+    let mut certificates = Vec::new();
+    let mut refused = Vec::new();
+    for (index, certificate) in refs.iter().enumerate() {
+        match references.certificate(gateway, certificate, &at.index(index)) {
+            Ok(certificate) => certificates.push(certificate),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    (certificates, refused)
 }
 
 /// The field that asks for client certificates on this port.
@@ -280,130 +252,23 @@ fn frontend_validation(gateway: &Gateway, port: i32) -> Option<FieldPath> {
     frontend.default.validation.is_some().then(|| at.child("default"))
 }
 
-fn supported_kinds(listener: &api::GatewayListeners, at: &FieldPath) -> (Vec<RouteKind>, Option<Refusal>) {
-    const CARRIED: [Kind; 1] = [Kind::HttpRoute];
-    let as_route_kind =
-        |kind: Kind| RouteKind { group: kind.group().to_owned(), kind: kind.as_str().to_owned() };
-    let asked =
-        listener.allowed_routes.as_ref().and_then(|allowed| allowed.kinds.as_deref()).unwrap_or_default();
-    if asked.is_empty() {
-        return (CARRIED.into_iter().map(as_route_kind).collect(), None);
+/// `sectionName` and the list in the status both go by name, so listeners that share one all lose.
+fn refuse_repeated_names(listeners: &mut [Listener]) {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for listener in listeners.iter() {
+        *count.entry(listener.name.clone()).or_default() += 1;
     }
-    let mut supported = Vec::new();
-    let mut refusal = None;
-    for (index, kind) in asked.iter().enumerate() {
-        let group = kind.group.as_deref().unwrap_or(GATEWAY_GROUP);
-        match Kind::from_group_kind(group, &kind.kind).filter(|known| CARRIED.contains(known)) {
-            Some(known) => {
-                let kind = as_route_kind(known);
-                if !supported.contains(&kind) {
-                    supported.push(kind);
-                }
-            }
-            None => {
-                refusal.get_or_insert_with(|| {
-                    Refusal::new(
-                        at.child("allowedRoutes").child("kinds").index(index),
-                        Reason::InvalidRouteKinds,
-                        format!(
-                            "Routes of kind {} cannot attach to a listener with protocol {}.",
-                            kind.kind, listener.protocol
-                        ),
-                    )
-                });
-            }
+    for (index, listener) in listeners.iter_mut().enumerate() {
+        if count.get(&listener.name).is_some_and(|count| *count > 1) {
+            let refusal = Refusal::new(
+                FieldPath::new("spec").child("listeners").index(index).child("name"),
+                Reason::UnsupportedValue,
+                format!("Another listener is called \"{}\" too.", listener.name),
+            );
+            listener.state = ListenerState::Refused { refusal };
         }
     }
-    (supported, refusal)
 }
 
-fn allowed_namespaces(listener: &api::GatewayListeners) -> AllowedNamespaces {
-    use api::GatewayListenersAllowedRoutesNamespacesFrom as From;
-    let Some(namespaces) = listener.allowed_routes.as_ref().and_then(|allowed| allowed.namespaces.as_ref())
-    else {
-        return AllowedNamespaces::Same;
-    };
-    match namespaces.from.as_ref().unwrap_or(&From::Same) {
-        From::Same => AllowedNamespaces::Same,
-        From::All => AllowedNamespaces::All,
-        From::Selector => match &namespaces.selector {
-            // The API demands a selector; without one, nothing is selected.
-            None => AllowedNamespaces::Selector {
-                labels: BTreeMap::new(),
-                expressions: vec![Expression {
-                    key: String::new(),
-                    operator: Operator::Unknown,
-                    values: Vec::new(),
-                }],
-            },
-            Some(selector) => AllowedNamespaces::Selector {
-                labels: selector.match_labels.clone().unwrap_or_default(),
-                expressions: selector
-                    .match_expressions
-                    .iter()
-                    .flatten()
-                    .map(|expression| Expression {
-                        key: expression.key.clone(),
-                        operator: match expression.operator.as_str() {
-                            "In" => Operator::In,
-                            "NotIn" => Operator::NotIn,
-                            "Exists" => Operator::Exists,
-                            "DoesNotExist" => Operator::DoesNotExist,
-                            _ => Operator::Unknown,
-                        },
-                        values: expression.values.clone().unwrap_or_default(),
-                    })
-                    .collect(),
-            },
-        },
-    }
-}
-
-/// Listeners of one Gateway that cannot be told apart all lose (Gateway API, "Distinct Listeners").
-fn mark_conflicts(listeners: &mut [Listener]) {
-    let mut conflicts = Vec::new();
-    for (index, listener) in listeners.iter().enumerate() {
-        let Some(protocol) = claimed_protocol(listener) else { continue };
-        let at = FieldPath::new("spec").child("listeners").index(index);
-        let rivals = || {
-            listeners.iter().enumerate().filter(move |(other_index, other)| {
-                *other_index != index && other.port == listener.port && claimed_protocol(other).is_some()
-            })
-        };
-        let protocol_rival = rivals().find(|(_, other)| claimed_protocol(other) != Some(protocol));
-        let hostname_rival = rivals().find(|(_, other)| other.hostname == listener.hostname);
-        if let Some((_, rival)) = protocol_rival {
-            conflicts.push((
-                index,
-                Refusal::new(
-                    at.child("protocol"),
-                    Reason::ProtocolConflict,
-                    format!("Listener \"{}\" uses port {} with another protocol.", rival.name, listener.port),
-                ),
-            ));
-        } else if let Some((_, rival)) = hostname_rival {
-            conflicts.push((
-                index,
-                Refusal::new(
-                    at.child("hostname"),
-                    Reason::HostnameConflict,
-                    format!("Listener \"{}\" has the same port {} and hostname.", rival.name, listener.port),
-                ),
-            ));
-        }
-    }
-    for (index, refusal) in conflicts {
-        let unresolved = listeners[index].unresolved().cloned();
-        listeners[index].state = ListenerState::Conflicted { refusal, unresolved };
-    }
-}
-
-/// The protocol a listener occupies its port with, whether or not it can be served.
-fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
-    match &listener.state {
-        ListenerState::Served { protocol, .. } => Some(*protocol),
-        // Only HTTPS listeners have certificates that could be missing.
-        ListenerState::Unresolved { .. } => Some(Protocol::Https),
-        ListenerState::Refused { .. } | ListenerState::Conflicted { .. } => None,
-    }
-}
+#[cfg(test)]
+mod tests;

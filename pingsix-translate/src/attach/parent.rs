@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Hostname, Listener};
 use crate::field::FieldPath;
-use crate::object::{GATEWAY_GROUP, Kind, ObjectName};
+use crate::object::ObjectName;
 use crate::resolve::References;
 use crate::route::{Hostnames, ParentRef, Refusal, Route};
 use crate::verdict::Reason;
@@ -38,19 +38,12 @@ pub(crate) fn attach_route(
     route
         .parent_refs
         .iter()
-        .filter(|parent| names(parent, namespace, gateway))
+        .filter(|parent| parent.names_gateway(namespace, gateway))
         .map(|parent_ref| Attachment {
             parent_ref: parent_ref.clone(),
             outcome: attach_parent(route, parent_ref, gateway, listeners, &labels),
         })
         .collect()
-}
-
-fn names(parent: &ParentRef, namespace: &str, gateway: &ObjectName) -> bool {
-    parent.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
-        && parent.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == Kind::Gateway.as_str()
-        && parent.namespace.as_deref().unwrap_or(namespace) == &*gateway.namespace
-        && parent.name == *gateway.name
 }
 
 fn attach_parent(
@@ -61,16 +54,18 @@ fn attach_parent(
     labels: &BTreeMap<String, String>,
 ) -> Result<Vec<usize>, Refusal> {
     let at = FieldPath::new("spec").child("parentRefs").index(parent.index);
+    // Empty is as good as not written (Gateway API, `ParentReference.sectionName`).
+    let section = parent.section_name.as_deref().filter(|name| !name.is_empty());
     let selected: Vec<(usize, &Listener)> = listeners
         .iter()
         .enumerate()
         .filter(|(_, listener)| {
-            parent.section_name.as_ref().is_none_or(|name| *name == listener.name)
-                && parent.port.is_none_or(|port| port == i32::from(listener.port))
+            section.is_none_or(|name| name == listener.name)
+                && parent.port.is_none_or(|port| port == listener.written_port)
         })
         .collect();
     if selected.is_empty() {
-        let wanted = match (&parent.section_name, parent.port) {
+        let wanted = match (section, parent.port) {
             (Some(name), Some(port)) => format!("listener \"{name}\" on port {port}"),
             (Some(name), None) => format!("listener \"{name}\""),
             (None, Some(port)) => format!("listener on port {port}"),
@@ -128,3 +123,6 @@ pub(crate) fn served_names(hostnames: &Hostnames, listener: Option<&Hostname>) -
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

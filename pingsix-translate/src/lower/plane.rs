@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ssl::{ServedCertificate, certificates};
-use crate::attach::{Hostname, Listener, ListenerState, Protocol, hostname_covers, hostname_precedence};
+use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
 use crate::object::ObjectName;
 use crate::options::Layout;
 use crate::translation::DataPlaneKey;
@@ -39,17 +39,18 @@ pub(crate) struct ZoneListeners {
 
 /// The data planes of a Gateway, by key.
 pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layout) -> Vec<Plane> {
-    let present = |listener: &Listener| {
-        matches!(listener.state, ListenerState::Served { .. } | ListenerState::Unresolved { .. })
-    };
     match layout {
         Layout::Shared => {
             let served: Vec<usize> = served(listeners).collect();
             vec![plane(key(gateway, None), listeners, &served)]
         }
         Layout::PerPort => {
-            let ports: BTreeSet<u16> =
-                listeners.iter().filter(|listener| present(listener)).map(|listener| listener.port).collect();
+            // A port whose listeners are all refused has a data plane too: it must come to hold nothing.
+            let ports: BTreeSet<u16> = listeners
+                .iter()
+                .filter(|listener| listener.protocol.is_some() && listener.port > 0)
+                .map(|listener| listener.port)
+                .collect();
             ports
                 .into_iter()
                 .map(|port| {
@@ -73,8 +74,7 @@ pub(crate) fn data_plane_of(
     listener: &Listener,
     layout: Layout,
 ) -> Option<DataPlaneKey> {
-    listener.protocol()?;
-    Some(key(gateway, (layout == Layout::PerPort).then_some(listener.port)))
+    listener.is_served().then(|| key(gateway, (layout == Layout::PerPort).then_some(listener.port)))
 }
 
 fn key(gateway: &ObjectName, port: Option<u16>) -> DataPlaneKey {
@@ -82,7 +82,7 @@ fn key(gateway: &ObjectName, port: Option<u16>) -> DataPlaneKey {
 }
 
 fn served(listeners: &[Listener]) -> impl Iterator<Item = usize> + '_ {
-    (0..listeners.len()).filter(|index| listeners[*index].protocol().is_some())
+    (0..listeners.len()).filter(|index| listeners[*index].is_served())
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
@@ -91,7 +91,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
     let plaintext_port = served
         .iter()
         .map(|index| &listeners[*index])
-        .find(|listener| listener.protocol() == Some(Protocol::Http))
+        .find(|listener| listener.protocol == Some(Protocol::Http))
         .map(|listener| listener.port);
     hostnames
         .iter()
@@ -111,7 +111,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
                 }
             }
             let members: Vec<usize> = by_port.into_values().collect();
-            let all_https = members.iter().all(|index| listeners[*index].protocol() == Some(Protocol::Https));
+            let all_https = members.iter().all(|index| listeners[*index].protocol == Some(Protocol::Https));
             ZoneListeners {
                 hostname: hostname.cloned(),
                 guarded: hostnames.iter().any(|&wider| wider != hostname && hostname_covers(wider, hostname)),

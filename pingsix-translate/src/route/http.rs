@@ -19,9 +19,8 @@ use crate::verdict::Reason;
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     let key = Arc::new(key_of(Kind::HttpRoute, &route.metadata));
-    let mut problems = Vec::new();
-    let hostnames =
-        normalise_hostnames(route.spec.hostnames.as_deref(), |refusal| problems.push(refusal.of(&key)));
+    let mut refusals = Vec::new();
+    let hostnames = normalise_hostnames(route.spec.hostnames.as_deref(), |refusal| refusals.push(refusal));
     let rules = match route.spec.rules.as_deref() {
         // The API server would have written the default rule: every path, no backend.
         None | Some([]) => vec![normalise_rule(0, &api::HttpRouteRules::default())],
@@ -30,27 +29,25 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     Route {
         generation: route.metadata.generation.unwrap_or_default(),
         age: Age::of(&route.metadata),
-        parent_refs: normalise_parent_refs(route.spec.parent_refs.as_deref().unwrap_or_default()),
+        parent_refs: parent_refs(route).collect(),
         hostnames,
         rules,
-        problems,
+        refusals,
         key,
     }
 }
 
-fn normalise_parent_refs(refs: &[api::HttpRouteParentRefs]) -> Vec<ParentRef> {
-    refs.iter()
-        .enumerate()
-        .map(|(index, parent)| ParentRef {
-            index,
-            group: parent.group.clone(),
-            kind: parent.kind.clone(),
-            namespace: parent.namespace.clone(),
-            name: parent.name.clone(),
-            section_name: parent.section_name.clone(),
-            port: parent.port,
-        })
-        .collect()
+/// The parentRefs of an HTTPRoute, in spec order.
+pub(crate) fn parent_refs(route: &HttpRoute) -> impl Iterator<Item = ParentRef> + '_ {
+    route.spec.parent_refs.iter().flatten().enumerate().map(|(index, parent)| ParentRef {
+        index,
+        group: parent.group.clone(),
+        kind: parent.kind.clone(),
+        namespace: parent.namespace.clone(),
+        name: parent.name.clone(),
+        section_name: parent.section_name.clone(),
+        port: parent.port,
+    })
 }
 
 fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)) -> Hostnames {

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Condition, Path};
+use super::{Condition, Path, Refusal};
 use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::object::{Age, ObjectKey};
-use crate::verdict::{Problem, Reason, Severity};
+use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 
 /// A route of any kind.
 #[derive(Clone, Debug)]
@@ -17,8 +15,8 @@ pub(crate) struct Route {
     pub(crate) parent_refs: Vec<ParentRef>,
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
-    /// What is wrong with the route as a whole, or only worth a warning.
-    pub(crate) problems: Vec<Problem>,
+    /// What cannot be honoured besides rules: hostnames.
+    pub(crate) refusals: Vec<Refusal>,
 }
 
 /// The hostnames of a route. A route whose names are all unusable is not a route for every name.
@@ -67,31 +65,6 @@ pub(crate) struct BackendRef {
     pub(crate) weight: u32,
 }
 
-/// Why something an author asked for cannot be honoured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) at: FieldPath,
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(at: FieldPath, reason: Reason, message: impl Into<String>) -> Self {
-        Self { at, reason, message: message.into() }
-    }
-
-    /// As a problem of an object.
-    pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
-        Problem {
-            object: object.clone(),
-            field: self.at.clone(),
-            severity: Severity::Error,
-            reason: self.reason,
-            message: self.message.clone(),
-        }
-    }
-}
-
 /// A reference to a parent, as written (Gateway API `ParentReference`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ParentRef {
@@ -109,4 +82,14 @@ pub struct ParentRef {
     pub section_name: Option<String>,
     /// `port`, when written.
     pub port: Option<i32>,
+}
+
+impl ParentRef {
+    /// Whether it names the Gateway, written in a route of `namespace`.
+    pub(crate) fn names_gateway(&self, namespace: &str, gateway: &ObjectName) -> bool {
+        self.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
+            && self.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == Kind::Gateway.as_str()
+            && self.namespace.as_deref().unwrap_or(namespace) == &*gateway.namespace
+            && self.name == *gateway.name
+    }
 }

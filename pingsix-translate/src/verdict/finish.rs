@@ -26,7 +26,7 @@ pub enum Delivery {
 pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery>) -> Verdicts {
     let generation = verdicts.gateway.generation;
     let GatewayVerdict { conditions, listeners, .. } = &mut verdicts.gateway;
-    let mut best: Option<(ConditionStatus, Reason, String)> = None;
+    let mut worst: Option<(ConditionStatus, Reason, String)> = None;
     for listener in listeners {
         let (status, reason, message) = match &listener.data_plane {
             None => (
@@ -38,16 +38,15 @@ pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery
         };
         if listener.data_plane.is_some() {
             // A Gateway is programmed when all data planes that serve it are.
-            let worse = best.as_ref().is_none_or(|(best, ..)| *best == ConditionStatus::True);
-            if worse {
-                best = Some((status, reason, message.clone()));
+            if worst.as_ref().is_none_or(|(worst, ..)| *worst == ConditionStatus::True) {
+                worst = Some((status, reason, message.clone()));
             }
         }
         set(&mut listener.conditions, generation, status, reason, message);
     }
     let accepted = conditions.is_true(ConditionType::Accepted);
-    let (status, reason, message) = match best {
-        Some(best) if accepted => best,
+    let (status, reason, message) = match worst {
+        Some(worst) if accepted => worst,
         _ => (ConditionStatus::False, Reason::Invalid, "The Gateway is not accepted.".to_owned()),
     };
     set(conditions, generation, status, reason, message);

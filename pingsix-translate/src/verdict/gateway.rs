@@ -12,7 +12,7 @@ use crate::field::FieldPath;
 use crate::lower::{RouteInput, data_plane_of};
 use crate::object::ObjectKey;
 use crate::options::Layout;
-use crate::route::Refusal;
+use crate::route::{Refusal, joined};
 use crate::snapshot::Gateway;
 
 /// How many accepted routes each listener has; a route counts once, through however many parentRefs.
@@ -62,7 +62,7 @@ pub(crate) fn judge_gateway(
     let (status, reason, message) = match refuse_gateway(gateway) {
         Some(refusal) => {
             problems.push(refusal.of(&key));
-            (ConditionStatus::False, refusal.reason, format!("{}: {}", refusal.at, refusal.message))
+            (ConditionStatus::False, refusal.reason, refusal.to_string())
         }
         None => accepted_by_listeners(listeners),
     };
@@ -107,11 +107,13 @@ fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
 fn accepted_by_listeners(listeners: &[Listener]) -> (ConditionStatus, Reason, String) {
     let bad: Vec<&str> = listeners
         .iter()
-        .filter(|listener| listener.protocol().is_none())
+        .filter(|listener| !listener.is_served())
         .map(|listener| listener.name.as_str())
         .collect();
     let names = bad.join(", ");
-    if bad.is_empty() && !listeners.is_empty() {
+    if listeners.is_empty() {
+        (ConditionStatus::False, Reason::ListenersNotValid, "The Gateway has no listener.".to_owned())
+    } else if bad.is_empty() {
         (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned())
     } else if bad.len() < listeners.len() {
         // True with a reason that sounds negative: what the specification asks for.
@@ -126,22 +128,22 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
     let mut set = |kind, status, reason, message: String| {
         conditions.set(Condition { kind, status, reason, message, observed_generation: generation });
     };
-    let sentence = |refusal: &Refusal| format!("{}: {}", refusal.at, refusal.message);
     match &listener.state {
-        ListenerState::Served { .. } | ListenerState::Unresolved { .. } => set(
+        ListenerState::Served { .. } | ListenerState::Unresolved => set(
             ConditionType::Accepted,
             ConditionStatus::True,
             Reason::Accepted,
             "The listener is accepted.".to_owned(),
         ),
-        ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal, .. } => {
-            set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, sentence(refusal));
+        ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } => {
+            set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, refusal.to_string());
         }
     }
     // Judged also for a listener that is not accepted.
-    match listener.unresolved() {
-        Some(refusal) => {
-            set(ConditionType::ResolvedRefs, ConditionStatus::False, refusal.reason, sentence(refusal));
+    match listener.unresolved.first() {
+        Some(first) => {
+            let message = joined(&listener.unresolved);
+            set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
         }
         None => set(
             ConditionType::ResolvedRefs,
@@ -151,10 +153,10 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
         ),
     }
     match &listener.state {
-        ListenerState::Conflicted { refusal, .. } => {
-            set(ConditionType::Conflicted, ConditionStatus::True, refusal.reason, sentence(refusal));
+        ListenerState::Conflicted { refusal } => {
+            set(ConditionType::Conflicted, ConditionStatus::True, refusal.reason, refusal.to_string());
         }
-        ListenerState::Served { .. } | ListenerState::Unresolved { .. } | ListenerState::Refused { .. } => {
+        ListenerState::Served { .. } | ListenerState::Unresolved | ListenerState::Refused { .. } => {
             set(
                 ConditionType::Conflicted,
                 ConditionStatus::False,

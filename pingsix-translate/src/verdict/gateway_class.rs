@@ -48,9 +48,7 @@ pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<Ga
     let generation = class.metadata.generation.unwrap_or_default();
     let (status, reason, message) = match &refusal {
         None => (ConditionStatus::True, Reason::Accepted, "The class is accepted.".to_owned()),
-        Some(refusal) => {
-            (ConditionStatus::False, refusal.reason, format!("{}: {}", refusal.at, refusal.message))
-        }
+        Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
     };
     let mut conditions = Conditions::default();
     conditions.set(Condition {

@@ -1,7 +1,6 @@
 //! Verdicts on routes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use super::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Problem, Reason, RouteVerdict,
@@ -9,7 +8,7 @@ use super::{
 use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
-use crate::route::Refusal;
+use crate::route::{Refusal, joined};
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]
@@ -86,7 +85,8 @@ pub(crate) fn judge_route(
         match outcome {
             Err(refusal) => {
                 problems.push(refusal.of(&route.key));
-                set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, full_message(refusal));
+                let message = with_refusals(refusal.to_string(), &route.refusals);
+                set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, message);
             }
             Ok(listeners) => {
                 let at = FieldPath::new("spec").child("parentRefs").index(parent_ref.index);
@@ -104,18 +104,15 @@ pub(crate) fn judge_route(
                 let all: Vec<&Refusal> =
                     on_listeners.iter().chain(refused_rules.values().flatten().copied()).collect();
                 if every_rule || every_listener {
-                    let message = joined(all.into_iter());
+                    let message = joined(all);
                     set(ConditionType::Accepted, ConditionStatus::False, Reason::UnsupportedValue, message);
                 } else {
-                    set(
-                        ConditionType::Accepted,
-                        ConditionStatus::True,
-                        Reason::Accepted,
-                        "The route is accepted.".to_owned(),
-                    );
+                    let accepted = "The route is accepted.".to_owned();
+                    let message = with_refusals(accepted, &route.refusals);
+                    set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
                     if !all.is_empty() {
                         // The API wants the message of a rule that is not served to start with these words.
-                        let message = format!("Dropped Rule: {}", joined(all.into_iter()));
+                        let message = format!("Dropped Rule: {}", joined(all));
                         set(
                             ConditionType::PartiallyInvalid,
                             ConditionStatus::True,
@@ -144,7 +141,7 @@ pub(crate) fn judge_route(
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }
     if !parents.is_empty() {
-        problems.extend(route.problems.iter().cloned());
+        problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
         let refused = refused_rules.values().flatten().copied();
         problems.extend(refused.chain(unresolved).map(|refusal| refusal.of(&route.key)));
     }
@@ -169,19 +166,7 @@ fn refused_rules<'a>(
     refused
 }
 
-/// `spec.rules[0]: Sentence.`
-fn full_message(refusal: &Refusal) -> String {
-    format!("{}: {}", refusal.at, refusal.message)
-}
-
-fn joined<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> String {
-    let mut message = String::new();
-    for refusal in refusals {
-        if !message.is_empty() {
-            message.push(' ');
-        }
-        // Writing to a String cannot fail.
-        let _ = write!(message, "{}: {}", refusal.at, refusal.message);
-    }
-    message
+/// A message, and what is refused besides, such as one of several hostnames.
+fn with_refusals(message: String, refusals: &[Refusal]) -> String {
+    if refusals.is_empty() { message } else { format!("{message} {}", joined(refusals)) }
 }

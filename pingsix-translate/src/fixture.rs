@@ -1,0 +1,56 @@
+//! Objects for unit tests, written as JSON.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::object::ObjectName;
+use crate::options::Options;
+use crate::snapshot::{Object, Objects, Snapshot};
+use crate::translate::translate;
+use crate::translation::Translation;
+
+/// An object of whatever kind is asked for.
+pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(value).unwrap())
+}
+
+/// Gateway `infra/public`, generation 7, with these listeners.
+pub(crate) fn gateway(listeners: &Value) -> Objects {
+    let mut objects = Objects::default();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"namespace": "infra", "name": "public", "generation": 7},
+        "spec": {"gatewayClassName": "pingsix", "listeners": listeners},
+    }))));
+    objects
+}
+
+/// Adds HTTPRoute `infra/<name>`, generation 3.
+pub(crate) fn add_route(objects: &mut Objects, name: &str, spec: &Value) {
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"namespace": "infra", "name": name, "generation": 3},
+        "spec": spec,
+    }))));
+}
+
+/// Adds Service `infra/<name>` with port 80 and one endpoint.
+pub(crate) fn add_service(objects: &mut Objects, name: &str) {
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"namespace": "infra", "name": name}, "spec": {"ports": [{"port": 80}]},
+    }))));
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {"namespace": "infra", "name": name, "labels": {"kubernetes.io/service-name": name}},
+        "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+    }))));
+}
+
+/// What Gateway `infra/public` may see.
+pub(crate) fn snapshot(objects: &Objects) -> Snapshot {
+    objects.snapshot(&ObjectName::new("infra", "public")).unwrap()
+}
+
+/// The translation of Gateway `infra/public`.
+pub(crate) fn run(objects: &Objects, options: &Options) -> Translation {
+    translate(&snapshot(objects), options)
+}

@@ -1,0 +1,52 @@
+//! Refusals: what an author asked for and does not get, at which field, and why.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use crate::field::FieldPath;
+use crate::object::ObjectKey;
+use crate::verdict::{Problem, Reason, Severity};
+
+/// Why something an author asked for cannot be honoured. Displays as `spec.rules[0]: Sentence.`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) at: FieldPath,
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(at: FieldPath, reason: Reason, message: impl Into<String>) -> Self {
+        Self { at, reason, message: message.into() }
+    }
+
+    /// As a problem of an object.
+    pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
+        Problem {
+            object: object.clone(),
+            field: self.at.clone(),
+            severity: Severity::Error,
+            reason: self.reason,
+            message: self.message.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+/// Several refusals as one message.
+pub(crate) fn joined<'a>(refusals: impl IntoIterator<Item = &'a Refusal>) -> String {
+    let mut message = String::new();
+    for refusal in refusals {
+        if !message.is_empty() {
+            message.push(' ');
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(message, "{refusal}");
+    }
+    message
+}
