@@ -8,7 +8,7 @@ mod gateway;
 mod gateway_class;
 mod merge;
 mod problem;
-pub mod reason;
+mod reason;
 mod route;
 mod status;
 

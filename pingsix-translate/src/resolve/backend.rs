@@ -7,7 +7,7 @@ use super::{Endpoints, References};
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::route::{BackendRef, Refusal, Route, Rule};
-use crate::snapshot::Service;
+use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
 /// A port of a Service.
@@ -101,7 +101,15 @@ pub(crate) struct Backends {
 enum Found {
     Backend(usize),
     NoEndpoints,
-    Refused(Reason, String),
+    Refused(Unusable),
+}
+
+/// Why a Service port cannot be used, and which field of the reference is at fault.
+#[derive(Clone, Debug)]
+struct Unusable {
+    field: &'static str,
+    reason: Reason,
+    message: String,
 }
 
 impl Backends {
@@ -134,7 +142,9 @@ impl References<'_> {
             let target = match self.resolve_backend(&route.key, backend, at, backends) {
                 Ok(Resolved::Backend(index)) => Target::Backend(index),
                 Ok(Resolved::NoEndpoints(key)) => {
-                    problems.push(no_endpoints(&key));
+                    if backend.weight > 0 {
+                        problems.push(no_endpoints(&key));
+                    }
                     Target::Status(503)
                 }
                 Err(refusal) => {
@@ -159,8 +169,9 @@ impl References<'_> {
     ) -> Result<Resolved, Refusal> {
         if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
             let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
+            let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
             return Err(Refusal::new(
-                at().child("kind"),
+                at().child(field),
                 Reason::InvalidKind,
                 format!("A backend of kind {} of {group} is not supported.", backend.kind),
             ));
@@ -192,14 +203,7 @@ impl References<'_> {
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
             Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(reason, message) => {
-                let field = if *reason == Reason::BackendNotFound
-                    && self.snapshot.services.contains_key(&key.service)
-                {
-                    "port"
-                } else {
-                    "name"
-                };
+            Found::Refused(Unusable { field, reason, message }) => {
                 Err(Refusal::new(at().child(field), *reason, message.clone()))
             }
         }
@@ -207,12 +211,13 @@ impl References<'_> {
 
     fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
         let BackendKey { service: name, port } = key;
-        let refused = |reason, message| Found::Refused(reason, message);
+        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let Some(service) = self.snapshot.services.get(name) else {
-            return refused(Reason::BackendNotFound, format!("Service {name} does not exist."));
+            return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
         };
         if is_external_name(service) {
-            return refused(
+            return unusable(
+                "name",
                 Reason::UnsupportedValue,
                 format!(
                     "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, so \
@@ -221,21 +226,27 @@ impl References<'_> {
             );
         }
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
-        let Some(service_port) = ports.iter().find(|candidate| candidate.port == *port) else {
-            return refused(Reason::BackendNotFound, format!("Service {name} has no port {port}."));
+        // A number may be there once per protocol (`ServiceSpec.ports`).
+        let is_tcp = |port: &&ServicePort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+        let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
+        let Some(service_port) = with_number().find(is_tcp) else {
+            return if with_number().next().is_some() {
+                unusable(
+                    "port",
+                    Reason::UnsupportedProtocol,
+                    format!("Port {port} of Service {name} is not a TCP port."),
+                )
+            } else {
+                unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
+            };
         };
-        if service_port.protocol.as_deref().is_some_and(|protocol| protocol != "TCP") {
-            return refused(
-                Reason::UnsupportedProtocol,
-                format!("Port {port} of Service {name} is not a TCP port."),
-            );
-        }
         let protocol = match service_port.app_protocol.as_deref() {
             None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
             Some("kubernetes.io/ws") => AppProtocol::WebSocket,
             Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
             Some(other) => {
-                return refused(
+                return unusable(
+                    "port",
                     Reason::UnsupportedProtocol,
                     format!("Port {port} of Service {name} has appProtocol {other}, which is not supported."),
                 );
@@ -243,11 +254,19 @@ impl References<'_> {
         };
         let slices = self.snapshot.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
-            None => Found::NoEndpoints,
             Some(endpoints) => {
                 list.push(Backend { key: key.clone(), protocol, endpoints });
                 Found::Backend(list.len() - 1)
             }
+            None if Endpoints::are_names(slices) => unusable(
+                "name",
+                Reason::UnsupportedValue,
+                format!(
+                    "The endpoints of Service {name} are DNS names; one that does not resolve would freeze PingSIX, \
+                     so they are not used."
+                ),
+            ),
+            None => Found::NoEndpoints,
         }
     }
 }
@@ -275,26 +294,4 @@ fn no_endpoints(key: &BackendKey) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_of_one_target_are_added_and_weights_reduced() {
-        let action = Action::weighted(
-            [
-                (Target::Backend(0), 20),
-                (Target::Status(500), 10),
-                (Target::Backend(1), 0),
-                (Target::Status(500), 10),
-            ]
-            .into_iter(),
-        );
-        assert_eq!(action.targets, vec![(Target::Backend(0), 1), (Target::Status(500), 1)]);
-    }
-
-    #[test]
-    fn no_weight_at_all_is_an_error() {
-        assert_eq!(Action::weighted([(Target::Backend(0), 0)].into_iter()), Action::status(500));
-        assert_eq!(Action::weighted(std::iter::empty()), Action::status(500));
-    }
-}
+mod tests;

@@ -27,7 +27,7 @@ impl fmt::Debug for Certificate {
 }
 
 impl References<'_> {
-    /// Resolves a listener's certificateRef to a Secret of type `kubernetes.io/tls`.
+    /// Resolves a listener's certificateRef to a Secret with entries `tls.crt` and `tls.key`.
     pub(crate) fn certificate(
         &self,
         referrer: &ObjectKey,
@@ -63,12 +63,11 @@ impl References<'_> {
             return Err(invalid(Some("name"), format!("Secret {name} does not exist.")));
         };
         let text = |entry: &str| {
-            let bytes = secret
-                .data
-                .as_ref()
-                .and_then(|data| data.get(entry))
-                .map(|bytes| bytes.0.clone())
-                .or_else(|| Some(secret.string_data.as_ref()?.get(entry)?.clone().into_bytes()))
+            // In a manifest, `stringData` replaces what `data` has.
+            let written = secret.string_data.as_ref().and_then(|data| data.get(entry));
+            let bytes = written
+                .map(|text| text.clone().into_bytes())
+                .or_else(|| Some(secret.data.as_ref()?.get(entry)?.0.clone()))
                 .ok_or_else(|| invalid(None, format!("Secret {name} has no entry {entry}.")))?;
             String::from_utf8(bytes)
                 .map_err(|_| invalid(None, format!("Entry {entry} of Secret {name} is not PEM.")))

@@ -19,8 +19,7 @@ impl Endpoints {
         let mut ready = BTreeSet::new();
         let mut terminating = BTreeSet::new();
         for slice in slices {
-            // FQDN slices hold names, and a name that does not resolve would freeze PingSIX.
-            if slice.address_type == "FQDN" {
+            if holds_names(slice) {
                 continue;
             }
             let port = slice
@@ -50,10 +49,22 @@ impl Endpoints {
         (!endpoints.is_empty()).then_some(Self(endpoints))
     }
 
+    /// Whether the slices hold endpoints, but DNS names instead of addresses.
+    pub(crate) fn are_names(slices: &[Arc<EndpointSlice>]) -> bool {
+        let has_endpoints = |slice: &EndpointSlice| slice.endpoints.iter().flatten().next().is_some();
+        slices.iter().any(|slice| holds_names(slice) && has_endpoints(slice))
+            && !slices.iter().any(|slice| !holds_names(slice) && has_endpoints(slice))
+    }
+
     /// The addresses.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SocketAddr> {
         self.0.iter()
     }
+}
+
+/// A name that does not resolve would freeze PingSIX.
+fn holds_names(slice: &EndpointSlice) -> bool {
+    slice.address_type == "FQDN"
 }
 
 /// PingSIX takes neither zone identifiers nor IPv4 addresses written as IPv6 (`src/config/mod.rs`, node keys).

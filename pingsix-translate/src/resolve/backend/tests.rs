@@ -1,0 +1,117 @@
+//! From a backendRef to a target.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::{add_route, add_service, gateway, object, snapshot};
+use crate::route::normalise_http_route;
+use crate::snapshot::{Object, Objects};
+
+/// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
+fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>) {
+    let mut objects = objects.clone();
+    add_route(
+        &mut objects,
+        "r",
+        &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]}),
+    );
+    let snapshot = snapshot(&objects);
+    let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
+    let references = References::new(&snapshot);
+    let rule = references.resolve_rule(&route, &route.rules[0], &mut Backends::default(), &mut Vec::new());
+    let unresolved = rule.unresolved.iter().map(|refusal| {
+        (refusal.reason, refusal.at.as_str().trim_start_matches("spec.rules[0].backendRefs[0].").to_owned())
+    });
+    (rule.action, unresolved.collect())
+}
+
+/// Service `web` of namespace `infra` with these ports; no endpoints.
+fn service(spec: &Value) -> Objects {
+    let mut objects = gateway(&json!([]));
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"namespace": "infra", "name": "web"}, "spec": spec,
+    }))));
+    objects
+}
+
+fn unresolved(reason: Reason, field: &str) -> (Action, Vec<(Reason, String)>) {
+    (Action::status(500), vec![(reason, field.to_owned())])
+}
+
+#[test]
+fn shares_of_one_target_are_added_and_weights_reduced() {
+    let action = Action::weighted(
+        [
+            (Target::Backend(0), 20),
+            (Target::Status(500), 10),
+            (Target::Backend(1), 0),
+            (Target::Status(500), 10),
+        ]
+        .into_iter(),
+    );
+    assert_eq!(action.targets, vec![(Target::Backend(0), 1), (Target::Status(500), 1)]);
+}
+
+#[test]
+fn no_weight_at_all_is_an_error() {
+    assert_eq!(Action::weighted([(Target::Backend(0), 0)].into_iter()), Action::status(500));
+    assert_eq!(Action::weighted(std::iter::empty()), Action::status(500));
+}
+
+#[test]
+fn the_field_at_fault_is_named() {
+    let ports = service(&json!({"ports": [{"port": 80}, {"port": 81, "appProtocol": "kubernetes.io/wss"}]}));
+    for (backend, reason, field) in [
+        (json!({"name": "web", "port": 80, "kind": "Bucket"}), Reason::InvalidKind, "kind"),
+        (json!({"name": "web", "port": 80, "group": "a.test"}), Reason::InvalidKind, "group"),
+        (json!({"name": "web", "port": 80, "namespace": "app"}), Reason::RefNotPermitted, "namespace"),
+        (json!({"name": "web"}), Reason::BackendNotFound, "port"),
+        (json!({"name": "web", "port": 82}), Reason::BackendNotFound, "port"),
+        (json!({"name": "missing", "port": 80}), Reason::BackendNotFound, "name"),
+        (json!({"name": "web", "port": 81}), Reason::UnsupportedProtocol, "port"),
+    ] {
+        assert_eq!(resolve(&ports, &backend), unresolved(reason, field), "{backend}");
+    }
+}
+
+#[test]
+fn a_service_without_ports_has_no_port() {
+    for spec in [json!({}), json!({"ports": []}), Value::Null] {
+        let found = resolve(&service(&spec), &json!({"name": "web", "port": 80}));
+        assert_eq!(found, unresolved(Reason::BackendNotFound, "port"));
+    }
+}
+
+#[test]
+fn of_two_ports_with_one_number_the_tcp_one_is_meant() {
+    let udp = json!({"name": "quic", "port": 80, "protocol": "UDP"});
+    let tcp = json!({"name": "web", "port": 80, "protocol": "TCP"});
+    let backend = json!({"name": "web", "port": 80});
+    let both = resolve(&service(&json!({"ports": [udp, tcp]})), &backend);
+    assert_eq!(both, (Action::status(503), Vec::new()));
+    let alone = resolve(&service(&json!({"ports": [udp]})), &backend);
+    assert_eq!(alone, unresolved(Reason::UnsupportedProtocol, "port"));
+}
+
+#[test]
+fn names_in_place_of_addresses_are_refused() {
+    let backend = json!({"name": "web", "port": 80});
+    let external =
+        service(&json!({"type": "ExternalName", "externalName": "a.test", "ports": [{"port": 80}]}));
+    assert_eq!(resolve(&external, &backend), unresolved(Reason::UnsupportedValue, "name"));
+
+    let mut fqdn = service(&json!({"ports": [{"port": 80}]}));
+    fqdn.insert(Object::EndpointSlice(object(json!({
+        "metadata": {"namespace": "infra", "name": "web", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "FQDN", "ports": [{"port": 80}], "endpoints": [{"addresses": ["a.test"]}],
+    }))));
+    assert_eq!(resolve(&fqdn, &backend), unresolved(Reason::UnsupportedValue, "name"));
+}
+
+#[test]
+fn a_service_with_endpoints_is_a_backend() {
+    let mut objects = gateway(&json!([]));
+    add_service(&mut objects, "web");
+    let (action, unresolved) = resolve(&objects, &json!({"name": "web", "port": 80}));
+    assert_eq!((action.targets, unresolved), (vec![(Target::Backend(0), 1)], Vec::new()));
+}
