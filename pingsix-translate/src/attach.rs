@@ -6,6 +6,8 @@ mod hostname;
 mod listener;
 mod parent;
 
+#[cfg(test)]
+pub(crate) use allowed_routes::AllowedNamespaces;
 pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
 pub(crate) use listener::{Listener, ListenerState, Protocol, judge_listeners};

@@ -98,3 +98,6 @@ pub struct ParentVerdict {
     /// Route conditions.
     pub conditions: Conditions,
 }
+
+#[cfg(test)]
+mod tests;

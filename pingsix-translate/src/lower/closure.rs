@@ -240,3 +240,6 @@ impl<'h> HostTree<'h> {
         all.into_iter().map(|host| host.as_str().to_owned()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

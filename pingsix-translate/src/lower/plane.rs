@@ -121,3 +121,6 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -457,3 +457,6 @@ impl<'c, 'a> Chain<'c, 'a> {
         room.take_bytes(conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,8 +53,6 @@ words! {
         BackendNotFound = "BackendNotFound",
         /// The configuration of the data plane has no room for the rule.
         BudgetExceeded = "BudgetExceeded",
-        /// Two objects of one kind have the same name.
-        Duplicate = "Duplicate",
         /// Two listeners share port and hostname.
         HostnameConflict = "HostnameConflict",
         /// The object cannot be used as it is.

@@ -1,0 +1,155 @@
+//! Tables small enough to be compiled by hand.
+
+use super::*;
+use crate::object::Kind;
+use crate::options::Budget;
+use crate::route::{Expectation, Variable};
+
+/// A match: hostname of its route, path prefix, method, and the value a header must have.
+type Written = (&'static str, &'static str, Option<&'static str>, Option<&'static str>);
+
+/// What a row borrows from a match.
+type Parsed = (Option<Hostname>, Path, Option<&'static str>, Vec<Condition>);
+
+/// What rows borrow from.
+struct Parts {
+    route: Arc<ObjectKey>,
+    rows: Vec<Parsed>,
+}
+
+impl Parts {
+    fn of(rows: &[Written]) -> Self {
+        let row = |&(hostname, path, method, header): &Written| {
+            let header = header.map(|value| Condition {
+                variable: Variable::Header("x".to_owned()),
+                expectation: Expectation::Equals(value.to_owned()),
+            });
+            let path = Path::parse(PathKind::Prefix, path).0.unwrap();
+            (Hostname::parse(hostname).ok(), path, method, header.into_iter().collect())
+        };
+        Self {
+            route: Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", "r")),
+            rows: rows.iter().map(row).collect(),
+        }
+    }
+
+    fn zone(&self, hostname: Option<&str>) -> Zone<'_> {
+        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
+        for (index, (hostname, path, method, conditions)) in self.rows.iter().enumerate() {
+            groups.entry(hostname.clone()).or_default().push(Row {
+                rule: RuleRef { route: 0, rule: index },
+                route: &self.route,
+                age: Age::of(&kube::core::ObjectMeta::default()),
+                rule_index: index,
+                match_index: 0,
+                path,
+                method: *method,
+                conditions,
+            });
+        }
+        let hostname = hostname.map(|name| Hostname::parse(name).unwrap());
+        Zone { guarded: hostname.is_some(), hostname, groups }
+    }
+}
+
+/// The Routes of a zone, last in the order first, as `host path method: indices of the rows it tries`.
+fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
+    let parts = Parts::of(rows);
+    let (groups, mut routes) = compile_zone(parts.zone(zone), &mut Room::unlimited()).unwrap();
+    routes.sort_by_key(|route| route.key.priority());
+    let describe = |route: &TableRoute| {
+        let host = route.host.as_ref().map_or("any", |host| host.as_str());
+        let Answer::Decide(list) = &route.answer else { return format!("{host}: guard") };
+        let path = route.key.path.as_ref().map_or("", |path| &path.text);
+        let rows: Vec<String> =
+            list.iter().map(|&(group, row)| groups[group].1[row].rule_index.to_string()).collect();
+        format!("{host} {path} {}: {}", route.key.method.unwrap_or("any"), rows.join(" "))
+    };
+    routes.iter().map(describe).collect()
+}
+
+#[test]
+fn a_conditional_cell_continues_with_what_is_wider() {
+    let rows = [("a.test", "/api", None, Some("v1")), ("a.test", "/", None, None), ("", "/", None, None)];
+    assert_eq!(compile(None, &rows), ["any / any: 2", "a.test / any: 1", "a.test /api any: 0 1"]);
+}
+
+/// Under `/` of the host, the wider hostname has something to say about `/api` only.
+#[test]
+fn a_wider_hostname_with_a_longer_path_makes_a_virtual_cell() {
+    let rows =
+        [("a.test", "/", None, Some("v1")), ("*.test", "/api", None, None), ("*.test", "/", None, None)];
+    assert_eq!(
+        compile(None, &rows),
+        ["*.test / any: 2", "*.test /api any: 1", "a.test / any: 0 2", "a.test /api any: 0 1"]
+    );
+}
+
+/// Under the conditional `/api`, only GET requests continue with the row for GET.
+#[test]
+fn a_wider_cell_with_a_method_makes_a_virtual_cell() {
+    let rows = [
+        ("a.test", "/api", None, Some("v1")),
+        ("a.test", "/", Some("GET"), None),
+        ("a.test", "/", None, None),
+    ];
+    assert_eq!(
+        compile(None, &rows),
+        ["a.test / any: 2", "a.test / GET: 1", "a.test /api any: 0 2", "a.test /api GET: 0 1"]
+    );
+}
+
+#[test]
+fn a_virtual_cell_that_would_change_nothing_is_left_out() {
+    // The row for `/api` asks for what was tried before, so it is never reached.
+    let rows = [
+        ("a.test", "/", None, Some("v1")),
+        ("*.test", "/api", None, Some("v1")),
+        ("*.test", "/", None, None),
+    ];
+    assert_eq!(compile(None, &rows), ["*.test / any: 2", "*.test /api any: 1 2", "a.test / any: 0 2"]);
+}
+
+#[test]
+fn without_conditions_nothing_continues() {
+    let rows =
+        [("a.test", "/", None, None), ("*.test", "/api", None, None), ("a.test", "/", None, Some("v"))];
+    // More headers come first within a cell, whatever the order of the rules.
+    assert_eq!(compile(None, &rows), ["*.test /api any: 1", "a.test / any: 2 0"]);
+}
+
+#[test]
+fn within_a_zone_the_original_hostname_decides_and_the_guard_is_last() {
+    let rows = [("*.test", "/long", None, None), ("*.a.test", "/", None, None), ("", "/longest", None, None)];
+    assert_eq!(
+        compile(Some("*.a.test"), &rows),
+        ["*.a.test: guard", "*.a.test /longest any: 2", "*.a.test /long any: 0", "*.a.test / any: 1"]
+    );
+}
+
+#[test]
+fn a_narrower_zone_precedes_everything_of_a_wider_one() {
+    let key = |zone: &str, original: &str, path: Option<&str>| TableKey {
+        zone: Hostname::parse(zone).ok(),
+        original: Hostname::parse(original).ok(),
+        path: path.map(|text| Path::parse(PathKind::Exact, text).0.unwrap()),
+        method: path.map(|_| "GET"),
+    };
+    assert!(key("*.a.test", "", None).priority() > key("*.test", "b.a.test", Some("/x")).priority());
+    let longest = format!("{}.{}", "a".repeat(63), vec!["b"; 95].join("."));
+    let largest = key(&longest, &longest, Some("/x")).priority();
+    assert!(largest < 1 << 31);
+}
+
+#[test]
+fn a_table_there_is_no_room_for_is_given_up() {
+    let rows = [("a.test", "/api", None, Some("v1")), ("a.test", "/", None, None)];
+    let parts = Parts::of(&rows);
+    let room = |bytes: usize| {
+        let mut room = Room::of(Budget { bytes, matcher_entries: 0 });
+        compile_zone(parts.zone(None), &mut room).is_some()
+    };
+    let needed = 2 * Room::ROUTE + Room::SPLIT_RULE;
+    assert!(room(needed));
+    assert!(!room(needed - 1));
+}
