@@ -135,6 +135,12 @@ impl Watcher {
         tokio::time::timeout(PATIENCE, self.responses.message()).await.expect("a response in time")
     }
 
+    /// Waits until the server has done what was asked before, whether it cancelled the watch or not.
+    pub(crate) async fn settle_or_cancelled(&mut self) {
+        self.ask_progress().await;
+        while self.next().await.watch_id != -1 {}
+    }
+
     /// The progress after everything published so far; panics if something else comes first.
     pub(crate) async fn settle(&mut self) -> i64 {
         self.ask_progress().await;
