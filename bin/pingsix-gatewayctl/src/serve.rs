@@ -5,7 +5,7 @@ mod keeper;
 mod publisher;
 mod watcher;
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,10 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let filter = EnvFilter::builder().with_default_directive(tracing::Level::WARN.into()).from_env_lossy();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
     // A second subscriber cannot be installed, which only a test could try.
     let _ = log.try_init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
