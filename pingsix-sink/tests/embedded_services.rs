@@ -7,6 +7,8 @@ mod documents;
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::time::Duration;
+
 use documents::desired;
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::cluster_client::ClusterClient;
@@ -17,7 +19,8 @@ use pingsix_sink::proto::etcdserverpb::{
     LeaseLeasesRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, MemberListRequest, StatusRequest,
 };
 use pingsix_sink::{EmbeddedEtcd, Sink, SinkError};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use wire::Served;
@@ -118,4 +121,16 @@ async fn one_server_serves_two_listeners_and_can_serve_again() {
     let etcd = served.stop().await;
     assert_eq!(second.list("/p/web/").await.unwrap().count, 1);
     assert_eq!(Served::serve(etcd).await.list("/p/web/").await.unwrap().count, 1);
+}
+
+#[tokio::test]
+async fn a_connection_whose_client_answers_no_ping_is_closed() {
+    let keepalive = Duration::from_millis(100);
+    let served = Served::start(EmbeddedEtcd::builder().keepalive(keepalive, keepalive)).await;
+    let mut connection = TcpStream::connect(served.address).await.unwrap();
+    // The preface of HTTP/2 and an empty SETTINGS frame; after them the client is as good as gone.
+    connection.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut received = Vec::new();
+    let closed = tokio::time::timeout(wire::PATIENCE, connection.read_to_end(&mut received)).await;
+    assert!(closed.is_ok(), "the server gives up on the connection");
 }

@@ -292,8 +292,8 @@ async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_a
     assert_eq!((last, responses), (published.revision.get(), 4));
     assert_eq!(orders.pop(), Some(2), "the delete comes last");
     assert!(orders.is_sorted());
-    let list = served.list("/p/web/").await.unwrap();
-    assert_eq!((list.count, list.header.unwrap().revision), (200, last));
+    let whole = served.list("/p/web/").await.unwrap();
+    assert_eq!((whole.count, whole.header.unwrap().revision), (200, last));
 
     // With the pairs before the change a part is too large again, and is cut once more at the same revision.
     served.etcd.publish(&large(b'y')).await.unwrap();

@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 
 pub use self::budget::{BYTES_BUDGET, BYTES_LIMIT, ENTRIES_BUDGET, matcher_entries};
 pub use self::closure::order_dependence;
+pub(crate) use self::pem::check_leaf_and_key;
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
 pub use self::violation::{Rule, Severity, Subject, Violation, is_refused};
 
@@ -77,6 +78,8 @@ pub enum Encryption {
     Off,
     /// Well-formed envelopes are taken to decrypt, and to decrypt to what fits.
     On,
+    /// Envelopes are texts like any other, as in PingSIX's static form.
+    Literal,
 }
 
 /// Every fault of a configuration, in the order of its documents.

@@ -168,13 +168,18 @@ impl Reply {
     }
 }
 
-/// Writes `request` and reads until the peer closes; a reset counts as an end too.
+/// Writes all of `request` and then reads until the peer closes.
+///
+/// A connection that is reset, in whichever direction, may have lost an answer, and fails.
 pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = connect(address).await;
-    let _ = within(stream.write_all(request)).await;
-    read_to_end(&mut stream).await
+    within(stream.write_all(request)).await.expect("the connection is reset while the request is written");
+    let mut bytes = Vec::new();
+    within(stream.read_to_end(&mut bytes)).await.expect("the connection is reset after the request");
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Reads until the peer closes or resets the connection.
 pub(crate) async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

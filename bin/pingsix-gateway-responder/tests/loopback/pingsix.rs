@@ -1,6 +1,7 @@
 //! The protocol through the real PingSIX, when `PINGSIX_BIN` names it.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -127,10 +128,15 @@ async fn ask(client: &mut Client, host: &str, version: &str) -> Reply {
     client.send(ask).await.unwrap()
 }
 
+/// Unlike `eprintln!`, seen also when the test passes.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "pingsix: {text}");
+}
+
 #[tokio::test]
 async fn pingsix_and_the_responder_understand_each_other() {
     let Ok(binary) = std::env::var("PINGSIX_BIN") else {
-        eprintln!("NOT RUN: PINGSIX_BIN does not name a PingSIX binary");
+        say("NOT RUN: PINGSIX_BIN does not name a PingSIX binary");
         return;
     };
     let running = Running::start(Options::default()).await;
@@ -152,7 +158,7 @@ async fn pingsix_and_the_responder_understand_each_other() {
         }
     }
     absolute_targets(pingsix.address).await;
-    eprintln!("RUN with {binary}");
+    say(&format!("RUN with {binary}"));
 }
 
 async fn decision_list(client: &mut Client, host: &str) {

@@ -66,6 +66,9 @@ pub fn order_dependence(config: &Config) -> Vec<Violation> {
     violations
 }
 
+/// With how many routes of one entry and priority each is compared.
+const MAX_PARTNERS: usize = 256;
+
 /// A route and the host patterns it is stored under.
 struct Placed<'c> {
     key: &'c DocumentKey,
@@ -218,8 +221,8 @@ fn check_ties(
     for same in entries.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
         for (at, &(path, priority, index, placed)) in same.iter().enumerate() {
             let others = same.get(at + 1..).unwrap_or_default();
-            // One partner is enough to make the point, and keeps large ties linear.
-            let partner = others.iter().find(|(_, _, other, partner)| {
+            // One partner is enough to make the point, and a bound keeps large groups of like routes cheap.
+            let partner = others.iter().take(MAX_PARTNERS).find(|(_, _, other, partner)| {
                 *other != index
                     && may_meet(placed.route, partner.route)
                     && differ(placed.route, partner.route)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Rule, Severity, Subject, ValidateOptions, Violation, validate_known};
+use super::{Encryption, Rule, Severity, Subject, ValidateOptions, Violation, validate_known};
 use crate::pingsix::config::relative_key;
 use crate::pingsix::kind::canonical_prefix;
 use crate::pingsix::secret::SECRET_FIELDS;
@@ -59,8 +59,11 @@ pub fn validate_pairs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 
 /// Every fault of PingSIX's static form, the top level of its YAML file as a JSON value; see [`super`].
 ///
-/// The process configuration beside the lists is not looked at.
+/// The process configuration beside the lists is not looked at. Numbers are judged as in JSON, although PingSIX's
+/// YAML reader also takes `1.0` for an integer. PingSIX decrypts nothing here, whatever the
+/// options say.
 pub fn validate_static(value: &Value, options: &ValidateOptions) -> Vec<Violation> {
+    let options = &ValidateOptions { encryption: Encryption::Literal, ..options.clone() };
     let mut stored = Stored::default();
     let Value::Object(lists) = value else {
         let message = "A static configuration is an object.".to_owned();

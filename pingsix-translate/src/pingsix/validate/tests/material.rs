@@ -129,6 +129,20 @@ fn envelopes_are_refused_where_they_cannot_be_opened() {
 }
 
 #[test]
+fn a_static_form_takes_envelopes_for_texts() {
+    let sealed = format!("$pingsix-enc:v1${}", "A".repeat(40));
+    let of = |plugins: Value| {
+        let text = json!({"global_rules": [{"id": "g", "plugins": plugins}]});
+        worst(&validate_static(&text, &ValidateOptions::default()))
+    };
+    assert_eq!(of(json!({"key-auth": {"key": sealed}})), None);
+    let Pair { cert, .. } = ec();
+    let text = json!({"ssls": [{"id": "s", "cert": cert, "key": sealed, "snis": ["a.t"]}]});
+    let found = validate_static(&text, &ValidateOptions::default());
+    assert_eq!(worst(&found), Some((Severity::RejectedLate, Rule::Certificate)));
+}
+
+#[test]
 fn public_keys_of_tokens_must_fit_their_algorithm() {
     let jwt =
         |algorithm: &str, key: &str| plugin("jwt-auth", &json!({"algorithm": algorithm, "public_key": key}));

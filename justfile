@@ -1,0 +1,63 @@
+# The door to everything a developer does here. CI runs the same recipes.
+
+crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gatewayctl pingsix-gateway-responder"
+
+# List the recipes.
+default:
+    @just --list
+
+# Everything CI runs.
+ci: test check boundaries doc deny interop
+
+# All tests. Those that need PingSIX, etcd or etcdctl say when they did not run.
+test:
+    cargo test --workspace
+
+# Format and lints.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Format everything.
+fmt:
+    cargo fmt --all
+
+# Which crate may know which, the purity fence, and each crate on its own.
+boundaries:
+    tools/check-boundaries
+    tools/check-fence
+    for crate in {{ crates }}; do cargo check --quiet -p "$crate" --all-targets || exit 1; done
+
+# API documentation, without warnings.
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Licences, duplicate and banned dependencies.
+deny:
+    tools/check-dependencies
+
+# Interoperation with the etcd-client crate; needs protoc, and says so when it is missing.
+interop:
+    tools/etcd-client-interop
+
+# The property tests at length: more than 1,000,000 requests.
+properties cases="20000":
+    PROPERTY_CASES={{ cases }} cargo test --release -p pingsix-translate --test properties -- --nocapture
+
+# Against the real PingSIX: PINGSIX_BIN=/path/to/pingsix just contract
+contract:
+    tools/require-pingsix
+    cargo test --release --workspace -- --nocapture pingsix
+
+# Benchmarks; results are recorded in docs/results.
+bench:
+    cargo bench -p pingsix-translate
+    cargo bench -p pingsix-sink
+
+# Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
+fuzz target="translate" seconds="60":
+    cd pingsix-translate && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+
+# Regenerate the etcd wire types from the .proto files.
+proto:
+    cargo run --manifest-path pingsix-sink/proto/codegen/Cargo.toml

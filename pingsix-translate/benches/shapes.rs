@@ -1,0 +1,105 @@
+//! Object sets of the shapes that benchmarks and growth tables share.
+
+use std::sync::Arc;
+
+use pingsix_translate::{Object, ObjectName, Objects, Snapshot};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// How hostnames and paths are spread over routes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// A hostname per route, three path prefixes each.
+    FlatHosts,
+    /// One hostname for all; every rule has a prefix of its own.
+    SharedHost,
+    /// A hostname per ten routes; prefixes nest three deep.
+    NestedPrefixes,
+    /// A hostname and a path prefix of its own per rule, beside one route for a wildcard over all of them.
+    Wildcard,
+}
+
+impl Shape {
+    /// As it stands in a report.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::FlatHosts => "flat hosts",
+            Self::SharedHost => "shared host",
+            Self::NestedPrefixes => "nested prefixes",
+            Self::Wildcard => "wildcard",
+        }
+    }
+}
+
+const RULES: usize = 3;
+const SERVICES: usize = 100;
+
+fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(value).expect("the shape is well-formed"))
+}
+
+/// A Gateway with `routes` HTTPRoutes of three rules each, on a hundred Services.
+pub(crate) fn snapshot(shape: Shape, routes: usize) -> Snapshot {
+    let mut objects = Objects::default();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"name": "gateway", "namespace": "bench", "generation": 1},
+        "spec": {"gatewayClassName": "pingsix", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+    }))));
+    for service in 0..SERVICES {
+        let name = format!("service-{service}");
+        objects.insert(Object::Service(object(json!({
+            "metadata": {"name": name, "namespace": "bench"}, "spec": {"ports": [{"port": 80}]},
+        }))));
+        let endpoints: Vec<Value> =
+            (1..=3).map(|host| json!({"addresses": [format!("10.1.{service}.{host}")]})).collect();
+        objects.insert(Object::EndpointSlice(object(json!({
+            "metadata": {"name": name, "namespace": "bench", "labels": {"kubernetes.io/service-name": name}},
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": endpoints,
+        }))));
+    }
+    for route in 0..routes {
+        let (hostname, paths) = place(shape, route);
+        let rules: Vec<Value> = paths
+            .iter()
+            .enumerate()
+            .map(|(rule, path)| {
+                json!({
+                    "matches": [{"path": {"type": "PathPrefix", "value": path}}],
+                    "backendRefs": [{"name": format!("service-{}", (route * RULES + rule) % SERVICES), "port": 80}],
+                })
+            })
+            .collect();
+        insert_route(&mut objects, &format!("route-{route}"), &hostname, &rules);
+    }
+    if matches!(shape, Shape::Wildcard) {
+        let everything = json!({"backendRefs": [{"name": "service-0", "port": 80}]});
+        insert_route(&mut objects, "wildcard", "*.example.com", &[everything]);
+    }
+    objects.snapshot(&ObjectName::new("bench", "gateway")).expect("the Gateway is there")
+}
+
+fn place(shape: Shape, route: usize) -> (String, [String; RULES]) {
+    match shape {
+        Shape::FlatHosts => {
+            (format!("host-{route}.example.com"), ["/".to_owned(), "/api".to_owned(), "/static".to_owned()])
+        }
+        Shape::SharedHost => {
+            ("shop.example.com".to_owned(), [0, 1, 2].map(|rule| format!("/route-{route}/rule-{rule}")))
+        }
+        Shape::NestedPrefixes => (
+            format!("host-{}.example.com", route / 10),
+            [format!("/{route}"), format!("/{route}/api"), format!("/{route}/api/v1")],
+        ),
+        Shape::Wildcard => {
+            (format!("host-{route}.example.com"), [0, 1, 2].map(|rule| format!("/route-{route}/rule-{rule}")))
+        }
+    }
+}
+
+fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Value]) {
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"name": name, "namespace": "bench", "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"parentRefs": [{"name": "gateway"}], "hostnames": [hostname], "rules": rules},
+    }))));
+}

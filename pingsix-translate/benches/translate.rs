@@ -1,0 +1,78 @@
+//! Full translation by shape and size, and the growth of what comes out.
+
+mod shapes;
+
+use std::hint::black_box;
+use std::io::Write as _;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pingsix_translate::pingsix::validate::{ValidateOptions, validate};
+use pingsix_translate::{Budget, Options, Snapshot, translate};
+use shapes::{Shape, snapshot};
+
+const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
+const SIZES: [usize; 3] = [100, 1_000, 10_000];
+
+/// The budget is not what is measured.
+fn options() -> Options {
+    let responder = Some(([127, 0, 0, 1], 8089).into());
+    Options {
+        budget: Budget { bytes: usize::MAX, matcher_entries: usize::MAX },
+        responder,
+        ..Options::default()
+    }
+}
+
+fn report(shape: Shape, routes: usize, snapshot: &Snapshot) {
+    let translation = translate(snapshot, &options());
+    let mut out = std::io::stdout().lock();
+    for data_plane in translation.data_planes.values() {
+        // Nothing depends on the report.
+        let _ = writeln!(
+            out,
+            "size of {} with {routes} routes: {} documents, {} bytes, {} matcher entries",
+            shape.name(),
+            data_plane.config.len(),
+            data_plane.size.bytes,
+            data_plane.size.matcher_entries,
+        );
+    }
+}
+
+fn full_translation(criterion: &mut Criterion) {
+    let options = options();
+    let mut group = criterion.benchmark_group("translate");
+    group.sample_size(10);
+    let flat = SHAPES.into_iter().flat_map(|shape| SIZES.map(|size| (shape, size)));
+    for (shape, routes) in flat.chain([(Shape::Wildcard, 100), (Shape::Wildcard, 1_000)]) {
+        let snapshot = snapshot(shape, routes);
+        report(shape, routes, &snapshot);
+        group.throughput(Throughput::Elements(routes as u64 * 3));
+        group.bench_with_input(BenchmarkId::new(shape.name(), routes), &snapshot, |bencher, snapshot| {
+            bencher.iter(|| black_box(translate(snapshot, &options)));
+        });
+    }
+    group.finish();
+}
+
+fn acceptance(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("validate");
+    group.sample_size(10);
+    for routes in [1_000, 10_000] {
+        let translation = translate(&snapshot(Shape::FlatHosts, routes), &options());
+        let Some(data_plane) = translation.data_planes.values().next() else { continue };
+        let documents = data_plane.config.len();
+        group.throughput(Throughput::Elements(documents as u64));
+        group.bench_with_input(
+            BenchmarkId::new("documents", documents),
+            &data_plane.config,
+            |bencher, config| {
+                bencher.iter(|| black_box(validate(config, &ValidateOptions::default())));
+            },
+        );
+    }
+    group.finish();
+}
+
+criterion_group!(benches, full_translation, acceptance);
+criterion_main!(benches);
