@@ -267,6 +267,20 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         | Outcome::Forward { route, .. } => Some(*route),
     };
     let listeners = serving_listeners(plane, request, port);
+    if !listener::is_open(plane, request, port) {
+        // The documents know nothing of ports, but nobody could send this request to the data plane.
+        return Ok(Explanation {
+            request: request_line(request, port),
+            data_plane: plane.key.to_string(),
+            answer: not_found(plane, &listeners, &[]),
+            listeners,
+            route: None,
+            steps: Vec::new(),
+            problems: Vec::new(),
+            losers: Vec::new(),
+            more_losers: 0,
+        });
+    }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
     let native = matches!(outcome, Outcome::Static { .. });
     let steps =

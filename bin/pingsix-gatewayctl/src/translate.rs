@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
             for (key, config) in configs(&translated) {
                 writeln!(streams.out, "---\n# data plane {key}, etcd prefix {}", key.prefix(&options.root))?;
                 let lists = yaml::encode(&config.to_static())?;
-                write!(streams.out, "{}\n", lists.trim_end())?;
+                writeln!(streams.out, "{}", lists.trim_end())?;
             }
         }
         TranslateOutput::Json => {
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
         TranslateOutput::EtcdJson => print_json(&Value::Object(etcd(&translated, &options)?), streams)?,
         TranslateOutput::Status => {
             for status in statuses(&translated, &options) {
-                write!(streams.out, "---\n{}\n", yaml::encode(&status)?.trim_end())?;
+                writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
             }
         }
     }
