@@ -15,21 +15,29 @@
     reason = "helpers of tests fail by panicking and report what they did"
 )]
 
+mod accepted;
 mod answer;
 mod case;
+mod garbage;
 mod generate;
+mod locality;
 mod oracle;
+mod order;
 mod probe;
+mod regressions;
 mod shrink;
 mod verdict;
 
+use std::cell::Cell;
+
 use pingsix_translate::Layout;
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{Rng, RngCore, SeedableRng};
 use serde_json::Value;
 
 use self::case::{Case, Setting};
 use self::generate::{Taste, probe, table};
+use self::locality::Changes;
 use self::probe::Probe;
 
 /// Tables per setting in every run.
@@ -113,4 +121,50 @@ fn verdicts_are_the_oracles() {
         let differences = verdict::differences(&Case::new(objects, setting));
         (!differences.is_empty()).then(|| differences.join("\n"))
     });
+}
+
+#[test]
+fn everything_emitted_is_accepted_by_pingsix() {
+    check_tables(|objects, setting| {
+        for setting in [setting, Setting { responder: false, ..setting }] {
+            let faults = accepted::faults(&Case::new(objects, setting).translation, &setting.options());
+            if !faults.is_empty() {
+                return Some(faults.join("\n"));
+            }
+        }
+        None
+    });
+}
+
+#[test]
+fn the_order_of_objects_changes_nothing() {
+    check_tables(order::difference);
+}
+
+#[test]
+fn one_route_changes_its_own_documents_and_what_lists_its_patterns() {
+    let all = Cell::new(Changes::default());
+    check_tables(|objects, setting| match locality::changes(objects, setting) {
+        Ok(changes) => {
+            let mut sum = all.get();
+            sum.add(changes);
+            all.set(sum);
+            None
+        }
+        Err(fault) => Some(fault),
+    });
+    println!("{:?}", all.get());
+}
+
+#[test]
+fn nonsensical_objects_do_no_harm() {
+    let mut rng = SmallRng::seed_from_u64(7);
+    let rounds = cases() * 20;
+    for round in 0..rounds {
+        let mut bytes = vec![0; rng.random_range(0..200)];
+        rng.fill_bytes(&mut bytes);
+        let faults = garbage::exercise(&bytes);
+        assert!(faults.is_empty(), "round {round}, {bytes:?}: {}", faults.join("\n"));
+    }
+    println!("{rounds} collections of nonsensical objects translated");
 }

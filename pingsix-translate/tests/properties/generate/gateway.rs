@@ -71,7 +71,8 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
         "allowedRoutes": { "namespaces": allowed_namespaces(rng) },
     });
     if protocol == "HTTPS" {
-        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": [{ "name": "certificate" }] });
+        let secret = if one_in(rng, 8) { "absent" } else { "certificate" };
+        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": [{ "name": secret }] });
     }
     if !one_in(rng, 4) {
         listener["hostname"] = json!(pick(rng, &HOSTNAMES));
