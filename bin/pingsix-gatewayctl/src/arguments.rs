@@ -1,6 +1,7 @@
 //! The command line.
 
 #![expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
+#![allow(rustdoc::bare_urls, rustdoc::invalid_html_tags, reason = "the comments are help texts, not Markdown")]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

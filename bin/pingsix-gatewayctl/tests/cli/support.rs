@@ -55,7 +55,7 @@ pub(crate) fn run_with<I: AsRef<OsStr>>(input: &str, arguments: impl IntoIterato
 
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"));
-    command.env_remove("RUST_LOG").timeout(std::time::Duration::from_secs(60));
+    command.env_remove("RUST_LOG").timeout(std::time::Duration::from_mins(1));
     command
 }
 
@@ -110,7 +110,7 @@ impl Manifests {
     }
 }
 
-pub(crate) const GATEWAY: &str = r#"
+pub(crate) const GATEWAY: &str = r"
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: { name: pingsix }
@@ -123,9 +123,9 @@ spec:
   gatewayClassName: pingsix
   listeners:
   - { name: http, port: 80, protocol: HTTP }
-"#;
+";
 
-pub(crate) const CART: &str = r#"
+pub(crate) const CART: &str = r"
 apiVersion: v1
 kind: Service
 metadata: { name: cart, namespace: shop }
@@ -137,7 +137,7 @@ metadata: { name: cart-1, namespace: shop, labels: { kubernetes.io/service-name:
 addressType: IPv4
 ports: [{ name: http, port: 8080 }]
 endpoints: [{ addresses: [10.0.0.1] }]
-"#;
+";
 
 /// An HTTPRoute of `shop/web` that sends a path prefix to a Service.
 pub(crate) fn route(name: &str, prefix: &str, service: &str) -> String {

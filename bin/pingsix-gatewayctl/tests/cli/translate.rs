@@ -4,7 +4,7 @@ use crate::support::{GATEWAY, Manifests, route, run, run_with};
 pub(crate) fn https() -> (Manifests, String) {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
-    let indent = |pem: &str| pem.trim_end().lines().map(|line| format!("    {line}\n")).collect::<String>();
+    let indent = |pem: &str| format!("    {}\n", pem.trim_end().replace('\n', "\n    "));
     let key = signing_key.serialize_pem();
     let secret = format!(
         "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{ name: tls, namespace: shop }}\nstringData:\n  \
@@ -14,7 +14,7 @@ pub(crate) fn https() -> (Manifests, String) {
     );
     let tls = "  - { name: https, port: 443, protocol: HTTPS, hostname: shop.example.com, tls: { certificateRefs: [{ name: tls }] } }\n";
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    manifests.write("gateway.yaml", &format!("{}{tls}---\n{secret}", GATEWAY));
+    manifests.write("gateway.yaml", &format!("{GATEWAY}{tls}---\n{secret}"));
     let line = key.lines().nth(1).unwrap().to_owned();
     (manifests, line)
 }
