@@ -167,6 +167,14 @@ fn a_configuration_too_large_to_be_read_is_not_published() {
 }
 
 #[test]
+fn a_global_rule_at_fault_is_not_left_out() {
+    let (key, mut plane) = two_routes();
+    let plugins: Plugins = [("no-such-plugin".to_owned(), json!({}))].into_iter().collect();
+    plane.config.insert("g", pingsix_translate::pingsix::GlobalRule { plugins, ..Default::default() });
+    assert_eq!(bridge(&key, &plane, &options()).unwrap_err().category(), "refused");
+}
+
+#[test]
 fn a_root_that_is_no_prefix_is_refused() {
     let (key, plane) = two_routes();
     let options = Options { root: "pingsix".to_owned(), ..options() };

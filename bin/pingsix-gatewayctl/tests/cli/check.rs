@@ -7,7 +7,7 @@ fn findings_are_grouped_by_object_and_counted() {
     let run = Manifests::shop(&routes).check().exits(1);
     let bad = run.out.find("routes.yaml:2 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
     assert!(bad < run.out.find("routes.yaml:12 HTTPRoute shop/braces\n  error: ").expect(&run.out));
-    run.says("2 errors, 0 warnings (6 objects, 1 data planes)");
+    run.says("2 errors, 0 warnings (6 objects, 1 data plane)");
 }
 
 #[test]

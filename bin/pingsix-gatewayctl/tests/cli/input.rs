@@ -195,3 +195,10 @@ fn a_missing_namespace_is_default() {
     manifests.check().exits(0);
     manifests.translate(&[]).exits(0).says("# data plane default/web");
 }
+
+#[test]
+fn manifests_cannot_write_to_the_terminal() {
+    let wrong = route("wrong", "/x", "cart").replace("port: 80", "port: \"\\e[2J\\r\\n\"");
+    let run = with_cart(&wrong).check().exits(1).says("[DoesNotDecode]");
+    assert!(!run.out.contains(['\u{1b}', '\r']), "{:?}", run.out);
+}
