@@ -9,7 +9,7 @@ use crate::support::{quickstart, run};
 
 #[test]
 fn every_sample_request_ends_where_it_should() {
-    let text = fs::read_to_string(quickstart().join("requests.yaml")).unwrap();
+    let text = fs::read_to_string(quickstart().with_extension("requests.yaml")).unwrap();
     let readme = fs::read_to_string(quickstart().join("README.md")).unwrap();
     let samples: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
     assert!(samples.len() > 10);
@@ -17,7 +17,7 @@ fn every_sample_request_ends_where_it_should() {
         let request = sample["request"].as_str().unwrap();
         let (method, url) = request.split_once(' ').unwrap();
         assert!(readme.contains(&format!("`{request}`")), "{request} is not in README.md");
-        let mut arguments = vec!["explain".to_owned(), quickstart().join("manifests").display().to_string()];
+        let mut arguments = vec!["explain".to_owned(), quickstart().display().to_string()];
         arguments.extend([method.to_owned(), url.to_owned(), "-o".to_owned(), "json".to_owned()]);
         for (name, value) in sample["headers"].as_object().into_iter().flatten() {
             arguments.extend(["-H".to_owned(), format!("{name}: {}", value.as_str().unwrap())]);
@@ -66,7 +66,7 @@ fn check(request: &str, sample: &Value, explanation: &Value) {
 
 #[test]
 fn the_manifests_are_without_fault_and_pingsix_would_accept_them() {
-    let manifests = quickstart().join("manifests");
+    let manifests = quickstart();
     let manifests = manifests.to_str().unwrap();
     run(["check", "--strict", manifests]).exits(0).says("0 errors, 0 warnings");
     for layout in ["shared", "per-port"] {
