@@ -277,8 +277,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) explain: Option<SocketAddr>,
 
-    /// A file that keeps revisions from going back over a restart.
-    #[arg(long, value_name = "FILE")]
+    /// A file that keeps revisions from going back over a restart; otherwise one per address below
+    /// $XDG_STATE_HOME or ~/.local/state.
+    #[arg(long, value_name = "FILE|none")]
     pub(crate) state: Option<PathBuf>,
 
     /// Accept addresses that can be reached from other machines, in plaintext.

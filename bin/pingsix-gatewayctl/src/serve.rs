@@ -3,6 +3,7 @@
 mod explainer;
 mod keeper;
 mod publisher;
+mod state;
 mod watcher;
 
 use std::io::{self, IsTerminal as _, Write as _};
@@ -120,13 +121,13 @@ async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> 
         );
     }
     let mut builder = EmbeddedEtcd::builder().drain_timeout(DRAIN);
-    if let Some(path) = &arguments.state {
+    if let Some(path) = state::state_file(arguments.state.as_deref(), arguments.listen) {
         builder = builder.state_file(path);
     }
     if arguments.allow_non_loopback {
         builder = builder.allow_plaintext_beyond_loopback();
     }
-    builder.start().await.context("cannot start the etcd server")
+    builder.start().await.context("cannot start the etcd server (--state)")
 }
 
 async fn bind_responder(
