@@ -4,7 +4,7 @@
 //! requests with
 //!
 //! ```text
-//! PROPERTY_CASES=6000 cargo test --release -p pingsix-translate --test properties -- --nocapture
+//! PROPERTY_CASES=1000 cargo test --release -p pingsix-translate --test properties -- --nocapture
 //! ```
 
 #![allow(
