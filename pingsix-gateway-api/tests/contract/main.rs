@@ -1,0 +1,19 @@
+//! The models of PingSIX and the real PingSIX, which must agree.
+//!
+//! The tests run when `PINGSIX_BIN` names a PingSIX binary, and say so when they did not run. `CONTRACT_CASES` is
+//! the number of requests each of them compares at least, `CONTRACT_SEED` what their cases are drawn from.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, also in what it shares with others, and says what it did not run"
+)]
+
+mod client;
+mod dice;
+mod echo;
+mod etcd;
+mod process;
+mod routing;
+mod run;
