@@ -20,6 +20,8 @@ mod service;
 mod ssl;
 mod timeout;
 mod upstream;
+mod uri;
+pub mod validate;
 
 pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
 pub use self::config::{Config, DecodeError, StaticConfigError};

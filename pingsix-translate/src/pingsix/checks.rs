@@ -5,20 +5,24 @@ use serde::{Deserialize, Serialize};
 use super::omit;
 
 /// The health checks of an upstream. PingSIX: `src/config/mod.rs`, `HealthCheck`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct HealthCheck {
     /// The probe; PingSIX has no passive checks.
+    #[garde(dive)]
     pub active: ActiveCheck,
 }
 
 /// A probe sent to every node. PingSIX: `src/config/mod.rs`, `ActiveCheck`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct ActiveCheck {
     /// The protocol of the probe.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub r#type: CheckType,
     /// Seconds, from 1.
     #[serde(default = "default_timeout", skip_serializing_if = "is_default_timeout")]
+    #[garde(range(min = 1))]
     pub timeout: u32,
     /// The path that is requested.
     #[serde(default = "default_http_path", skip_serializing_if = "is_default_http_path")]
@@ -28,6 +32,7 @@ pub struct ActiveCheck {
     pub host: Option<String>,
     /// A port other than the node's, 1 to 65535.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(range(min = 1, max = 65535))]
     pub port: Option<u32>,
     /// Whether an HTTPS probe verifies the certificate.
     #[serde(default = "omit::yes", skip_serializing_if = "omit::is_yes")]
@@ -37,9 +42,11 @@ pub struct ActiveCheck {
     pub req_headers: Vec<String>,
     /// When a node becomes healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub healthy: Option<Health>,
     /// When a node becomes unhealthy.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub unhealthy: Option<Unhealthy>,
 }
 
@@ -90,16 +97,19 @@ pub enum CheckType {
 }
 
 /// When a node becomes healthy. PingSIX: `src/config/mod.rs`, `Health`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Health {
     /// Seconds between two rounds of probes, from 1.
     #[serde(default = "Health::default_interval")]
+    #[garde(range(min = 1))]
     pub interval: u32,
     /// The statuses that count as success.
     #[serde(default = "Health::default_http_statuses")]
     pub http_statuses: Vec<u32>,
     /// Successes in a row, from 1.
     #[serde(default = "Health::default_successes")]
+    #[garde(range(min = 1))]
     pub successes: u32,
 }
 
@@ -128,13 +138,16 @@ impl Health {
 }
 
 /// When a node becomes unhealthy. PingSIX: `src/config/mod.rs`, `Unhealthy`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Unhealthy {
     /// HTTP failures in a row, from 1.
     #[serde(default = "Unhealthy::default_http_failures")]
+    #[garde(range(min = 1))]
     pub http_failures: u32,
     /// Connect failures in a row, from 1.
     #[serde(default = "Unhealthy::default_tcp_failures")]
+    #[garde(range(min = 1))]
     pub tcp_failures: u32,
 }
 

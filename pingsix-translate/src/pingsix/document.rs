@@ -42,10 +42,7 @@ impl Document {
 
     /// The length of [`to_json`](Self::to_json) in bytes, without keeping it.
     pub fn json_len(&self) -> usize {
-        let mut counter = ByteCounter(0);
-        // Counting never fails, and the types always encode.
-        let _ = serde_json::to_writer(&mut counter, self);
-        counter.0
+        json_len(self)
     }
 
     /// Decodes a value the way PingSIX does (`src/proxy/graph_mutation.rs`): unknown fields are ignored, and
@@ -104,6 +101,14 @@ impl From<Ssl> for Document {
     fn from(ssl: Ssl) -> Self {
         Self::Ssl(ssl)
     }
+}
+
+/// The length of a value's compact JSON in bytes.
+pub(super) fn json_len(value: &impl Serialize) -> usize {
+    let mut counter = ByteCounter(0);
+    // Counting never fails, and what is counted here always encodes.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
 }
 
 struct ByteCounter(usize);

@@ -6,6 +6,7 @@ use super::omit;
 use super::plugin::Plugins;
 use super::timeout::Timeout;
 use super::upstream::Upstream;
+use super::validate::rules;
 
 /// What happens to requests of some hosts, paths and methods.
 ///
@@ -13,7 +14,8 @@ use super::upstream::Upstream;
 /// [`hosts`](Self::hosts); at most one of [`upstream`](Self::upstream) and
 /// [`upstream_id`](Self::upstream_id), and at least one of these two and [`service_id`](Self::service_id).
 /// PingSIX: `src/config/mod.rs`, `Route`; `src/proxy/route.rs`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Route {
     /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
     #[serde(default, skip_serializing)]
@@ -23,15 +25,18 @@ pub struct Route {
     pub name: Option<String>,
     /// One path pattern: an exact path or `<prefix>{*p}`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::route_uri(&self.uris)))]
     pub uri: Option<String>,
     /// Several path patterns, inserted in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uris: Vec<String>,
     /// The methods that match, compared case-sensitively; all when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[garde(inner(custom(rules::method)))]
     pub methods: Vec<String>,
     /// One host pattern: a lower-case name, or `*.` and a name.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::route_host(&self.hosts)))]
     pub host: Option<String>,
     /// Several host patterns, inserted in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,15 +49,18 @@ pub struct Route {
     pub plugins: Plugins,
     /// An inline upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub upstream: Option<Upstream>,
     /// The id of a named upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::upstream_choice(self.upstream.is_some(), Some(self.service_id.is_some()))))]
     pub upstream_id: Option<String>,
     /// The id of a service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_id: Option<String>,
     /// Timeouts that replace those of whichever upstream is chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub timeout: Option<Timeout>,
 }
 

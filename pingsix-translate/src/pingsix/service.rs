@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::plugin::Plugins;
 use super::upstream::Upstream;
+use super::validate::rules;
 
 /// Plugins, hosts and an upstream shared by the routes that name this service.
 ///
 /// Exactly one of [`upstream`](Self::upstream) and [`upstream_id`](Self::upstream_id) is set.
 /// PingSIX: `src/config/mod.rs`, `Service`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Service {
     /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
     #[serde(default, skip_serializing)]
@@ -25,6 +27,7 @@ pub struct Service {
     pub upstream: Option<Upstream>,
     /// The id of a named upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::upstream_choice(self.upstream.is_some(), None)))]
     pub upstream_id: Option<String>,
     /// Host patterns of routes that have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

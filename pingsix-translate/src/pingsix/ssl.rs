@@ -8,7 +8,8 @@ use super::secret::Redacted;
 ///
 /// PingSIX sends the first certificate only. A server name, compared without regard to case, may stand once in
 /// all documents of this kind. PingSIX: `src/config/mod.rs`, `SSL`; `src/proxy/ssl.rs`.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Ssl {
     /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
     #[serde(default, skip_serializing)]
@@ -18,6 +19,7 @@ pub struct Ssl {
     /// The private key of the leaf in PEM, or an encryption envelope.
     pub key: String,
     /// Exact names, `*.` and a name for any number of labels, or `*`. At least one.
+    #[garde(length(min = 1))]
     pub snis: Vec<String>,
 }
 

@@ -6,12 +6,16 @@ use serde::{Deserialize, Serialize};
 ///
 /// They are idle timers, not limits on the whole exchange, and running into one answers 502.
 /// PingSIX: `src/config/mod.rs`, `Timeout`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Timeout {
     /// Seconds to establish a connection.
+    #[garde(range(min = 1, max = 86400))]
     pub connect: u64,
     /// Seconds between two successful writes.
+    #[garde(range(min = 1, max = 86400))]
     pub send: u64,
     /// Seconds between two successful reads.
+    #[garde(range(min = 1, max = 86400))]
     pub read: u64,
 }

@@ -8,11 +8,13 @@ use super::checks::HealthCheck;
 use super::omit;
 use super::secret::Redacted;
 use super::timeout::Timeout;
+use super::validate::rules;
 
 /// A set of weighted backend nodes and how to talk to them; named by a key or written inline.
 ///
 /// PingSIX: `src/config/mod.rs`, `Upstream`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Upstream {
     /// The id in the body. It is never written, because the key decides, and it is empty after decoding.
     #[serde(default, skip_serializing)]
@@ -28,15 +30,18 @@ pub struct Upstream {
     pub retry_timeout: Option<u64>,
     /// Timeouts towards the nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub timeout: Option<Timeout>,
     /// Weight by `host` or `host:port`. At least one node; weights from 1; IPv6 addresses in brackets. The
     /// port defaults to 80, or 443 for [`Scheme::Https`] and [`Scheme::Grpcs`].
+    #[garde(custom(rules::nodes))]
     pub nodes: BTreeMap<String, u32>,
     /// How a node is chosen.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub r#type: SelectionType,
     /// Active health checks.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub checks: Option<HealthCheck>,
     /// What a hashing [`SelectionType`] hashes.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -52,9 +57,11 @@ pub struct Upstream {
     pub pass_host: PassHost,
     /// The host for [`PassHost::Rewrite`], which requires it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::rewrite_host(self.pass_host)))]
     pub upstream_host: Option<String>,
     /// The client certificate shown to the nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub tls: Option<UpstreamTls>,
 }
 
@@ -146,11 +153,14 @@ pub enum PassHost {
 
 /// The client certificate PingSIX shows to the nodes of an upstream. PingSIX: `src/config/mod.rs`,
 /// `UpstreamTls`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct UpstreamTls {
     /// The certificate chain in PEM, leaf first.
+    #[garde(length(min = 1))]
     pub client_cert: String,
     /// The private key of the leaf in PEM, or an encryption envelope.
+    #[garde(length(min = 1))]
     pub client_key: String,
 }
 

@@ -67,11 +67,14 @@ impl fmt::Debug for KeyAuth {
 }
 
 /// One user and password. PingSIX: `src/plugins/basic_auth.rs`.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct BasicAuth {
     /// The user; not empty.
+    #[garde(length(min = 1))]
     pub username: String,
     /// The password, or an encryption envelope; not empty.
+    #[garde(length(min = 1))]
     pub password: String,
     /// Whether the `Authorization` header is kept from the backend.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -229,9 +232,11 @@ pub enum JwtAlgorithm {
 }
 
 /// A token that a form must send back. PingSIX: `src/plugins/csrf.rs`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Csrf {
     /// The signing key, or an encryption envelope; not empty.
+    #[garde(length(min = 1))]
     pub key: String,
     /// Seconds a token stays valid; for ever when 0.
     #[serde(default = "Csrf::default_expires", skip_serializing_if = "Csrf::is_default_expires")]

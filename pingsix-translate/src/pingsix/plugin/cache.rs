@@ -7,15 +7,18 @@ use crate::pingsix::omit;
 
 /// A response cache in the memory of each process. PingSIX: `src/plugins/cache.rs`.
 #[expect(clippy::struct_excessive_bools, reason = "the fields are PingSIX's")]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Cache {
     /// Seconds a response stays fresh, from 1.
+    #[garde(range(min = 1))]
     pub ttl: u64,
     /// Methods whose responses are kept.
     #[serde(default = "default_methods", skip_serializing_if = "is_default_methods")]
     pub cache_http_methods: Vec<String>,
     /// Statuses that are kept, 100 to 599.
     #[serde(default = "default_statuses", skip_serializing_if = "is_default_statuses")]
+    #[garde(inner(range(min = 100, max = 599)))]
     pub cache_http_statuses: Vec<u16>,
     /// Patterns of requests that are not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

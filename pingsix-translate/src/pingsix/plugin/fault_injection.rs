@@ -8,13 +8,16 @@ use serde_json::Value;
 use super::PluginConfig;
 
 /// A delay, an answer, or both; at least one. PingSIX: `src/plugins/fault_injection.rs`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct FaultInjection {
     /// A pause before anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub delay: Option<Delay>,
     /// The answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub abort: Option<Abort>,
 }
 
@@ -23,19 +26,24 @@ impl PluginConfig for FaultInjection {
 }
 
 /// A pause.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Delay {
     /// Seconds, from 0.
+    #[garde(range(min = 0.0))]
     pub duration: f64,
     /// The share of requests, 0 to 100; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(range(max = 100))]
     pub percentage: Option<u32>,
 }
 
 /// A fixed answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct Abort {
     /// The status, from 200; above 999 PingSIX answers 500.
+    #[garde(range(min = 200))]
     pub http_status: u16,
     /// The body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +53,7 @@ pub struct Abort {
     pub headers: Option<BTreeMap<String, Value>>,
     /// The share of requests, 0 to 100; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(range(max = 100))]
     pub percentage: Option<u32>,
 }
 

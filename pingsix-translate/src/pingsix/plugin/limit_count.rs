@@ -7,7 +7,8 @@ use crate::pingsix::omit;
 use crate::pingsix::upstream::HashOn;
 
 /// A number of requests per fixed window, key and process. PingSIX: `src/plugins/limit_count.rs`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[garde(allow_unvalidated)]
 pub struct LimitCount {
     /// Where the key comes from.
     #[serde(default, skip_serializing_if = "omit::default")]
@@ -16,11 +17,14 @@ pub struct LimitCount {
     #[serde(default = "default_key", skip_serializing_if = "is_default_key")]
     pub key: String,
     /// The window in seconds, 1 to 86400.
+    #[garde(range(min = 1, max = 86400))]
     pub time_window: u32,
     /// Requests per window, from 1.
+    #[garde(range(min = 1))]
     pub count: u32,
     /// The status beyond that, 400 to 599.
     #[serde(default = "default_rejected_code", skip_serializing_if = "is_default_rejected_code")]
+    #[garde(range(min = 400, max = 599))]
     pub rejected_code: u16,
     /// The body beyond that.
     #[serde(default, skip_serializing_if = "Option::is_none")]

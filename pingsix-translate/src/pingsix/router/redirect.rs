@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::request::Request;
 use crate::pingsix::plugin::Redirect;
+use crate::pingsix::uri::path_and_query;
 
 /// Where the plugin sends the request; `None` when it lets the request pass.
 pub(super) fn location(redirect: &Redirect, request: &Request) -> Option<String> {
@@ -34,8 +35,8 @@ pub(super) fn location(redirect: &Redirect, request: &Request) -> Option<String>
         }
         (_, target, _) => target.to_owned(),
     };
-    let target = as_path_and_query(&if query.is_empty() { path } else { format!("{path}?{query}") })?;
-    // On HTTP/2 the request's scheme and authority stay in front of whatever the target is.
+    let target = path_and_query(&if query.is_empty() { path } else { format!("{path}?{query}") })?;
+    // Whole URLs get through, but on HTTP/2 the request's scheme and authority stay in front of whatever the target is.
     Some(match (request.http2, &request.host) {
         (true, Some(authority)) => {
             format!("{}://{authority}{target}", if request.tls { "https" } else { "http" })
@@ -95,18 +96,4 @@ fn fill<'p>(template: &str, group: impl Fn(usize) -> &'p str) -> String {
     }
     filled.push_str(rest);
     filled
-}
-
-/// The text if http 1.3.1 takes it for a path and query, without fragment; PingSIX lets the request pass
-/// otherwise. Unlike later versions it does not ask for a leading slash, which is how whole URLs get through.
-fn as_path_and_query(text: &str) -> Option<String> {
-    let text = text.split('#').next().unwrap_or_default();
-    let (path, query) = text.split_once('?').unwrap_or((text, ""));
-    let in_path =
-        |byte: u8| matches!(byte, 0x21 | 0x22 | 0x24..=0x3B | 0x3D | 0x40..=0x5F | 0x61..=0x7E | 0x7F..=0xFF);
-    let in_query = |byte: u8| matches!(byte, 0x21 | 0x24..=0x3B | 0x3D | 0x3F..=0xFF);
-    if !path.bytes().all(in_path) || !query.bytes().all(in_query) {
-        return None;
-    }
-    Some(if path.is_empty() { format!("/{text}") } else { text.to_owned() })
 }

@@ -1,0 +1,53 @@
+//! The two budgets of a configuration: bytes and matcher entries.
+
+use super::{Rule, Severity, Subject, ValidateOptions, Violation};
+use crate::pingsix::{Config, Route};
+
+/// The bytes of a list response beyond which PingSIX cannot read its prefix: the decode limit of its etcd
+/// client, which nothing overrides.
+pub const BYTES_LIMIT: usize = 4 * 1024 * 1024;
+
+/// The default budget in bytes, 3.5 MiB, which leaves room for what others estimate differently.
+pub const BYTES_BUDGET: usize = 3_670_016;
+
+/// The default budget in matcher entries.
+pub const ENTRIES_BUDGET: usize = 1_000_000;
+
+/// The matcher entries of a configuration: for each route, hosts times paths.
+pub fn matcher_entries(config: &Config) -> usize {
+    config.routes().map(|(_, route)| entries_of(config, route)).fold(0, usize::saturating_add)
+}
+
+fn entries_of(config: &Config, route: &Route) -> usize {
+    let hosts = match (route.host_patterns().len(), &route.service_id) {
+        (0, Some(id)) => config.service(id).map_or(0, |service| service.hosts.len()),
+        (own, _) => own,
+    };
+    hosts.max(1).saturating_mul(route.path_patterns().len())
+}
+
+pub(super) fn check(
+    config: &Config,
+    bytes: usize,
+    options: &ValidateOptions,
+    violations: &mut Vec<Violation>,
+) {
+    let mut over = |rule, severity, message| {
+        let field = String::new();
+        violations.push(Violation { subject: Subject::Configuration, field, severity, rule, message });
+    };
+    if bytes >= BYTES_LIMIT {
+        let message = format!("The documents take {bytes} bytes, and PingSIX reads at most {BYTES_LIMIT}.");
+        over(Rule::Bytes, Severity::Fatal, message);
+    } else if bytes > options.bytes_budget {
+        let budget = options.bytes_budget;
+        let message = format!("The documents take {bytes} bytes, more than the budget of {budget}.");
+        over(Rule::Bytes, Severity::Misbehaves, message);
+    }
+    let entries = matcher_entries(config);
+    if entries > options.entries_budget {
+        let budget = options.entries_budget;
+        let message = format!("The routes make {entries} matcher entries, more than the budget of {budget}.");
+        over(Rule::MatcherEntries, Severity::Misbehaves, message);
+    }
+}

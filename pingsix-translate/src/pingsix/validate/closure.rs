@@ -1,0 +1,269 @@
+//! Whether a table answers the same in every order of insertion.
+//!
+//! PingSIX looks a pattern up as if it were a request before it inserts it, so a broad pattern that is already
+//! there swallows a narrow one. If every route that has a broad pattern lists before it all narrower patterns
+//! of the same router, then whenever the broad pattern exists the narrower ones do too, and the look-up of a
+//! pattern finds its own entry or none. What remains are routes that share an entry: among equal priorities
+//! the first inserted wins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Rule, Severity, Subject, Violation};
+use crate::pingsix::router::{inspect_pattern, reverse_host};
+use crate::pingsix::{Config, DocumentKey, Route};
+
+/// Reports what makes answers depend on the order of insertion: broad patterns, of paths or hosts, before or
+/// without the narrower ones of their router; patterns no order makes safe; and routes that share a matcher
+/// entry at equal priority, serve a common method, and differ. All are [`Severity::Misbehaves`].
+///
+/// The cost is about that of sorting the matcher entries, hosts times paths of all routes.
+pub fn order_dependence(config: &Config) -> Vec<Violation> {
+    let routes: Vec<Placed<'_>> =
+        config.routes().map(|(key, route)| Placed::new(config, key, route)).collect();
+    let mut violations = Vec::new();
+
+    let all_hosts: Vec<&str> =
+        routes.iter().flat_map(|placed| placed.hosts.iter().map(|(_, reversed)| reversed.as_str())).collect();
+    let all_hosts = Patterns::new(all_hosts);
+    for placed in &routes {
+        let list: Vec<&str> = placed.hosts.iter().map(|(_, reversed)| reversed.as_str()).collect();
+        for fault in all_hosts.faults(&list) {
+            let shown = |at: usize| placed.hosts.get(at).map_or("", |(host, _)| host);
+            let missing = unreverse(fault.missing);
+            violations.push(placed.violation("hosts", fault.at, shown(fault.at), &missing));
+        }
+    }
+
+    let mut by_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, placed) in routes.iter().enumerate() {
+        // No stored host is empty unless a route says so, and then no request reaches it.
+        if placed.hosts.is_empty() {
+            by_host.entry("").or_default().push(index);
+        }
+        for (_, reversed) in &placed.hosts {
+            by_host.entry(reversed).or_default().push(index);
+        }
+    }
+    let mut told = BTreeSet::new();
+    let mut tied = BTreeSet::new();
+    for members in by_host.values() {
+        let members: Vec<(usize, &Placed<'_>)> =
+            members.iter().filter_map(|&index| Some((index, routes.get(index)?))).collect();
+        let union = members.iter().flat_map(|(_, placed)| placed.paths()).collect();
+        let union = Patterns::new(union);
+        for (index, placed) in &members {
+            let list: Vec<&str> = placed.paths().collect();
+            for fault in union.faults(&list) {
+                if told.insert((*index, fault.at)) {
+                    let broad = list.get(fault.at).copied().unwrap_or_default();
+                    violations.push(placed.violation("uris", fault.at, broad, fault.missing));
+                }
+            }
+        }
+        check_ties(&members, &mut tied, &mut violations);
+    }
+    violations.sort_by(|one, other| one.subject.cmp(&other.subject));
+    violations
+}
+
+/// With how many routes of one entry and priority each is compared.
+const MAX_PARTNERS: usize = 256;
+
+/// A route and the host patterns it is stored under.
+struct Placed<'c> {
+    key: &'c DocumentKey,
+    route: &'c Route,
+    hosts: Vec<(&'c str, String)>,
+}
+
+impl<'c> Placed<'c> {
+    fn new(config: &'c Config, key: &'c DocumentKey, route: &'c Route) -> Self {
+        let own = route.host_patterns();
+        let service = route.service_id.as_deref().and_then(|id| config.service(id));
+        let hosts = if own.is_empty() { service.map_or(own, |service| &service.hosts) } else { own };
+        Self { key, route, hosts: hosts.iter().map(|host| (host.as_str(), reverse_host(host))).collect() }
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &'c str> + use<'c> {
+        self.route.path_patterns().iter().map(String::as_str)
+    }
+
+    fn violation(&self, list: &str, at: usize, broad: &str, missing: &str) -> Violation {
+        let message = if broad == missing {
+            format!(
+                "Pattern \"{broad}\" takes others' place whatever the order is: avoid parameters beside catch-alls, and doubled braces."
+            )
+        } else {
+            format!(
+                "Pattern \"{broad}\" must come after \"{missing}\" in this route, because it covers it and PingSIX inserts routes in random order."
+            )
+        };
+        Violation {
+            subject: Subject::Document(self.key.clone()),
+            field: format!("{list}[{at}]"),
+            severity: Severity::Misbehaves,
+            rule: Rule::Closure,
+            message,
+        }
+    }
+}
+
+/// The different patterns of one router, sorted.
+struct Patterns<'c> {
+    sorted: Vec<&'c str>,
+    /// Those with parameters or escapes, which need more than a comparison of prefixes.
+    peculiar: Vec<&'c str>,
+}
+
+/// A broad pattern of a list, and one it covers that does not come before it. Both are the same when the
+/// pattern is unsafe by itself.
+struct ClosureFault<'c> {
+    at: usize,
+    missing: &'c str,
+}
+
+impl<'c> Patterns<'c> {
+    fn new(mut patterns: Vec<&'c str>) -> Self {
+        patterns.sort_unstable();
+        patterns.dedup();
+        let peculiar = |pattern: &&str| {
+            pattern.contains('{')
+                && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
+        };
+        let peculiar = patterns.iter().copied().filter(peculiar).collect();
+        Self { sorted: patterns, peculiar }
+    }
+
+    /// The faults of the patterns of one route in this router, at most one for each.
+    fn faults(&self, list: &[&'c str]) -> Vec<ClosureFault<'c>> {
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for (at, pattern) in list.iter().enumerate() {
+            places.entry(pattern).or_insert(at);
+        }
+        let mut faults = Vec::new();
+        for (at, &broad) in list.iter().enumerate() {
+            if places.get(broad) != Some(&at) {
+                continue;
+            }
+            let late = |covered: &&'c str| places.get(*covered).is_none_or(|&place| place > at);
+            let missing = if self.is_unsafe(broad) {
+                Some(broad)
+            } else {
+                self.covered_by(broad).find(late).or_else(|| {
+                    self.peculiar.iter().copied().find(|other| covers(broad, other) && late(other))
+                })
+            };
+            faults.extend(missing.map(|missing| ClosureFault { at, missing }));
+        }
+        faults
+    }
+
+    /// The patterns whose text starts with the literal part of a catch-all and goes on.
+    fn covered_by<'p>(&'p self, broad: &'p str) -> Box<dyn Iterator<Item = &'c str> + 'p> {
+        let Some(literal) = catch_all_literal(broad) else {
+            // Only a pattern with parameters covers anything else.
+            let candidates = if self.peculiar.contains(&broad) { self.sorted.as_slice() } else { &[] };
+            return Box::new(candidates.iter().copied().filter(move |other| covers(broad, other)));
+        };
+        let start = self.sorted.partition_point(|pattern| *pattern < literal);
+        let rest = self.sorted.get(start..).unwrap_or_default();
+        let covered = rest.iter().copied().take_while(move |pattern| pattern.starts_with(literal));
+        // A catch-all of the same literal part is the same entry, whatever its name.
+        Box::new(covered.filter(move |pattern| {
+            pattern.len() > literal.len() && catch_all_literal(pattern) != Some(literal)
+        }))
+    }
+
+    /// Whether no list can make a pattern safe here: it has escapes, or parameters where a catch-all reaches.
+    fn is_unsafe(&self, pattern: &str) -> bool {
+        if !self.peculiar.contains(&pattern) {
+            return false;
+        }
+        let escapes = inspect_pattern(pattern).is_ok_and(|shape| shape.escapes);
+        let stem = pattern.split('{').next().unwrap_or_default();
+        escapes
+            || self
+                .sorted
+                .iter()
+                .filter_map(|other| catch_all_literal(other))
+                .any(|reach| stem.starts_with(reach) || reach.starts_with(stem))
+    }
+}
+
+/// The text before the catch-all of a pattern that has one and no parameters.
+fn catch_all_literal(pattern: &str) -> Option<&str> {
+    let start = pattern.find("{*")?;
+    let literal = pattern.get(..start)?;
+    (pattern.ends_with('}') && !literal.contains(['{', '}'])).then_some(literal)
+}
+
+fn covers(broad: &str, narrow: &str) -> bool {
+    if broad == narrow || inspect_pattern(broad).is_err() {
+        return false;
+    }
+    let mut tree = matchit::Router::new();
+    tree.insert(broad, ()).is_ok() && tree.at(narrow).is_ok()
+}
+
+/// Reports members of a router that share an entry and that only the order of insertion tells apart.
+fn check_ties(
+    members: &[(usize, &Placed<'_>)],
+    tied: &mut BTreeSet<(usize, usize)>,
+    violations: &mut Vec<Violation>,
+) {
+    let mut entries: Vec<(&str, u32, usize, &Placed<'_>)> = members
+        .iter()
+        .flat_map(|&(index, placed)| {
+            placed.paths().map(move |path| (path, placed.route.priority, index, placed))
+        })
+        .collect();
+    entries.sort_unstable_by_key(|&(path, priority, index, _)| (path, priority, index));
+    for same in entries.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+        for (at, &(path, priority, index, placed)) in same.iter().enumerate() {
+            let others = same.get(at + 1..).unwrap_or_default();
+            // One partner is enough to make the point, and a bound keeps large groups of like routes cheap.
+            let partner = others.iter().take(MAX_PARTNERS).find(|(_, _, other, partner)| {
+                *other != index
+                    && may_meet(placed.route, partner.route)
+                    && differ(placed.route, partner.route)
+            });
+            if let Some(&(_, _, other, partner)) = partner
+                && tied.insert((index, other))
+            {
+                violations.push(Violation {
+                    subject: Subject::Document(placed.key.clone()),
+                    field: "priority".to_owned(),
+                    severity: Severity::Misbehaves,
+                    rule: Rule::PriorityTie,
+                    message: format!(
+                        "Priority {priority} is also that of {}, which serves \"{path}\" too, so chance decides between them.",
+                        partner.key
+                    ),
+                });
+            }
+        }
+    }
+}
+
+fn may_meet(one: &Route, other: &Route) -> bool {
+    one.methods.is_empty()
+        || other.methods.is_empty()
+        || one.methods.iter().any(|method| other.allows(method))
+}
+
+/// Whether it matters which of two routes serves a request.
+fn differ(one: &Route, other: &Route) -> bool {
+    one.plugins != other.plugins
+        || one.upstream != other.upstream
+        || one.upstream_id != other.upstream_id
+        || one.service_id != other.service_id
+        || one.timeout != other.timeout
+}
+
+/// A stored host pattern as it was written, but for its case.
+fn unreverse(stored: &str) -> String {
+    match stored.strip_suffix("{*subdomain}") {
+        Some(reversed) => format!("*{}", reversed.chars().rev().collect::<String>()),
+        None => stored.chars().rev().collect(),
+    }
+}

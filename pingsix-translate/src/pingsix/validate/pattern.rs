@@ -1,0 +1,178 @@
+//! The rules of path and host patterns.
+
+use std::collections::BTreeMap;
+
+use super::document::Context;
+use super::{Rule, Severity, Subject, Violation};
+use crate::pingsix::router::{PatternFault, inspect_pattern, reverse_host};
+use crate::pingsix::{Config, DocumentKey, Route};
+
+/// How many pairs of patterns are compared at most; only tables full of parameters have more, and those do not
+/// get this far without other violations.
+const MAX_PAIRS: usize = 1_000_000;
+
+/// The patterns of a route, each by itself.
+pub(super) fn check_route(route: &Route, context: &Context<'_>, out: &mut Vec<Violation>) {
+    let field = |list: &str, one: bool, index: usize| {
+        if one { list.trim_end_matches('s').to_owned() } else { format!("{list}[{index}]") }
+    };
+    for (index, pattern) in route.path_patterns().iter().enumerate() {
+        let field = || field("uris", route.uri.is_some(), index);
+        match inspect_pattern(pattern) {
+            Err(fault) => out.push(malformed(pattern, fault, field(), context)),
+            Ok(_) => check_path_meaning(pattern, field, context, out),
+        }
+    }
+    let own = route.host_patterns();
+    for (index, host) in own.iter().enumerate() {
+        let field = || field("hosts", route.host.is_some(), index);
+        check_host_syntax(host, field, context, out);
+        check_host_meaning(host, field, context, out);
+    }
+    if own.is_empty()
+        && let Some(service) = route.service_id.as_deref().and_then(|id| context.config.service(id))
+    {
+        for host in &service.hosts {
+            check_host_syntax(host, || "service_id".to_owned(), context, out);
+        }
+    }
+}
+
+fn malformed(pattern: &str, fault: PatternFault, field: String, context: &Context<'_>) -> Violation {
+    let message = match fault {
+        PatternFault::TooManyParams => {
+            format!("Pattern \"{pattern}\" cannot be inserted: {fault}, so PingSIX's worker dies.")
+        }
+        PatternFault::Name | PatternFault::Suffix | PatternFault::CatchAllInside => {
+            format!("Pattern \"{pattern}\" cannot be inserted: {fault}.")
+        }
+    };
+    context.fault(Rule::Pattern, Severity::RejectedLate, field, message)
+}
+
+fn check_host_syntax(
+    host: &str,
+    field: impl Fn() -> String,
+    context: &Context<'_>,
+    out: &mut Vec<Violation>,
+) {
+    match inspect_pattern(&reverse_host(host)) {
+        Err(fault) => out.push(malformed(host, fault, field(), context)),
+        Ok(shape) if shape.escapes => {
+            let message = format!("Host \"{host}\" has doubled braces, at which PingSIX's worker dies.");
+            out.push(context.fault(Rule::Pattern, Severity::RejectedLate, field(), message));
+        }
+        Ok(_) => {}
+    }
+}
+
+fn check_path_meaning(
+    pattern: &str,
+    field: impl Fn() -> String,
+    context: &Context<'_>,
+    out: &mut Vec<Violation>,
+) {
+    let foreign = |segment: &str| segment == "*" || (segment.len() > 1 && segment.starts_with(':'));
+    let message = if pattern.is_empty() || !pattern.starts_with(['/', '{']) {
+        format!("Path \"{pattern}\" does not start with a slash, so no request matches it.")
+    } else if pattern.split('/').any(foreign) {
+        format!("Path \"{pattern}\" is literal: `*` and `:name` are no wildcards.")
+    } else {
+        return;
+    };
+    out.push(context.fault(Rule::PatternMeaning, Severity::Misbehaves, field(), message));
+}
+
+/// A host pattern that PingSIX stores and that no request's host can equal.
+pub(super) fn check_host_meaning(
+    host: &str,
+    field: impl Fn() -> String,
+    context: &Context<'_>,
+    out: &mut Vec<Violation>,
+) {
+    let rest = host.strip_prefix('*').unwrap_or(host);
+    let message = if host.is_empty() {
+        "An empty host matches no request.".to_owned()
+    } else if rest.contains('*') {
+        format!("Host \"{host}\" is literal: `*` is a wildcard in front only.")
+    } else if !rest.contains('[') && rest.contains(':') {
+        format!("Host \"{host}\" matches no request, because PingSIX drops the port of a request's host.")
+    } else {
+        return;
+    };
+    out.push(context.fault(Rule::PatternMeaning, Severity::Misbehaves, field(), message));
+}
+
+/// A pattern with parameters or escapes, the only ones that can conflict: any other is either found by the
+/// look-up that comes before insertion, or free.
+struct Peculiar<'c> {
+    key: &'c DocumentKey,
+    position: usize,
+    pattern: &'c str,
+}
+
+/// Reports pairs of patterns that matchit refuses in at least one order of insertion.
+pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
+    let peculiar = |pattern: &str| {
+        pattern.contains('{') && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
+    };
+    let has_any = config.routes().any(|(_, route)| route.path_patterns().iter().any(|uri| peculiar(uri)));
+    if !has_any {
+        return;
+    }
+    // Routes meet in a router when they share a host pattern, or when neither has one.
+    let mut routers: BTreeMap<Option<&str>, Vec<Peculiar<'_>>> = BTreeMap::new();
+    for (key, route) in config.routes() {
+        let own = route.host_patterns();
+        let service = route.service_id.as_deref().and_then(|id| config.service(id));
+        let hosts = if own.is_empty() { service.map_or(own, |service| &service.hosts) } else { own };
+        let hosts = hosts.iter().map(|host| Some(host.as_str())).chain(hosts.is_empty().then_some(None));
+        for host in hosts {
+            let patterns =
+                route.path_patterns().iter().enumerate().filter(|(_, uri)| inspect_pattern(uri).is_ok());
+            routers.entry(host).or_default().extend(patterns.map(|(position, pattern)| Peculiar {
+                key,
+                position,
+                pattern,
+            }));
+        }
+    }
+    let mut pairs = 0;
+    for patterns in routers.values() {
+        for one in patterns.iter().filter(|one| peculiar(one.pattern)) {
+            let clash =
+                patterns.iter().take(MAX_PAIRS.saturating_sub(pairs)).find(|other| clashes(one, other));
+            pairs += patterns.len();
+            if let Some(other) = clash {
+                let message = format!(
+                    "Pattern \"{}\" conflicts with \"{}\" of {}, in some orders of insertion or in all.",
+                    one.pattern, other.pattern, other.key
+                );
+                out.push(Violation {
+                    subject: Subject::Document(one.key.clone()),
+                    field: format!("uris[{}]", one.position),
+                    severity: Severity::RejectedLate,
+                    rule: Rule::PatternConflict,
+                    message,
+                });
+            }
+        }
+    }
+}
+
+fn clashes(one: &Peculiar<'_>, other: &Peculiar<'_>) -> bool {
+    if one.key == other.key {
+        // A route inserts its patterns in its own order.
+        return match one.position.cmp(&other.position) {
+            std::cmp::Ordering::Less => refuses(one.pattern, other.pattern),
+            std::cmp::Ordering::Equal => false,
+            std::cmp::Ordering::Greater => refuses(other.pattern, one.pattern),
+        };
+    }
+    refuses(one.pattern, other.pattern) || refuses(other.pattern, one.pattern)
+}
+
+fn refuses(first: &str, second: &str) -> bool {
+    let mut tree = matchit::Router::new();
+    tree.insert(first, ()).is_ok() && tree.at(second).is_err() && tree.insert(second, ()).is_err()
+}

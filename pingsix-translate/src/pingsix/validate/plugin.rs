@@ -1,0 +1,201 @@
+//! The rules of plugins: which there are, and what each refuses.
+
+mod answer;
+mod auth;
+mod fields;
+mod rewrite;
+mod traffic;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::document::Context;
+use super::{Rule, Severity, Violation};
+use crate::pingsix::plugin::{
+    BasicAuth, Brotli, Cache, Cors, Csrf, Echo, FaultInjection, FileLogger, GrpcWeb, Gzip, IpRestriction,
+    JwtAuth, KeyAuth, LimitCount, PluginConfig, Prometheus, ProxyRewrite, Redirect, RequestId,
+    ResponseRewrite, TrafficSplit,
+};
+
+/// One plugin of a document under scrutiny.
+pub(super) struct Plugin<'a> {
+    context: &'a Context<'a>,
+    name: &'a str,
+    config: &'a Value,
+    /// The plugin's own rule.
+    rule: Rule,
+    out: &'a mut Vec<Violation>,
+}
+
+/// Checks a plugin of a route, a service or a global rule.
+pub(super) fn check(name: &str, config: &Value, context: &Context<'_>, out: &mut Vec<Violation>) {
+    let mut plugin = Plugin { context, name, config, rule: Rule::PluginDecode, out };
+    if let Some((rule, check)) = registered(name) {
+        plugin.rule = rule;
+        plugin.check_ignored_fields(fields::known(name));
+        check(&mut plugin);
+    } else {
+        let message = format!("PingSIX has no plugin \"{name}\".");
+        plugin.report(Rule::PluginName, Severity::RejectedLate, "", message);
+    }
+}
+
+type Check = fn(&mut Plugin<'_>);
+
+/// The rule and the check of a plugin.
+fn registered(name: &str) -> Option<(Rule, Check)> {
+    Some(match name {
+        TrafficSplit::NAME => (Rule::TrafficSplit, traffic::check_split),
+        ProxyRewrite::NAME => (Rule::ProxyRewrite, rewrite::check_request),
+        Redirect::NAME => (Rule::Redirect, rewrite::check_redirect),
+        ResponseRewrite::NAME => (Rule::ResponseRewrite, rewrite::check_response),
+        FaultInjection::NAME => (Rule::FaultInjection, answer::check_fault),
+        Echo::NAME => (Rule::Echo, answer::check_echo),
+        Cors::NAME => (Rule::Cors, answer::check_cors),
+        LimitCount::NAME => (Rule::LimitCount, traffic::check_limit),
+        IpRestriction::NAME => (Rule::IpRestriction, auth::check_addresses),
+        KeyAuth::NAME => (Rule::KeyAuth, auth::check_key),
+        BasicAuth::NAME => (Rule::BasicAuth, auth::check_basic),
+        JwtAuth::NAME => (Rule::JwtAuth, auth::check_jwt),
+        Csrf::NAME => (Rule::Csrf, auth::check_csrf),
+        Cache::NAME => (Rule::Cache, traffic::check_cache),
+        Gzip::NAME => (Rule::Compression, answer::check_gzip),
+        Brotli::NAME => (Rule::Compression, answer::check_brotli),
+        RequestId::NAME => (Rule::RequestId, answer::check_request_id),
+        // The rest decodes or does not, and these two take null as well.
+        GrpcWeb::NAME => (Rule::PluginDecode, |_| {}),
+        Prometheus::NAME => (Rule::PluginDecode, |plugin| {
+            if !plugin.config.is_null() {
+                plugin.decode::<Prometheus>();
+            }
+        }),
+        FileLogger::NAME => (Rule::PluginDecode, |plugin| {
+            plugin.decode::<FileLogger>();
+        }),
+        _ => return None,
+    })
+}
+
+impl Plugin<'_> {
+    /// Decodes the configuration, or reports why PingSIX cannot.
+    fn decode<C: PluginConfig>(&mut self) -> Option<C> {
+        if let Ok(config) = C::deserialize(self.config) {
+            return Some(config);
+        }
+        let (field, reason) = super::raw::explain::<C>(self.config);
+        // References of a traffic split are checked before anything is compiled.
+        let split = self.name == TrafficSplit::NAME;
+        let severity = if split { Severity::Rejected } else { Severity::RejectedLate };
+        let message = format!("The configuration does not decode: {reason}.");
+        self.report(Rule::PluginDecode, severity, &field, message);
+        None
+    }
+
+    /// The path of a field of this plugin in its document.
+    fn at(&self, field: &str) -> String {
+        let dot = if field.is_empty() { "" } else { "." };
+        format!("plugins.{}{dot}{field}", self.name)
+    }
+
+    fn report(&mut self, rule: Rule, severity: Severity, field: &str, message: impl Into<String>) {
+        let violation = self.context.fault(rule, severity, self.at(field), message);
+        self.out.push(violation);
+    }
+
+    /// PingSIX refuses the configuration when it compiles it.
+    fn refuse(&mut self, field: &str, message: impl Into<String>) {
+        self.report(self.rule, Severity::RejectedLate, field, message);
+    }
+
+    /// PingSIX accepts the configuration and gets it wrong.
+    fn warn(&mut self, field: &str, message: impl Into<String>) {
+        self.report(self.rule, Severity::Misbehaves, field, message);
+    }
+
+    /// Reports what the `garde` attributes of a configuration find.
+    fn check_fields<C: garde::Validate<Context = ()>>(&mut self, config: &C) {
+        let at = self.at("");
+        self.context.check_fields(config, &at, self.rule, Severity::RejectedLate, self.out);
+    }
+
+    fn check_ignored_fields(&mut self, known: &[&str]) {
+        let Value::Object(fields) = self.config else { return };
+        if fields.contains_key("_meta") {
+            let message = "PingSIX ignores `_meta`, so the plugin is active whatever it says.";
+            self.report(Rule::PluginMeta, Severity::Misbehaves, "_meta", message);
+        }
+        for name in fields.keys().filter(|name| !known.is_empty() && !known.contains(&name.as_str())) {
+            if name != "_meta" {
+                let message = format!("PingSIX ignores the field \"{name}\".");
+                self.report(Rule::IgnoredField, Severity::Misbehaves, name, message);
+            }
+        }
+    }
+
+    fn check_regex(&mut self, pattern: &str, field: &str) {
+        if Regex::new(pattern).is_err() {
+            self.refuse(field, format!("\"{pattern}\" is no regular expression."));
+        }
+    }
+
+    /// Pairs of pattern and template.
+    fn check_regex_pairs(&mut self, regex_uri: &[String]) {
+        if !regex_uri.len().is_multiple_of(2) {
+            self.refuse("regex_uri", "The list must hold pairs of a pattern and a template.");
+        }
+        for (index, pattern) in regex_uri.iter().enumerate().step_by(2) {
+            self.check_regex(pattern, &format!("regex_uri[{index}]"));
+        }
+    }
+
+    /// A header that PingSIX would fail to set, so that every request ends in 500.
+    fn check_header(&mut self, name: &str, value: &str, field: &str) {
+        if name.parse::<http::HeaderName>().is_err() {
+            self.warn(field, format!("\"{name}\" is no header name, so every request answers 500."));
+        } else if value.parse::<http::HeaderValue>().is_err() {
+            self.warn(
+                field,
+                format!("The value of \"{name}\" is no header value, so every request answers 500."),
+            );
+        }
+    }
+
+    /// Conditions on requests.
+    fn check_conditions(&mut self, conditions: &[Vec<String>], field: &str) {
+        for (index, condition) in conditions.iter().enumerate() {
+            let at = format!("{field}[{index}]");
+            match condition.as_slice() {
+                [_, operator, _, ..] if !matches!(operator.as_str(), "==" | "!=") => {
+                    self.warn(
+                        &at,
+                        format!("The operator \"{operator}\" never holds; PingSIX has `==` and `!=`."),
+                    );
+                }
+                [_, _, _, ..] => {}
+                _ => self.warn(&at, "A condition of fewer than three parts always holds."),
+            }
+        }
+    }
+
+    fn check_networks(&mut self, networks: &[String], field: &str) {
+        for (index, network) in networks.iter().enumerate() {
+            if !is_network(network) {
+                self.refuse(&format!("{field}[{index}]"), format!("\"{network}\" is no address or network."));
+            }
+        }
+    }
+}
+
+/// An address, a network with a prefix length, or an IPv4 network with a contiguous mask.
+fn is_network(text: &str) -> bool {
+    if text.parse::<std::net::IpAddr>().is_ok() || text.parse::<ipnet::IpNet>().is_ok() {
+        return true;
+    }
+    text.split_once('/').is_some_and(|(address, mask)| {
+        let contiguous = |mask: std::net::Ipv4Addr| {
+            let bits = u32::from(mask);
+            bits.leading_ones() + bits.trailing_zeros() == 32 || bits == 0
+        };
+        address.parse::<std::net::Ipv4Addr>().is_ok() && mask.parse().is_ok_and(contiguous)
+    })
+}

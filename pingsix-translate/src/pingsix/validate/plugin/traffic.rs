@@ -1,0 +1,93 @@
+//! `traffic-split`, `limit-count` and `cache`.
+
+use serde_json::Value;
+
+use super::Plugin;
+use crate::pingsix::ResourceKind;
+use crate::pingsix::plugin::{Cache, LimitCount, Scope, SplitRule, TrafficSplit};
+use crate::pingsix::validate::{Rule, Severity, upstream};
+
+/// What PingSIX checks of a traffic split it checks before it compiles anything.
+pub(super) fn check_split(plugin: &mut Plugin<'_>) {
+    let Some(split) = plugin.decode::<TrafficSplit>() else { return };
+    if split.rules.is_empty() {
+        plugin.report(Rule::TrafficSplit, Severity::Rejected, "rules", "There must be at least one rule.");
+    }
+    for (index, rule) in split.rules.iter().enumerate() {
+        check_rule(plugin, index, rule);
+    }
+}
+
+fn check_rule(plugin: &mut Plugin<'_>, index: usize, rule: &SplitRule) {
+    let raw = plugin.config.pointer(&format!("/rules/{index}"));
+    // APISIX puts its conditions here.
+    if raw.is_some_and(|raw| raw.get("match").is_some()) {
+        plugin.warn(
+            &format!("rules[{index}].match"),
+            "PingSIX ignores `match`, so the rule applies whatever it says.",
+        );
+    }
+    plugin.check_conditions(&rule.vars, &format!("rules[{index}].vars"));
+    let field = format!("rules[{index}].weighted_upstreams");
+    if rule.weighted_upstreams.is_empty() {
+        plugin.report(Rule::TrafficSplit, Severity::Rejected, &field, "There must be at least one target.");
+    } else if rule.weighted_upstreams.iter().all(|target| target.weight == 0) {
+        plugin.report(Rule::TrafficSplit, Severity::Rejected, &field, "The total weight must be above 0.");
+    }
+    for (position, target) in rule.weighted_upstreams.iter().enumerate() {
+        let field = format!("{field}[{position}]");
+        if target.upstream_id.is_some() && target.upstream.is_some() {
+            let message = "A target cannot have both `upstream` and `upstream_id`.";
+            plugin.report(Rule::TrafficSplit, Severity::Rejected, &field, message);
+        }
+        if let Some(id) = &target.upstream_id {
+            let name = plugin.name;
+            let at = || format!("plugins.{name}.{field}.upstream_id");
+            plugin.context.check_reference(ResourceKind::Upstream, id, at, plugin.out);
+        }
+        if let Some(inline) = &target.upstream {
+            let at = plugin.at(&format!("{field}.upstream"));
+            upstream::check_split_target(inline, &at, plugin.context, plugin.out);
+        }
+        let raw = raw.and_then(|raw| raw.pointer(&format!("/weighted_upstreams/{position}/upstream")));
+        if raw.is_some_and(Value::is_null) {
+            plugin.refuse(&format!("{field}.upstream"), "A null upstream cannot be compiled; leave it out.");
+        }
+    }
+}
+
+pub(super) fn check_limit(plugin: &mut Plugin<'_>) {
+    let Some(limit) = plugin.decode::<LimitCount>() else { return };
+    plugin.check_fields(&limit);
+    let allowed = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    if limit.key.is_empty() || !limit.key.chars().all(allowed) {
+        plugin.refuse("key", "A key consists of letters, digits, dashes, underscores and dots.");
+    }
+    check_scope(plugin, limit.scope);
+}
+
+pub(super) fn check_cache(plugin: &mut Plugin<'_>) {
+    let Some(cache) = plugin.decode::<Cache>() else { return };
+    plugin.check_fields(&cache);
+    for (index, method) in cache.cache_http_methods.iter().enumerate() {
+        if method.parse::<http::Method>().is_err() {
+            plugin
+                .refuse(&format!("cache_http_methods[{index}]"), format!("\"{method}\" is no HTTP method."));
+        }
+    }
+    for (index, pattern) in cache.no_cache_str.iter().enumerate() {
+        plugin.check_regex(pattern, &format!("no_cache_str[{index}]"));
+    }
+    for (index, header) in cache.vary.iter().enumerate() {
+        if header.trim() == "*" || header.trim().parse::<http::HeaderName>().is_err() {
+            plugin.refuse(&format!("vary[{index}]"), format!("\"{header}\" is no header to vary by."));
+        }
+    }
+    check_scope(plugin, cache.scope);
+}
+
+fn check_scope(plugin: &mut Plugin<'_>, scope: Scope) {
+    if scope == Scope::Cluster {
+        plugin.refuse("scope", "PingSIX has no store that is shared by a cluster.");
+    }
+}

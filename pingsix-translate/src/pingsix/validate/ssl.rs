@@ -1,0 +1,65 @@
+//! The rules of certificates and of the server names they claim.
+
+use std::collections::BTreeMap;
+
+use super::document::Context;
+use super::pem::{self, Envelope, Fault};
+use super::{Rule, Severity, Subject, Violation};
+use crate::pingsix::router::{inspect_pattern, reverse_host};
+use crate::pingsix::{Config, DocumentKey, Ssl};
+
+pub(super) fn check(ssl: &Ssl, context: &Context<'_>, out: &mut Vec<Violation>) {
+    context.check_fields(ssl, "", Rule::Empty, Severity::Rejected, out);
+    match pem::check_envelope(&ssl.key, "key", context, out) {
+        Envelope::Sealed => {}
+        Envelope::Plain => {
+            if let Err(fault) = pem::check_leaf_and_key(&ssl.cert, &ssl.key) {
+                let (field, message) = match fault {
+                    Fault::Certificate => ("cert", "The certificate is no PEM certificate."),
+                    Fault::Key => ("key", "The key is no PEM private key."),
+                    Fault::Mismatch => ("key", "The key does not belong to the first certificate."),
+                };
+                out.push(context.fault(Rule::Certificate, Severity::RejectedLate, field, message));
+            }
+        }
+    }
+    for (index, name) in ssl.snis.iter().enumerate() {
+        if inspect_pattern(&reverse_host(name)).is_err() {
+            let message = format!("Server name \"{name}\" has braces that PingSIX cannot take.");
+            out.push(context.fault(
+                Rule::ServerName,
+                Severity::RejectedLate,
+                format!("snis[{index}]"),
+                message,
+            ));
+        }
+    }
+}
+
+/// Reports server names that stand twice, in one document or in two, whatever their case.
+pub(super) fn check_server_names(config: &Config, out: &mut Vec<Violation>) {
+    let mut owners: BTreeMap<String, &DocumentKey> = BTreeMap::new();
+    let mut tree = matchit::Router::new();
+    for (key, ssl) in config.ssls() {
+        for (index, name) in ssl.snis.iter().enumerate() {
+            let pattern = reverse_host(name);
+            let owner = owners.get(&pattern).copied();
+            let inserted = inspect_pattern(&pattern).is_err() || tree.insert(pattern.as_str(), ()).is_ok();
+            if inserted {
+                owners.entry(pattern).or_insert(key);
+                continue;
+            }
+            let message = match owner {
+                Some(owner) => format!("Server name \"{name}\" stands in {owner} already."),
+                None => format!("Server name \"{name}\" conflicts with another one."),
+            };
+            out.push(Violation {
+                subject: Subject::Document(key.clone()),
+                field: format!("snis[{index}]"),
+                severity: Severity::RejectedLate,
+                rule: Rule::ServerName,
+                message,
+            });
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Every refusal that was measured on PingSIX, every configuration it accepts and gets wrong, and look-alikes
+//! that it takes.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+mod closed;
+mod fields;
+mod material;
+mod plugins;
+mod tables;
+
+/// What a prefix with one sound upstream, `u`, makes of further documents.
+fn faults(documents: &Value) -> Vec<Violation> {
+    faults_with(documents, &ValidateOptions::default())
+}
+
+fn faults_with(documents: &Value, options: &ValidateOptions) -> Vec<Violation> {
+    let mut all = vec![("upstreams/u".to_owned(), json!({"nodes": {"127.0.0.1:80": 1}}))];
+    let documents = documents.as_object().expect("documents by key").clone();
+    all.extend(documents);
+    validate_raw(all, options)
+}
+
+/// The worst that a list of faults leads to, with its rule.
+fn worst(violations: &[Violation]) -> Option<(Severity, Rule)> {
+    violations
+        .iter()
+        .map(|violation| (violation.severity, violation.rule))
+        .max_by_key(|(severity, _)| *severity)
+}
+
+/// A route at `/` to the upstream `u`, with some fields replaced; a null in `fields` takes a field away.
+fn route(fields: &Value) -> Value {
+    json!({"routes/r": overlay(json!({"uri": "/", "upstream_id": "u"}), fields)})
+}
+
+fn upstream(fields: &Value) -> Value {
+    json!({"upstreams/x": overlay(json!({"nodes": {"127.0.0.1:80": 1}}), fields)})
+}
+
+fn overlay(mut base: Value, fields: &Value) -> Value {
+    let object = base.as_object_mut().expect("an object");
+    for (name, value) in fields.as_object().expect("an object") {
+        if value == "<absent>" {
+            object.remove(name);
+        } else {
+            object.insert(name.clone(), value.clone());
+        }
+    }
+    base
+}
+
+fn plugin(name: &str, config: &Value) -> Value {
+    route(&json!({"plugins": {name: config}}))
+}
+
+#[track_caller]
+fn assert_worst(documents: &Value, expected: Option<(Severity, Rule)>) {
+    let found = faults(documents);
+    assert_eq!(worst(&found), expected, "{documents}: {found:#?}");
+    for violation in &found {
+        assert!(violation.message.ends_with('.'), "{violation}");
+        assert!(violation.source().starts_with("src/"), "{violation}");
+    }
+}
+
+#[track_caller]
+fn refused(documents: &Value, rule: Rule) {
+    assert_worst(documents, Some((Severity::Rejected, rule)));
+}
+
+#[track_caller]
+fn refused_late(documents: &Value, rule: Rule) {
+    assert_worst(documents, Some((Severity::RejectedLate, rule)));
+}
+
+#[track_caller]
+fn misbehaves(documents: &Value, rule: Rule) {
+    assert_worst(documents, Some((Severity::Misbehaves, rule)));
+}
+
+#[track_caller]
+fn accepted(documents: &Value) {
+    assert_worst(documents, None);
+}

@@ -1,0 +1,191 @@
+//! The rules of upstreams beyond their fields: what happens when PingSIX compiles them.
+
+use std::net::IpAddr;
+
+use super::document::Context;
+use super::pem::{self, Envelope};
+use super::{DnsNames, Rule, Severity, Violation};
+use crate::pingsix::uri::path_and_query;
+use crate::pingsix::{ActiveCheck, CheckType, PassHost, Scheme, SelectionType, Upstream};
+
+/// Two bytes of table per unit of weight make this 20 MB for one upstream.
+const HEAVY: u64 = 10_000_000;
+
+/// A named upstream: its fields, then the rest.
+pub(super) fn check_named(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    context.check_fields(upstream, at, Rule::Range, Severity::Rejected, out);
+    check_late(upstream, at, context, out);
+}
+
+/// An inline upstream of a service: PingSIX does not check its fields, and compiles it all the same.
+pub(super) fn check_inline(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    check_unvalidated(upstream, at, context, out);
+    check_late(upstream, at, context, out);
+}
+
+/// An inline upstream of a traffic split, whose key is never decrypted either.
+pub(super) fn check_split_target(
+    upstream: &Upstream,
+    at: &str,
+    context: &Context<'_>,
+    out: &mut Vec<Violation>,
+) {
+    check_unvalidated(upstream, at, context, out);
+    check_compiled(upstream, at, context, out);
+    if let Some(tls) = &upstream.tls {
+        check_client_certificate(&tls.client_cert, &tls.client_key, at, context, out);
+    }
+}
+
+fn check_unvalidated(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    let field = || format!("{at}.nodes");
+    if upstream.nodes.is_empty() {
+        let message = "An upstream without nodes cannot be compiled.";
+        out.push(context.fault(Rule::NodeUsable, Severity::RejectedLate, field(), message));
+    } else if upstream.nodes.values().all(|weight| *weight == 0) {
+        let message = "All weights are 0, so every request fails without an answer.";
+        out.push(context.fault(Rule::InlineWeight, Severity::Misbehaves, field(), message));
+    }
+    for node in upstream.nodes.keys().filter(|node| host_of(node).is_none()) {
+        let message = format!("Node \"{node}\" is no host with an optional port.");
+        out.push(context.fault(Rule::NodeUsable, Severity::RejectedLate, field(), message));
+    }
+}
+
+/// What PingSIX meets when it compiles an upstream whose secrets it has decrypted.
+pub(super) fn check_late(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    check_compiled(upstream, at, context, out);
+    let Some(tls) = &upstream.tls else { return };
+    let field = format!("{at}{}tls.client_key", dot(at));
+    match pem::check_envelope(&tls.client_key, &field, context, out) {
+        // An empty part is refused before.
+        Envelope::Plain if !tls.client_cert.is_empty() && !tls.client_key.is_empty() => {
+            check_client_certificate(&tls.client_cert, &tls.client_key, at, context, out);
+        }
+        Envelope::Plain | Envelope::Sealed => {}
+    }
+}
+
+fn check_client_certificate(
+    cert: &str,
+    key: &str,
+    at: &str,
+    context: &Context<'_>,
+    out: &mut Vec<Violation>,
+) {
+    if let Err(fault) = pem::check_chain_and_key(cert, key) {
+        let (part, message) = match fault {
+            pem::Fault::Certificate => ("client_cert", "The client certificate is no PEM certificate."),
+            pem::Fault::Key => ("client_key", "The client key is no PEM private key."),
+            pem::Fault::Mismatch => ("client_key", "The client key does not belong to the certificate."),
+        };
+        let field = format!("{at}{}tls.{part}", dot(at));
+        out.push(context.fault(Rule::ClientCertificate, Severity::RejectedLate, field, message));
+    }
+}
+
+fn check_compiled(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    check_nodes(upstream, at, context, out);
+    if let Some(checks) = &upstream.checks {
+        check_probe(&checks.active, at, context, out);
+    }
+    let total: u64 = upstream.nodes.values().map(|weight| u64::from(*weight)).sum();
+    if total > HEAVY && upstream.r#type != SelectionType::Ketama {
+        let message =
+            format!("PingSIX keeps a table of {total} entries for this upstream; smaller weights do.");
+        let field = format!("{at}{}nodes", dot(at));
+        out.push(context.fault(Rule::WeightTotal, Severity::Misbehaves, field, message));
+    }
+    check_server_name(upstream, at, context, out);
+}
+
+fn check_nodes(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    let encrypted = matches!(upstream.scheme, Scheme::Https | Scheme::Grpcs);
+    let mut names = Vec::new();
+    let mut addresses = 0_usize;
+    for node in upstream.nodes.keys() {
+        match host_of(node) {
+            Some(host) if host.parse::<IpAddr>().is_ok() => addresses += 1,
+            Some(host) => names.push((node, host)),
+            None => {}
+        }
+    }
+    if encrypted && addresses > 0 && upstream.pass_host != PassHost::Rewrite {
+        let message = "TLS verifies a name and an address has none, so every request to it answers 502; \
+                       `pass_host: rewrite` gives it one.";
+        let field = format!("{at}{}nodes", dot(at));
+        out.push(context.fault(Rule::TlsName, Severity::Misbehaves, field, message));
+    }
+    for (node, host) in names {
+        let hopeless = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b':')
+            || node.starts_with('[');
+        let refused = context.options.dns_names == DnsNames::Refuse && host != "localhost";
+        let severity = if addresses == 0 && (hopeless || refused) {
+            Severity::RejectedLate
+        } else {
+            Severity::Misbehaves
+        };
+        let message = if hopeless {
+            format!("Node \"{node}\" is no address, so PingSIX looks it up as a name, in vain.")
+        } else {
+            format!("Node \"{node}\" is a name; if it does not resolve, PingSIX refuses everything.")
+        };
+        out.push(context.fault(Rule::DnsName, severity, format!("{at}{}nodes", dot(at)), message));
+    }
+}
+
+fn check_server_name(upstream: &Upstream, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    let (PassHost::Rewrite, Some(host)) = (upstream.pass_host, &upstream.upstream_host) else { return };
+    let encrypted = matches!(upstream.scheme, Scheme::Https | Scheme::Grpcs);
+    let message = if host.is_empty() {
+        "An empty `upstream_host` sends an empty Host header, and TLS verifies nothing."
+    } else if encrypted && host.contains(':') {
+        "TLS verifies `upstream_host` with its port, which no certificate has, so every request answers 502."
+    } else {
+        return;
+    };
+    let field = format!("{at}{}upstream_host", dot(at));
+    out.push(context.fault(Rule::TlsName, Severity::Misbehaves, field, message));
+}
+
+fn check_probe(check: &ActiveCheck, at: &str, context: &Context<'_>, out: &mut Vec<Violation>) {
+    if check.r#type == CheckType::Tcp {
+        return;
+    }
+    let mut refuse = |field: String, message: String| {
+        let field = format!("{at}{}checks.active.{field}", dot(at));
+        out.push(context.fault(Rule::HealthCheck, Severity::RejectedLate, field, message));
+    };
+    if path_and_query(&check.http_path).is_none() {
+        refuse("http_path".to_owned(), format!("\"{}\" is no path.", check.http_path));
+    }
+    for (index, header) in check.req_headers.iter().enumerate() {
+        let valid = header.split_once(':').is_some_and(|(name, value)| {
+            name.trim().parse::<http::HeaderName>().is_ok()
+                && value.trim().parse::<http::HeaderValue>().is_ok()
+        });
+        if !valid {
+            refuse(format!("req_headers[{index}]"), format!("\"{header}\" is no `Name: value`."));
+        }
+    }
+}
+
+/// The host of a node as PingSIX takes it apart when it compiles an upstream: what brackets enclose, or what
+/// stands before the only colon. `None` when that fails or the port is out of range.
+fn host_of(node: &str) -> Option<&str> {
+    let (host, port) = match node.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inner, rest)) if !inner.is_empty() => {
+            (inner, if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) })
+        }
+        _ => match node.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (node, None),
+        },
+    };
+    let valid = port.is_none_or(|port| !port.starts_with('+') && port.parse::<u16>().is_ok());
+    (!host.is_empty() && valid).then_some(host)
+}
+
+fn dot(at: &str) -> &'static str {
+    if at.is_empty() { "" } else { "." }
+}

@@ -1,0 +1,222 @@
+//! What is wrong with a configuration.
+
+use std::fmt;
+
+use crate::pingsix::DocumentKey;
+
+/// What a fault leads to, from harmless to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// PingSIX accepts the configuration and then does something else than it seems to say.
+    Misbehaves,
+    /// PingSIX's worker refuses everything, or dies, when it compiles the configuration.
+    RejectedLate,
+    /// PingSIX refuses everything when it decodes and checks the configuration.
+    Rejected,
+    /// PingSIX cannot synchronise at all, and stops being ready.
+    Fatal,
+}
+
+/// What a fault is in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The configuration as a whole.
+    Configuration,
+    /// A key that names no document, as it stands below the prefix.
+    Key(String),
+    /// A document.
+    Document(DocumentKey),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration => f.write_str("configuration"),
+            Self::Key(key) => f.write_str(key),
+            Self::Document(key) => key.fmt(f),
+        }
+    }
+}
+
+/// One fault of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What the fault is in.
+    pub subject: Subject,
+    /// The path of the field in the document, for example `plugins.redirect.regex_uri`; empty for the document
+    /// itself.
+    pub field: String,
+    /// What the fault leads to.
+    pub severity: Severity,
+    /// The rule that is broken.
+    pub rule: Rule,
+    /// One full sentence that says what is wrong. It quotes no secret.
+    pub message: String,
+}
+
+impl Violation {
+    /// The PingSIX source file that the rule mirrors.
+    pub const fn source(&self) -> &'static str {
+        self.rule.source()
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, field, rule, message, .. } = self;
+        let colon = if field.is_empty() { "" } else { ": " };
+        write!(f, "{subject}{colon}{field}: {message} [{rule}, {}]", rule.source())
+    }
+}
+
+/// Whether PingSIX would refuse the configuration, sooner or later: whether any fault is worse than
+/// [`Severity::Misbehaves`].
+pub fn is_refused(violations: &[Violation]) -> bool {
+    violations.iter().any(|violation| violation.severity > Severity::Misbehaves)
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $ident:literal, $source:literal;)*) => {
+        /// The acceptance rules, by what they are about.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Rule {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The stable name of the rule.
+            pub const fn ident(self) -> &'static str {
+                match self { $(Self::$name => $ident,)* }
+            }
+
+            /// The PingSIX source file the rule mirrors.
+            pub const fn source(self) -> &'static str {
+                match self { $(Self::$name => $source,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// A key must name a document of a known kind.
+    Key = "key", "src/config/etcd.rs";
+    /// The guard key holds a value PingSIX does not know.
+    Guard = "guard", "src/config/etcd.rs";
+    /// A value must decode as a document of its kind.
+    Decode = "decode", "src/config/mod.rs";
+    /// An id may stand once in a static configuration, and not be empty.
+    StaticId = "static-id", "src/config/mod.rs";
+    /// A secret must not be an envelope the PingSIX cannot open.
+    Envelope = "envelope", "src/utils/encryption.rs";
+    /// A number must be in its range.
+    Range = "range", "src/config/mod.rs";
+    /// A text or list must not be empty.
+    Empty = "empty", "src/config/mod.rs";
+    /// A route has either `uri` or `uris`.
+    RouteUri = "route-uri", "src/config/mod.rs";
+    /// A route has at most one of `host` and `hosts`.
+    RouteHost = "route-host", "src/config/mod.rs";
+    /// A route or service must have an upstream, and not in two forms.
+    UpstreamChoice = "upstream-choice", "src/config/mod.rs";
+    /// A method must be an HTTP token.
+    Method = "method", "src/config/mod.rs";
+    /// The key of a node must be a host with an optional port.
+    NodeKey = "node-key", "src/config/mod.rs";
+    /// The weight of a node must be at least 1.
+    NodeWeight = "node-weight", "src/config/mod.rs";
+    /// `pass_host: rewrite` needs `upstream_host`.
+    RewriteHost = "rewrite-host", "src/config/mod.rs";
+    /// A reference must lead to a document.
+    Reference = "reference", "src/proxy/control_plane.rs";
+    /// A node must be usable when the configuration is compiled.
+    NodeUsable = "node-usable", "src/proxy/upstream/discovery.rs";
+    /// A DNS name must resolve when the configuration is compiled.
+    DnsName = "dns-name", "src/proxy/upstream/discovery.rs";
+    /// The client certificate of an upstream must be PEM and fit its key.
+    ClientCertificate = "client-certificate", "src/proxy/upstream/discovery.rs";
+    /// The path and headers of a health check must be well-formed.
+    HealthCheck = "health-check", "src/proxy/upstream/load_balancer.rs";
+    /// The total weight of a balanced upstream costs memory.
+    WeightTotal = "weight-total", "src/proxy/upstream/load_balancer.rs";
+    /// Inline upstreams of services and traffic splits need a weight above 0.
+    InlineWeight = "inline-weight", "src/proxy/upstream/load_balancer.rs";
+    /// TLS to a node verifies a DNS name.
+    TlsName = "tls-name", "src/proxy/upstream/discovery.rs";
+    /// A plugin must be one PingSIX has.
+    PluginName = "plugin-name", "src/plugins/mod.rs";
+    /// The configuration of a plugin must decode.
+    PluginDecode = "plugin-decode", "src/plugins/mod.rs";
+    /// `_meta` does nothing.
+    PluginMeta = "plugin-meta", "src/core/plugin.rs";
+    /// The rules of `traffic-split`.
+    TrafficSplit = "traffic-split", "src/plugins/traffic_split.rs";
+    /// The rules of `proxy-rewrite`.
+    ProxyRewrite = "proxy-rewrite", "src/plugins/proxy_rewrite.rs";
+    /// The rules of `redirect`.
+    Redirect = "redirect", "src/plugins/redirect.rs";
+    /// The rules of `response-rewrite`.
+    ResponseRewrite = "response-rewrite", "src/plugins/response_rewrite.rs";
+    /// The rules of `fault-injection`.
+    FaultInjection = "fault-injection", "src/plugins/fault_injection.rs";
+    /// The rules of `echo`.
+    Echo = "echo", "src/plugins/echo.rs";
+    /// The rules of `cors`.
+    Cors = "cors", "src/plugins/cors.rs";
+    /// The rules of `limit-count`.
+    LimitCount = "limit-count", "src/plugins/limit_count.rs";
+    /// The rules of `ip-restriction`.
+    IpRestriction = "ip-restriction", "src/plugins/ip_restriction.rs";
+    /// The rules of `key-auth`.
+    KeyAuth = "key-auth", "src/plugins/key_auth.rs";
+    /// The rules of `basic-auth`.
+    BasicAuth = "basic-auth", "src/plugins/basic_auth.rs";
+    /// The rules of `jwt-auth`.
+    JwtAuth = "jwt-auth", "src/plugins/jwt_auth.rs";
+    /// The rules of `csrf`.
+    Csrf = "csrf", "src/plugins/csrf.rs";
+    /// The rules of `cache`.
+    Cache = "cache", "src/plugins/cache.rs";
+    /// The rules of `gzip` and `brotli`.
+    Compression = "compression", "src/plugins/compression.rs";
+    /// The rules of `request-id`.
+    RequestId = "request-id", "src/plugins/request_id.rs";
+    /// A path or host pattern must be well-formed.
+    Pattern = "pattern", "src/proxy/route.rs";
+    /// Patterns of one router must not stand in each other's way.
+    PatternConflict = "pattern-conflict", "src/proxy/route.rs";
+    /// A pattern matches something else than it seems to.
+    PatternMeaning = "pattern-meaning", "src/proxy/route.rs";
+    /// A method is compared as it stands.
+    MethodCase = "method-case", "src/proxy/route.rs";
+    /// The certificate must be PEM and fit the key.
+    Certificate = "certificate", "src/proxy/ssl.rs";
+    /// A server name may stand once, in any case.
+    ServerName = "server-name", "src/proxy/ssl.rs";
+    /// A field is not known to PingSIX and does nothing.
+    IgnoredField = "ignored-field", "src/config/mod.rs";
+    /// The list response must fit PingSIX's message limit.
+    Bytes = "bytes", "src/config/etcd.rs";
+    /// The matcher must not grow beyond its budget.
+    MatcherEntries = "matcher-entries", "src/proxy/route.rs";
+    /// A broad pattern must come after every narrower one of its router.
+    Closure = "closure", "src/proxy/route.rs";
+    /// Routes that share a matcher entry must differ in priority.
+    PriorityTie = "priority-tie", "src/proxy/route.rs";
+}
+
+impl Rule {
+    /// The rule of a stable name.
+    pub fn from_ident(ident: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|rule| rule.ident() == ident)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.ident())
+    }
+}
