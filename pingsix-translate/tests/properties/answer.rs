@@ -1,0 +1,146 @@
+//! What PingSIX makes of a request, in the oracle's words.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use pingsix_translate::pingsix::plugin::TrafficSplit;
+use pingsix_translate::pingsix::router::{UpstreamRef, conditions_hold};
+use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router, Upstream};
+use pingsix_translate::responder::parse_status_host;
+use pingsix_translate::{DataPlane, Decision, Provenance};
+
+use crate::oracle::{Answer, Decided, Target, World};
+
+/// Where the data planes of all cases reach the responder.
+pub(crate) const RESPONDER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 1)), 9080);
+
+/// Asks the router model, and finds the way back from its outcome to rules and Services.
+///
+/// # Errors
+///
+/// What cannot be understood, which is a defect of the configuration or of its provenance.
+pub(crate) fn answer(
+    world: &World,
+    plane: &DataPlane,
+    router: &Router<'_>,
+    request: &Request,
+) -> Result<Decided, String> {
+    match router.outcome(request) {
+        Outcome::NotFound => Ok(Decided { rule: None, answer: Answer::status(404) }),
+        Outcome::Static { route, status, .. } => {
+            Ok(Decided { rule: rule_of(plane, route, request)?, answer: Answer::status(status) })
+        }
+        Outcome::Forward { route, candidates } => {
+            let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
+            for candidate in candidates {
+                let target = target_of(world, plane, &candidate.upstream)?;
+                *shares.entry(target).or_default() += u64::from(candidate.weight);
+            }
+            if shares.is_empty() {
+                return Err(format!("{route} forwards to nothing"));
+            }
+            Ok(Decided { rule: rule_of(plane, route, request)?, answer: Answer::new(shares) })
+        }
+        outcome @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => {
+            Err(format!("nobody asked for {outcome:?}"))
+        }
+    }
+}
+
+fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result<Target, String> {
+    match upstream {
+        UpstreamRef::Inline(upstream) => target_by_nodes(world, upstream),
+        UpstreamRef::Named(id) => {
+            let key = DocumentKey::new(ResourceKind::Upstream, id.clone());
+            let upstream = plane.config.upstream(id).ok_or_else(|| format!("there is no upstream {id}"))?;
+            match plane.provenance.get(&key) {
+                Some(Provenance::Backend { service, port }) => {
+                    let target = Target::Service {
+                        namespace: service.name.namespace.to_string(),
+                        name: service.name.name.to_string(),
+                        port: u16::try_from(*port).unwrap(),
+                    };
+                    let by_nodes = target_by_nodes(world, upstream)?;
+                    if by_nodes == target {
+                        return Ok(target);
+                    }
+                    Err(format!("{key} is said to be {target:?}, and its nodes are those of {by_nodes:?}"))
+                }
+                Some(Provenance::Status { status: Some(status) }) => {
+                    let host = upstream.upstream_host.as_deref().unwrap_or_default();
+                    let asks_for = parse_status_host(host).map(|status| status.as_u16());
+                    if asks_for == Some(*status) && upstream.nodes.keys().eq([&RESPONDER.to_string()]) {
+                        return Ok(Target::Status(*status));
+                    }
+                    Err(format!("{key} is said to answer {status}, and asks for {asks_for:?}"))
+                }
+                other => Err(format!("{key} is a target and has provenance {other:?}")),
+            }
+        }
+    }
+}
+
+/// The Service port that exactly these nodes belong to: no two have a node in common.
+fn target_by_nodes(world: &World, upstream: &Upstream) -> Result<Target, String> {
+    let mut weights = upstream.nodes.values();
+    let first = weights.next();
+    if !weights.all(|weight| Some(weight) == first) {
+        return Err(format!("endpoints have different weights: {:?}", upstream.nodes));
+    }
+    for ((namespace, name), service) in &world.services {
+        for port in &service.spec.ports {
+            if world.nodes(namespace, name, port.port).iter().eq(upstream.nodes.keys()) {
+                return Ok(Target::Service {
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                    port: port.port,
+                });
+            }
+        }
+    }
+    Err(format!("no Service has exactly the nodes {:?}", upstream.nodes))
+}
+
+/// The rule that decided, from the provenance of the route that served.
+fn rule_of(
+    plane: &DataPlane,
+    route: &DocumentKey,
+    request: &Request,
+) -> Result<Option<(String, usize)>, String> {
+    let decision = match plane.provenance.get(route) {
+        Some(Provenance::Guard { .. }) => return Ok(None),
+        Some(Provenance::Rules { decisions, .. }) => decision_of(plane, route, decisions, request)?,
+        other => return Err(format!("{route} has provenance {other:?}")),
+    };
+    Ok(decision.origin.as_ref().map(|origin| {
+        (origin.object.name.to_string(), origin.rule.expect("a route's origin names its rule"))
+    }))
+}
+
+fn decision_of<'d>(
+    plane: &DataPlane,
+    route: &DocumentKey,
+    decisions: &'d [Decision],
+    request: &Request,
+) -> Result<&'d Decision, String> {
+    let document = plane.config.route(&route.id).ok_or_else(|| format!("there is no {route}"))?;
+    let split = document.plugins.get::<TrafficSplit>().map(Result::unwrap);
+    let rules = split.map(|split| split.rules).unwrap_or_default();
+    let taken = rules.iter().position(|rule| conditions_hold(&rule.vars, request));
+    let stated: usize = decisions.iter().map(|decision| decision.split_rules).sum();
+    if stated != rules.len() {
+        return Err(format!("{route} has {} split rules, and its decisions state {stated}", rules.len()));
+    }
+    let Some(mut taken) = taken else {
+        let own = decisions.iter().find(|decision| decision.split_rules == 0);
+        return own.ok_or_else(|| format!("no decision of {route} is its own answer"));
+    };
+    for decision in decisions {
+        if taken < decision.split_rules {
+            return Ok(decision);
+        }
+        taken -= decision.split_rules;
+    }
+    unreachable!("the rules of the decisions were counted")
+}

@@ -1,0 +1,144 @@
+//! A table of objects, and whether translation agrees with the oracle about one request to it.
+
+use std::sync::Arc;
+
+use pingsix_translate::pingsix::RouteTable;
+use pingsix_translate::snapshot::{Gateway, HttpRoute, Namespace, ReferenceGrant, Secret, Service};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, translate,
+};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::answer::{RESPONDER, answer};
+use crate::oracle::{Answer, World};
+use crate::probe::Probe;
+
+/// How a table is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) layout: Layout,
+    pub(crate) responder: bool,
+}
+
+impl Setting {
+    pub(crate) fn options(self) -> Options {
+        Options { layout: self.layout, responder: self.responder.then_some(RESPONDER), ..Options::default() }
+    }
+}
+
+/// A table, its translation, and the oracle's view of it.
+pub(crate) struct Case {
+    pub(crate) world: World,
+    pub(crate) translation: Translation,
+    pub(crate) setting: Setting,
+}
+
+impl Case {
+    pub(crate) fn new(objects: &[Value], setting: Setting) -> Self {
+        let translation = translate(&snapshot(objects), &setting.options());
+        Self { world: World::read(objects), translation, setting }
+    }
+
+    /// Every data plane with its port, and every port that should have one.
+    pub(crate) fn planes(&self) -> Vec<(Option<u16>, Option<&DataPlane>)> {
+        let mut planes: Vec<_> = self
+            .translation
+            .data_planes
+            .iter()
+            .map(|(DataPlaneKey::Gateway { port, .. }, plane)| (*port, Some(plane)))
+            .collect();
+        if self.setting.layout == Layout::PerPort {
+            for port in self.world.ports() {
+                if !planes.iter().any(|(known, _)| *known == Some(port)) {
+                    planes.push((Some(port), None));
+                }
+            }
+        }
+        planes
+    }
+
+    /// Compares the answers to requests in several insertion orders.
+    ///
+    /// # Errors
+    ///
+    /// The first disagreement.
+    pub(crate) fn check(&self, probes: &[Probe], orders: usize, seed: u64) -> Result<u64, Disagreement> {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let mut checks = 0;
+        for (port, plane) in self.planes() {
+            let disagree = |probe: &Probe, said: String| Disagreement { port, probe: probe.clone(), said };
+            let Some(plane) = plane else {
+                return Err(disagree(&Probe::default(), "a port that serves has no data plane".to_owned()));
+            };
+            let expected: Vec<_> = probes.iter().map(|probe| self.world.decide(port, probe)).collect();
+            let requests: Vec<_> = probes.iter().map(Probe::request).collect();
+            let table = RouteTable::new(&plane.config);
+            let mut order: Vec<usize> = (0..table.len()).collect();
+            for _ in 0..orders {
+                order.shuffle(&mut rng);
+                let router = table
+                    .insert_in(order.iter().copied())
+                    .map_err(|error| disagree(&Probe::default(), format!("{error}: {}", error.cause)))?;
+                for ((probe, request), expected) in probes.iter().zip(&requests).zip(&expected) {
+                    let decided = answer(&self.world, plane, &router, request)
+                        .map_err(|error| disagree(probe, error))?;
+                    let refused = !self.setting.responder
+                        && decided.answer == Answer::status(500)
+                        && self.reports_refusal(decided.rule.as_ref());
+                    if decided != *expected && !refused {
+                        let said = format!("the oracle says {expected:?}, the data plane {decided:?}");
+                        return Err(disagree(probe, said));
+                    }
+                    checks += 1;
+                }
+            }
+        }
+        Ok(checks)
+    }
+
+    /// Whether the author of a rule is told that it is not served.
+    fn reports_refusal(&self, rule: Option<&(String, usize)>) -> bool {
+        let Some((route, rule)) = rule else { return false };
+        let field = format!("spec.rules[{rule}]");
+        self.translation.verdicts.problems.iter().any(|problem| {
+            problem.object.name.to_string() == *route && problem.field.as_str().starts_with(&field)
+        })
+    }
+}
+
+/// A request about which the data plane and the oracle disagree.
+#[derive(Clone, Debug)]
+pub(crate) struct Disagreement {
+    pub(crate) port: Option<u16>,
+    pub(crate) probe: Probe,
+    pub(crate) said: String,
+}
+
+/// Builds the objects in the order given and cuts the Gateway's snapshot.
+pub(crate) fn snapshot(objects: &[Value]) -> Snapshot {
+    let mut all = Objects::default();
+    for object in objects {
+        all.insert(decode(object));
+    }
+    all.snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
+}
+
+fn decode(object: &Value) -> Object {
+    fn read<T: DeserializeOwned>(object: &Value) -> Arc<T> {
+        Arc::new(T::deserialize(object).unwrap())
+    }
+    match object["kind"].as_str().unwrap() {
+        "Gateway" => Object::Gateway(read::<Gateway>(object)),
+        "HTTPRoute" => Object::HttpRoute(read::<HttpRoute>(object)),
+        "ReferenceGrant" => Object::ReferenceGrant(read::<ReferenceGrant>(object)),
+        "Service" => Object::Service(read::<Service>(object)),
+        "EndpointSlice" => Object::EndpointSlice(read(object)),
+        "Secret" => Object::Secret(read::<Secret>(object)),
+        "Namespace" => Object::Namespace(read::<Namespace>(object)),
+        other => panic!("tables have no objects of kind {other}"),
+    }
+}

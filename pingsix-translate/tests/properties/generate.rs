@@ -1,0 +1,63 @@
+//! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
+
+mod gateway;
+mod request;
+mod route;
+mod service;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use serde_json::Value;
+
+pub(crate) use self::request::probe;
+
+/// Namespaces: two of them differ by what sorts before `/`, so that `namespace/name` is not namespace, then name.
+pub(super) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
+
+/// Hostnames that cover, meet and miss one another.
+pub(super) const HOSTNAMES: [&str; 9] = [
+    "*.example.com",
+    "a.example.com",
+    "*.a.example.com",
+    "b.a.example.com",
+    "*.com",
+    "example.com",
+    "other.test",
+    "*.test",
+    "*.b.example.com",
+];
+
+/// How tables are to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taste {
+    /// Whether listeners may speak HTTPS.
+    pub(crate) https: bool,
+}
+
+/// A random table: every object of one case.
+pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let mut objects = gateway::namespaces();
+    objects.extend(gateway::gateway(rng, taste));
+    objects.extend(service::services(rng));
+    objects.extend(service::grants(rng));
+    let mut routes: Vec<Value> = Vec::new();
+    for index in 0..rng.random_range(0..=6) {
+        let mut route = route::route(rng, index);
+        if let Some(model) = routes.choose(rng).filter(|_| index % 2 == 1) {
+            route::imitate(rng, &mut route, model);
+        }
+        routes.push(route);
+    }
+    objects.extend(routes);
+    objects
+}
+
+pub(super) fn pick<'t, T: ?Sized>(rng: &mut SmallRng, from: &[&'t T]) -> &'t T {
+    from.choose(rng).unwrap()
+}
+
+/// True once in `n` times.
+pub(super) fn one_in(rng: &mut SmallRng, n: u32) -> bool {
+    rng.random_ratio(1, n)
+}

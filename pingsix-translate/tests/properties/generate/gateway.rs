@@ -1,0 +1,105 @@
+//! The Gateway, its namespaces and its certificate.
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+
+use super::{HOSTNAMES, Taste, one_in, pick};
+
+/// Names a certificate of ours is for. Its bytes never reach an assertion, so they may differ from run to run.
+static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
+    let certified =
+        rcgen::generate_simple_self_signed(["example.com".to_owned(), "*.example.com".to_owned()]);
+    let certified = certified.unwrap();
+    (certified.cert.pem(), certified.signing_key.serialize_pem())
+});
+
+pub(super) fn namespaces() -> Vec<Value> {
+    let namespace = |name: &str, team: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": name,
+                "labels": { "kubernetes.io/metadata.name": name, "team": team },
+            },
+        })
+    };
+    vec![namespace("infra", "platform"), namespace("app", "shop"), namespace("app-b", "shop")]
+}
+
+pub(super) fn gateway(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let count = rng.random_range(1..=4);
+    let listeners: Vec<Value> = (0..count).map(|index| listener(rng, taste, index)).collect();
+    let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": { "namespace": "infra", "name": "public", "generation": rng.random_range(1..5) },
+        "spec": { "gatewayClassName": "pingsix", "listeners": listeners },
+    });
+    let (certificate, key) = &*CERTIFICATE;
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "namespace": "infra", "name": "certificate" },
+        "type": "kubernetes.io/tls",
+        "data": { "tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key) },
+    });
+    vec![gateway, secret]
+}
+
+fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
+    let https = taste.https && one_in(rng, 3);
+    let mut port = if one_in(rng, 4) { 8080 } else { 80 };
+    if https && !one_in(rng, 12) {
+        port = 443;
+    }
+    let protocol = match rng.random_range(0..40) {
+        0 => "TCP",
+        1 => "example.com/bespoke",
+        _ if https => "HTTPS",
+        _ => "HTTP",
+    };
+    let mut listener = json!({
+        "name": format!("l{index}"),
+        "port": port,
+        "protocol": protocol,
+        "allowedRoutes": { "namespaces": allowed_namespaces(rng) },
+    });
+    if protocol == "HTTPS" {
+        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": [{ "name": "certificate" }] });
+    }
+    if !one_in(rng, 4) {
+        listener["hostname"] = json!(pick(rng, &HOSTNAMES));
+    }
+    if one_in(rng, 12) {
+        let kind = pick(rng, &["HTTPRoute", "TCPRoute"]);
+        listener["allowedRoutes"]["kinds"] = json!([{ "kind": kind }]);
+    }
+    listener
+}
+
+fn allowed_namespaces(rng: &mut SmallRng) -> Value {
+    match rng.random_range(0..10) {
+        0 => json!({ "from": "Same" }),
+        1 => json!({}),
+        2 => json!({ "from": "Selector", "selector": { "matchLabels": { "team": "shop" } } }),
+        3 => {
+            json!({ "from": "Selector", "selector": { "matchLabels": { "kubernetes.io/metadata.name": "app" } } })
+        }
+        4 => {
+            let operator = pick(rng, &["In", "NotIn"]);
+            let requirement = json!({ "key": "team", "operator": operator, "values": ["shop", "other"] });
+            json!({ "from": "Selector", "selector": { "matchExpressions": [requirement] } })
+        }
+        5 => {
+            let operator = pick(rng, &["Exists", "DoesNotExist"]);
+            json!({ "from": "Selector", "selector": { "matchExpressions": [{ "key": "team", "operator": operator }] } })
+        }
+        _ => json!({ "from": "All" }),
+    }
+}

@@ -1,0 +1,87 @@
+//! Requests around everything a table can ask for.
+
+use rand::rngs::SmallRng;
+
+use super::{one_in, pick};
+use crate::probe::Probe;
+
+const HOSTS: [&str; 19] = [
+    "a.example.com",
+    "A.Example.COM",
+    "a.example.com:8080",
+    "b.example.com",
+    "c.d.example.com",
+    "b.a.example.com",
+    "c.a.example.com",
+    "x.b.example.com",
+    "example.com",
+    "example.org",
+    "sub.other.test",
+    "other.test",
+    "another.test",
+    "notexample.com",
+    "com",
+    "10.0.0.1",
+    // Spelled like patterns, which they are not to be taken for.
+    "*.example.com",
+    "{*subdomain}.com",
+    "*",
+];
+
+const PATHS: [&str; 23] = [
+    "/",
+    "//",
+    "/foo",
+    "/foo/",
+    "/foo//",
+    "/foo/x",
+    "/foo/x/",
+    "/foo/bar",
+    "/foo/bar/",
+    "/foo/bar/baz",
+    "/foo/bar/baz/",
+    "/foo/bar/baz/deep/er",
+    "/foo/barn",
+    "/fo",
+    "/fo/o",
+    "/fooo",
+    "/FOO",
+    "/other",
+    "//foo",
+    "*",
+    "/{*p}",
+    "/foo/{*p}",
+    "/foo/{bar}/baz",
+];
+
+pub(crate) fn probe(rng: &mut SmallRng) -> Probe {
+    let mut probe = Probe {
+        host: (!one_in(rng, 40)).then(|| pick(rng, &HOSTS).to_owned()),
+        path: pick(rng, &PATHS).to_owned(),
+        method: pick(rng, &["GET", "GET", "GET", "POST", "OPTIONS", "DELETE", "PURGE"]).to_owned(),
+        ..Probe::default()
+    };
+    if one_in(rng, 2) {
+        push(&mut probe.headers, pick(rng, &["X-Env", "x-env"]), rng);
+    }
+    if one_in(rng, 3) {
+        push(&mut probe.headers, pick(rng, &["version", "VERSION"]), rng);
+    }
+    if one_in(rng, 2) {
+        push(&mut probe.queries, "q", rng);
+    }
+    if one_in(rng, 3) {
+        push(&mut probe.queries, "Q", rng);
+    }
+    if one_in(rng, 6) {
+        push(&mut probe.queries, "unrelated", rng);
+    }
+    if one_in(rng, 2) {
+        probe.queries.reverse();
+    }
+    probe
+}
+
+fn push(to: &mut Vec<(String, String)>, name: &str, rng: &mut SmallRng) {
+    to.push((name.to_owned(), pick(rng, &["one", "two", "ONE"]).to_owned()));
+}

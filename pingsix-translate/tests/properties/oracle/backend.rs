@@ -1,0 +1,98 @@
+//! Backends: where the requests of a rule go, and in which shares.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::world::{BackendRef, Rule, Service, World};
+use super::{Answer, Target};
+
+impl World {
+    /// What a rule that is honoured answers.
+    pub(crate) fn answer_of(&self, namespace: &str, rule: &Rule) -> Answer {
+        let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
+        for backend in &rule.backend_refs {
+            *shares.entry(self.target_of(namespace, backend)).or_default() += backend.weight.unwrap_or(1);
+        }
+        if shares.values().all(|weight| *weight == 0) {
+            return Answer::status(500);
+        }
+        Answer::new(shares)
+    }
+
+    /// Why a backendRef leads nowhere, as the reason of `ResolvedRefs`.
+    pub(crate) fn unresolved(&self, namespace: &str, backend: &BackendRef) -> Option<&'static str> {
+        if !backend.group.as_deref().unwrap_or_default().is_empty()
+            || backend.kind.as_deref().unwrap_or("Service") != "Service"
+        {
+            return Some("InvalidKind");
+        }
+        let target = backend.namespace.as_deref().unwrap_or(namespace);
+        if target != namespace && !self.grants(namespace, target, &backend.name) {
+            return Some("RefNotPermitted");
+        }
+        let service = self.services.get(&(target.to_owned(), backend.name.clone()));
+        let has_port = service
+            .is_some_and(|service| service.spec.ports.iter().any(|port| Some(port.port) == backend.port));
+        (!has_port).then_some("BackendNotFound")
+    }
+
+    fn target_of(&self, namespace: &str, backend: &BackendRef) -> Target {
+        if self.unresolved(namespace, backend).is_some() {
+            return Target::Status(500);
+        }
+        let name = (backend.namespace.clone().unwrap_or_else(|| namespace.to_owned()), backend.name.clone());
+        let service = &self.services[&name];
+        let port = backend.port.expect("a resolved reference has a port");
+        if is_external(service) {
+            return Target::Status(500);
+        }
+        if self.nodes(&name.0, &name.1, port).is_empty() {
+            return Target::Status(503);
+        }
+        Target::Service { namespace: name.0, name: name.1, port }
+    }
+
+    /// The ready endpoints of a Service port, as `address:port`.
+    pub(crate) fn nodes(&self, namespace: &str, name: &str, port: u16) -> BTreeSet<String> {
+        let service = &self.services[&(namespace.to_owned(), name.to_owned())];
+        let port = service.spec.ports.iter().find(|candidate| candidate.port == port).unwrap();
+        let mut nodes = BTreeSet::new();
+        for slice in &self.slices {
+            let owner = slice.metadata.labels.get("kubernetes.io/service-name");
+            if slice.metadata.namespace != namespace || owner.is_none_or(|owner| owner != name) {
+                continue;
+            }
+            for slice_port in slice.ports.iter().filter(|slice_port| slice_port.name == port.name) {
+                // Readiness that is not known counts as ready.
+                let ready =
+                    slice.endpoints.iter().filter(|endpoint| endpoint.conditions.ready != Some(false));
+                nodes.extend(
+                    ready
+                        .flat_map(|endpoint| endpoint.addresses.first())
+                        .map(|address| format!("{address}:{}", slice_port.port)),
+                );
+            }
+        }
+        nodes
+    }
+
+    fn grants(&self, from: &str, to: &str, service: &str) -> bool {
+        self.grants.iter().any(|grant| {
+            let from_fits = grant.spec.from.iter().any(|entry| {
+                entry.group == "gateway.networking.k8s.io"
+                    && entry.kind == "HTTPRoute"
+                    && entry.namespace == from
+            });
+            let to_fits = grant.spec.to.iter().any(|entry| {
+                entry.group.is_empty()
+                    && entry.kind == "Service"
+                    && entry.name.as_ref().is_none_or(|name| name == service)
+            });
+            grant.metadata.namespace == to && from_fits && to_fits
+        })
+    }
+}
+
+/// ExternalName Services are not followed.
+pub(crate) fn is_external(service: &Service) -> bool {
+    service.spec.r#type.as_deref() == Some("ExternalName")
+}

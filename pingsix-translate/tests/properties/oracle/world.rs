@@ -1,0 +1,289 @@
+//! The objects as the oracle reads them: straight from manifests, and only the fields it needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Namespace and name.
+pub(crate) type Name = (String, String);
+
+/// Everything the oracle knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    pub(crate) gateway: Gateway,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) services: BTreeMap<Name, Service>,
+    pub(crate) slices: Vec<Slice>,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) secrets: BTreeSet<Name>,
+}
+
+impl World {
+    /// Reads manifests with exactly one Gateway among them.
+    pub(crate) fn read(objects: &[Value]) -> Self {
+        let mut world = Self::default();
+        for object in objects {
+            match object["kind"].as_str().unwrap() {
+                "Gateway" => world.gateway = read(object),
+                "HTTPRoute" => world.routes.push(read(object)),
+                "EndpointSlice" => world.slices.push(read(object)),
+                "ReferenceGrant" => world.grants.push(read(object)),
+                "Service" => {
+                    let service: Service = read(object);
+                    world.services.insert(service.metadata.key(), service);
+                }
+                "Namespace" => {
+                    let Labelled { metadata } = read(object);
+                    world.namespaces.insert(metadata.name, metadata.labels);
+                }
+                "Secret" => {
+                    let Labelled { metadata } = read(object);
+                    world.secrets.insert(metadata.key());
+                }
+                other => panic!("the oracle does not read kind {other}"),
+            }
+        }
+        world
+    }
+}
+
+fn read<T: DeserializeOwned>(object: &Value) -> T {
+    T::deserialize(object).unwrap()
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) generation: i64,
+    pub(crate) creation_timestamp: Option<String>,
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+impl Metadata {
+    pub(crate) fn key(&self) -> Name {
+        (self.namespace.clone(), self.name.clone())
+    }
+}
+
+#[derive(Deserialize)]
+struct Labelled {
+    metadata: Metadata,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Gateway {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: GatewaySpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct GatewaySpec {
+    pub(crate) listeners: Vec<Listener>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listener {
+    pub(crate) name: String,
+    pub(crate) hostname: Option<String>,
+    pub(crate) port: u16,
+    pub(crate) protocol: String,
+    #[serde(default)]
+    pub(crate) tls: Tls,
+    #[serde(default)]
+    pub(crate) allowed_routes: AllowedRoutes,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Tls {
+    pub(crate) certificate_refs: Vec<SecretRef>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct SecretRef {
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AllowedRoutes {
+    pub(crate) kinds: Vec<RouteKind>,
+    pub(crate) namespaces: RouteNamespaces,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RouteKind {
+    pub(crate) group: Option<String>,
+    pub(crate) kind: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RouteNamespaces {
+    /// `Same` when absent.
+    pub(crate) from: Option<String>,
+    pub(crate) selector: Selector,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Selector {
+    pub(crate) match_labels: BTreeMap<String, String>,
+    pub(crate) match_expressions: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Requirement {
+    pub(crate) key: String,
+    pub(crate) operator: String,
+    #[serde(default)]
+    pub(crate) values: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Route {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: RouteSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RouteSpec {
+    #[serde(default)]
+    pub(crate) parent_refs: Vec<ParentRef>,
+    #[serde(default)]
+    pub(crate) hostnames: Vec<String>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ParentRef {
+    pub(crate) group: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) section_name: Option<String>,
+    pub(crate) port: Option<u16>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Rule {
+    #[serde(default)]
+    pub(crate) matches: Vec<Match>,
+    #[serde(default)]
+    pub(crate) backend_refs: Vec<BackendRef>,
+    #[serde(default)]
+    pub(crate) filters: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Match {
+    pub(crate) path: Comparison,
+    pub(crate) method: Option<String>,
+    pub(crate) headers: Vec<Comparison>,
+    pub(crate) query_params: Vec<Comparison>,
+}
+
+/// A path, header or query match; a path has no name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Comparison {
+    pub(crate) name: String,
+    pub(crate) r#type: Option<String>,
+    pub(crate) value: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct BackendRef {
+    pub(crate) group: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) name: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) port: Option<u16>,
+    pub(crate) weight: Option<u64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Service {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: ServiceSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ServiceSpec {
+    pub(crate) r#type: Option<String>,
+    #[serde(default)]
+    pub(crate) ports: Vec<ServicePort>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ServicePort {
+    #[serde(default)]
+    pub(crate) name: String,
+    pub(crate) port: u16,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Slice {
+    pub(crate) metadata: Metadata,
+    #[serde(default)]
+    pub(crate) endpoints: Vec<Endpoint>,
+    #[serde(default)]
+    pub(crate) ports: Vec<SlicePort>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Endpoint {
+    pub(crate) addresses: Vec<String>,
+    #[serde(default)]
+    pub(crate) conditions: EndpointConditions,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EndpointConditions {
+    pub(crate) ready: Option<bool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct SlicePort {
+    #[serde(default)]
+    pub(crate) name: String,
+    pub(crate) port: u16,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Grant {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: GrantSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct GrantSpec {
+    pub(crate) from: Vec<GrantFrom>,
+    pub(crate) to: Vec<GrantTo>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct GrantFrom {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct GrantTo {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) name: Option<String>,
+}
