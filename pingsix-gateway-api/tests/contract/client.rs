@@ -172,3 +172,45 @@ impl Http2 {
         Ok(Reply { status: parts.status.as_u16(), headers, body })
     }
 }
+
+/// How many connections ask at the same time.
+const CONNECTIONS: usize = 4;
+
+/// The answers to requests, in their order.
+pub(crate) async fn ask_all(address: SocketAddr, requests: &[Request]) -> Vec<Reply> {
+    let share = requests.len().div_ceil(CONNECTIONS).max(1);
+    let asking = requests.chunks(share).map(|requests| {
+        let requests = requests.to_vec();
+        tokio::spawn(async move {
+            let (mut http1, mut http2) = (Http1::new(address), None);
+            let mut replies = Vec::with_capacity(requests.len());
+            for request in &requests {
+                let reply = if request.http2 {
+                    if http2.is_none() {
+                        http2 = Some(Http2::connect(address).await);
+                    }
+                    http2.as_mut().unwrap().ask(request).await
+                } else {
+                    http1.ask(request).await.map_err(|error| error.to_string())
+                };
+                replies.push(reply.unwrap_or_else(|error| panic!("{request:?}: {error}")));
+            }
+            replies
+        })
+    });
+    let mut replies = Vec::with_capacity(requests.len());
+    for task in asking.collect::<Vec<_>>() {
+        replies.extend(task.await.unwrap());
+    }
+    replies
+}
+
+/// Whether the client can express a request in HTTP/2.
+pub(crate) fn speaks_http2(request: &Request) -> bool {
+    let Some(host) = &request.host else { return false };
+    let sent = format!("http://{host}{}", request.path).parse::<http::Uri>();
+    let arrives = |uri: http::Uri| {
+        uri.path() == request.path && uri.authority().is_some_and(|held| held.as_str() == host)
+    };
+    sent.is_ok_and(arrives) && request.headers.iter().all(|(_, value)| value.is_ascii())
+}

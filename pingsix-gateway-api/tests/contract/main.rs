@@ -17,3 +17,18 @@ mod etcd;
 mod process;
 mod routing;
 mod run;
+mod scenarios;
+
+/// The oracle and the random tables of translation's own property tests.
+#[allow(dead_code, reason = "the tests of translation use more of them")]
+#[path = "../../../pingsix-translate/tests/properties"]
+mod properties {
+    pub(crate) mod answer;
+    pub(crate) mod case;
+    pub(crate) mod generate;
+    pub(crate) mod oracle;
+    pub(crate) mod probe;
+}
+
+// They call each other by these names.
+use properties::{answer, oracle, probe};

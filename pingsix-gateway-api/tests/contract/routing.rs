@@ -10,7 +10,7 @@ use std::path::Path;
 use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{Config, Outcome, Request, Upstream};
 
-use crate::client::{Http1, Http2, Reply};
+use crate::client::{Reply, ask_all};
 use crate::dice::Dice;
 use crate::echo::{BACKEND, Echo, ROUTE_SEEN};
 use crate::etcd::Etcd;
@@ -20,9 +20,6 @@ use worlds::Worlds;
 
 /// The one prefix of these tests.
 const SCOPE: &str = "/contract/routing";
-
-/// How many connections ask at the same time.
-const CONNECTIONS: usize = 4;
 
 /// A PingSIX with its configuration and the backends of all tables.
 struct Bench<'b> {
@@ -70,36 +67,6 @@ impl<'b> Bench<'b> {
     async fn restart(&mut self) {
         self.pingsix = PingSix::start(self.binary, self.etcd.address, SCOPE).await;
         self.starts += 1;
-    }
-
-    /// The answers to requests, in their order.
-    async fn ask_all(&self, requests: &[Request]) -> Vec<Reply> {
-        let address = self.pingsix.address;
-        let share = requests.len().div_ceil(CONNECTIONS).max(1);
-        let asking = requests.chunks(share).map(|requests| {
-            let requests = requests.to_vec();
-            tokio::spawn(async move {
-                let (mut http1, mut http2) = (Http1::new(address), None);
-                let mut replies = Vec::with_capacity(requests.len());
-                for request in &requests {
-                    let reply = if request.http2 {
-                        if http2.is_none() {
-                            http2 = Some(Http2::connect(address).await);
-                        }
-                        http2.as_mut().unwrap().ask(request).await
-                    } else {
-                        http1.ask(request).await.map_err(|error| error.to_string())
-                    };
-                    replies.push(reply.unwrap_or_else(|error| panic!("{request:?}: {error}")));
-                }
-                replies
-            })
-        });
-        let mut replies = Vec::with_capacity(requests.len());
-        for task in asking.collect::<Vec<_>>() {
-            replies.extend(task.await.unwrap());
-        }
-        replies
     }
 }
 
@@ -156,7 +123,7 @@ async fn pingsix_and_the_model_agree_on_open_tables() {
                         "table {tables} should be refused: {}",
                         config.to_static()
                     );
-                    let replies = bench.ask_all(&requests).await;
+                    let replies = ask_all(bench.pingsix.address, &requests).await;
                     seen.push(worlds.explain(&requests, &replies, &config));
                     compared += replies.len();
                 }
@@ -209,7 +176,7 @@ async fn pingsix_answers_closed_tables_the_same_in_every_order() {
             bench.restart().await;
         }
         assert_eq!(bench.publish(&config).await, Verdict::Accepted);
-        let replies = bench.ask_all(&requests).await;
+        let replies = ask_all(bench.pingsix.address, &requests).await;
         worlds.explain(&requests, &replies, &config);
         compared += replies.len();
     }
@@ -239,7 +206,7 @@ async fn pingsix_draws_its_order_anew_at_every_publication_and_start() {
         } else {
             bench.restart().await;
         }
-        let replies = bench.ask_all(&requests).await;
+        let replies = ask_all(bench.pingsix.address, &requests).await;
         seen[kind].push(worlds.explain(&requests, &replies, &config));
     }
     for seen in &seen {

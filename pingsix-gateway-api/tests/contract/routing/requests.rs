@@ -2,6 +2,7 @@
 
 use pingsix_translate::pingsix::Request;
 
+use crate::client::speaks_http2;
 use crate::dice::Dice;
 
 const HOSTS: [&str; 18] = [
@@ -143,13 +144,4 @@ fn preflight(dice: &mut Dice, mut request: Request) -> Request {
         request = request.header("Access-Control-Request-Headers", dice.one(&["x-a", "x-a, x-c", "X-B"]));
     }
     request
-}
-
-/// Whether the client can express a request in HTTP/2.
-fn speaks_http2(request: &Request) -> bool {
-    let host = request.host.as_deref().unwrap_or_default();
-    let target = format!("http://{host}{}", request.path);
-    target.parse::<http::Uri>().is_ok_and(|uri| {
-        uri.path() == request.path && uri.authority().is_some_and(|held| held.as_str() == host)
-    }) && request.headers.iter().all(|(_, value)| value.is_ascii())
 }
