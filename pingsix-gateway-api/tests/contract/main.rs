@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, also in what it shares with others, and says what it did not run"
 )]
 
+mod acceptance;
 mod client;
 mod dice;
 mod echo;

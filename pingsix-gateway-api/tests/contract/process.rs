@@ -69,6 +69,20 @@ impl PingSix {
         }
     }
 
+    /// Starts the binary and waits only until it can be asked for its status.
+    pub(crate) async fn launch(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let started = Instant::now();
+        let mut pingsix = Self::spawn(binary, etcd, scope);
+        while pingsix.try_status().await.is_none() {
+            assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
+            if pingsix.child.try_wait().unwrap().is_some() {
+                pingsix = Self::spawn(binary, etcd, scope);
+            }
+            tokio::time::sleep(PACE).await;
+        }
+        pingsix
+    }
+
     fn spawn(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let (address, status) = (free_address(), free_address());
         let directory = tempfile::tempdir().unwrap();

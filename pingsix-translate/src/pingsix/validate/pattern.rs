@@ -114,7 +114,8 @@ struct Peculiar<'c> {
 /// Reports pairs of patterns that matchit refuses in at least one order of insertion.
 pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
     let peculiar = |pattern: &str| {
-        pattern.contains('{') && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
+        pattern.contains(['{', '}'])
+            && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
     };
     let has_any = config.routes().any(|(_, route)| route.path_patterns().iter().any(|uri| peculiar(uri)));
     if !has_any {

@@ -46,6 +46,16 @@ fn patterns_in_each_others_way_are_refused_late() {
 }
 
 #[test]
+fn a_pattern_with_closing_braces_alone_conflicts_with_itself() {
+    refused_late(
+        &routes(&[("a", json!({"uri": "/}}"})), ("b", json!({"uri": "/}}"}))]),
+        Rule::PatternConflict,
+    );
+    refused_late(&routes(&[("a", json!({"uris": ["/}}", "/}}"]}))]), Rule::PatternConflict);
+    accepted(&routes(&[("a", json!({"uri": "/}}"}))]));
+}
+
+#[test]
 fn patterns_that_only_look_alike_are_accepted() {
     for table in [
         routes(&[("a", json!({"uri": "/"})), ("b", json!({"uri": "/"}))]),
