@@ -88,3 +88,7 @@ impl fmt::Display for Changed {
         write!(f, "{} created, {} updated, {} deleted", self.created, self.updated, self.deleted)
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

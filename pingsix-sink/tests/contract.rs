@@ -6,7 +6,7 @@
 mod documents;
 
 use documents::{desired, scope};
-use pingsix_sink::{Changed, Desired, DocumentSet, MemorySink, Scope, Sink};
+use pingsix_sink::{Changed, Desired, DocumentSet, EmbeddedEtcd, MemorySink, Scope, Sink};
 
 /// A sink whose target can be read back.
 trait Readable: Sink {
@@ -14,6 +14,12 @@ trait Readable: Sink {
 }
 
 impl Readable for MemorySink {
+    fn held(&self, scope: &Scope) -> Option<DocumentSet> {
+        self.documents(scope)
+    }
+}
+
+impl Readable for EmbeddedEtcd {
     fn held(&self, scope: &Scope) -> Option<DocumentSet> {
         self.documents(scope)
     }
@@ -56,4 +62,9 @@ async fn keeps_the_contract(sink: impl Readable) {
 #[tokio::test]
 async fn the_memory_sink_keeps_the_contract() {
     keeps_the_contract(MemorySink::new()).await;
+}
+
+#[tokio::test]
+async fn the_embedded_server_keeps_the_contract() {
+    keeps_the_contract(EmbeddedEtcd::builder().start().await.unwrap()).await;
 }

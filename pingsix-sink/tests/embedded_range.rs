@@ -141,7 +141,7 @@ async fn every_sort_target_sorts_both_ways() {
                 (SortTarget::Version | SortTarget::Mod, SortOrder::Descend) => assert_eq!(names, "b a c u"),
                 (SortTarget::Create, SortOrder::Descend) => assert_eq!(names.len(), ascending.len()),
                 (_, SortOrder::None | SortOrder::Ascend) => {
-                    assert_eq!(names, ascending, "{target:?} {order:?}")
+                    assert_eq!(names, ascending, "{target:?} {order:?}");
                 }
             }
         }
@@ -303,7 +303,7 @@ async fn a_reading_transaction_compares_and_answers_the_branch() {
             .map(|response| match response.response.as_ref().unwrap() {
                 Outcome::ResponseRange(range) => range.count,
                 Outcome::ResponseTxn(txn) => -i64::from(txn.succeeded),
-                other => panic!("{other:?}"),
+                other @ (Outcome::ResponsePut(_) | Outcome::ResponseDeleteRange(_)) => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(counts, if holds { vec![4, -1] } else { vec![1] });
@@ -327,5 +327,5 @@ async fn the_size_of_a_scope_is_that_of_its_list() {
     assert_eq!(served.etcd.scopes().len(), 2);
     let stats = served.etcd.stats();
     assert_eq!(stats.lists, 1);
-    assert!(stats.list_bytes as usize > size.bytes);
+    assert!(usize::try_from(stats.list_bytes).unwrap() > size.bytes);
 }

@@ -59,7 +59,7 @@ fn contents(set: &DocumentSet) -> BTreeMap<Key, Bytes> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn applying_the_steps_gives_what_is_desired(a in graph(), b in graph()) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// How hostnames and paths are spread over routes.
 #[derive(Clone, Copy, Debug)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// A hostname per route, three path prefixes each.
     FlatHosts,
     /// One hostname for all; every rule has a prefix of its own.
@@ -20,7 +20,8 @@ pub enum Shape {
 }
 
 impl Shape {
-    pub const fn name(self) -> &'static str {
+    /// As it stands in a report.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::FlatHosts => "flat hosts",
             Self::SharedHost => "shared host",
@@ -38,7 +39,7 @@ fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
 }
 
 /// A Gateway with `routes` HTTPRoutes of three rules each, on a hundred Services.
-pub fn snapshot(shape: Shape, routes: usize) -> Snapshot {
+pub(crate) fn snapshot(shape: Shape, routes: usize) -> Snapshot {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({
         "metadata": {"name": "gateway", "namespace": "bench", "generation": 1},
@@ -68,11 +69,11 @@ pub fn snapshot(shape: Shape, routes: usize) -> Snapshot {
                 })
             })
             .collect();
-        insert_route(&mut objects, &format!("route-{route}"), &hostname, rules);
+        insert_route(&mut objects, &format!("route-{route}"), &hostname, &rules);
     }
     if matches!(shape, Shape::Wildcard) {
         let everything = json!({"backendRefs": [{"name": "service-0", "port": 80}]});
-        insert_route(&mut objects, "wildcard", "*.example.com", vec![everything]);
+        insert_route(&mut objects, "wildcard", "*.example.com", &[everything]);
     }
     objects.snapshot(&ObjectName::new("bench", "gateway")).expect("the Gateway is there")
 }
@@ -95,7 +96,7 @@ fn place(shape: Shape, route: usize) -> (String, [String; RULES]) {
     }
 }
 
-fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: Vec<Value>) {
+fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Value]) {
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": {"name": name, "namespace": "bench", "generation": 1,
             "creationTimestamp": "2026-01-01T00:00:00Z"},

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::io::Write as _;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pingsix_translate::pingsix::validate::{ValidateOptions, validate};
 use pingsix_translate::{Budget, Options, Snapshot, translate};
 use shapes::{Shape, snapshot};
 
@@ -15,7 +16,11 @@ const SIZES: [usize; 3] = [100, 1_000, 10_000];
 /// The budget is not what is measured.
 fn options() -> Options {
     let responder = Some(([127, 0, 0, 1], 8089).into());
-    Options { budget: Budget { bytes: usize::MAX, matcher_entries: usize::MAX }, responder, ..Options::default() }
+    Options {
+        budget: Budget { bytes: usize::MAX, matcher_entries: usize::MAX },
+        responder,
+        ..Options::default()
+    }
 }
 
 fn report(shape: Shape, routes: usize, snapshot: &Snapshot) {
@@ -50,5 +55,24 @@ fn full_translation(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, full_translation);
+fn acceptance(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("validate");
+    group.sample_size(10);
+    for routes in [1_000, 10_000] {
+        let translation = translate(&snapshot(Shape::FlatHosts, routes), &options());
+        let Some(data_plane) = translation.data_planes.values().next() else { continue };
+        let documents = data_plane.config.len();
+        group.throughput(Throughput::Elements(documents as u64));
+        group.bench_with_input(
+            BenchmarkId::new("documents", documents),
+            &data_plane.config,
+            |bencher, config| {
+                bencher.iter(|| black_box(validate(config, &ValidateOptions::default())));
+            },
+        );
+    }
+    group.finish();
+}
+
+criterion_group!(benches, full_translation, acceptance);
 criterion_main!(benches);

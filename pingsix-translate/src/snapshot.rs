@@ -204,13 +204,20 @@ impl Objects {
             }
         }
         let secret_names = referenced_secrets(object, &gateway.namespace);
+        let referred: BTreeSet<&Arc<str>> =
+            service_names.iter().chain(&secret_names).map(|name| &name.namespace).collect();
         Some(Snapshot {
             gateway: object.clone(),
             services: pick(&self.services, &service_names),
             secrets: pick(&self.secrets, &secret_names),
             http_routes,
             endpoint_slices,
-            reference_grants: self.reference_grants.clone(),
+            reference_grants: self
+                .reference_grants
+                .iter()
+                .filter(|(name, _)| referred.contains(&name.namespace))
+                .map(|(name, grant)| (name.clone(), grant.clone()))
+                .collect(),
             namespaces: self
                 .namespaces
                 .iter()

@@ -63,7 +63,8 @@ impl Builder {
     }
 
     /// The file that keeps revisions from going back over a restart; see [`revisions`](super::revisions).
-    /// It belongs to one process at a time. Without it the clock alone does what it can.
+    /// It belongs to one process at a time, which holds a lock on the file `<path>.lock` beside it.
+    /// Without it the clock alone does what it can.
     #[must_use]
     pub fn state_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.state_file = Some(path.into());

@@ -26,6 +26,7 @@ pub(super) async fn serve(
     let streams = CancellationToken::new();
     let _end_streams = streams.clone().drop_guard();
     let services = Services::new(replica, address, streams.clone());
+    let tasks = services.tasks();
     let server = Server::builder()
         .http2_keepalive_interval(Some(options.keepalive_interval))
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
@@ -41,13 +42,21 @@ pub(super) async fn serve(
         );
     tracing::info!(%address, "serving the etcd protocol");
 
+    // With the last connection ends the last stream; then nothing holds the replica on behalf of this listener.
+    let ended = async {
+        let ended = server.await;
+        streams.cancel();
+        tasks.close();
+        tasks.wait().await;
+        ended
+    };
     let drained = async {
         shutdown.cancelled().await;
         streams.cancel();
         tokio::time::sleep(options.drain_timeout).await;
     };
     tokio::select! {
-        ended = server => ended.map_err(|error| SinkError::Serve(Box::new(error)))?,
+        ended = ended => ended.map_err(|error| SinkError::Serve(Box::new(error)))?,
         () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),
     }
     tracing::info!(%address, "stopped serving");

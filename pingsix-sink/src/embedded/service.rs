@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
@@ -36,12 +37,18 @@ pub(super) struct Services {
     replica: Arc<Replica>,
     address: SocketAddr,
     shutdown: CancellationToken,
+    tasks: TaskTracker,
     unknown: Arc<UnknownScopes>,
 }
 
 impl Services {
     pub(super) fn new(replica: Arc<Replica>, address: SocketAddr, shutdown: CancellationToken) -> Self {
-        Self { replica, address, shutdown, unknown: Arc::default() }
+        Self { replica, address, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
+    }
+
+    /// The tasks that serve watch streams.
+    pub(super) fn tasks(&self) -> TaskTracker {
+        self.tasks.clone()
     }
 
     pub(super) fn kv(&self) -> KvServer<kv::Kv> {

@@ -40,7 +40,11 @@ impl Served {
     }
 
     pub(crate) async fn serve(etcd: EmbeddedEtcd) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::serve_on(etcd, "127.0.0.1:0".parse().unwrap()).await
+    }
+
+    pub(crate) async fn serve_on(etcd: EmbeddedEtcd, address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let token = CancellationToken::new();
         let server = etcd.clone();
@@ -102,9 +106,22 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) async fn open(channel: Channel) -> Result<Self, Status> {
+        Self::open_with(channel, None).await
+    }
+
+    /// Opens a stream whose first request is already there: etcd answers nothing, not even headers, before it.
+    pub(crate) async fn open_with(
+        channel: Channel,
+        first: Option<WatchCreateRequest>,
+    ) -> Result<Self, Status> {
         let (requests, receiver) = mpsc::channel(16);
+        if let Some(first) = first {
+            let request_union = Some(RequestUnion::CreateRequest(first));
+            requests.send(WatchRequest { request_union }).await.unwrap();
+        }
         let mut client = WatchClient::new(channel).max_decoding_message_size(64 << 20);
-        let responses = client.watch(ReceiverStream::new(receiver)).await?.into_inner();
+        let opening = client.watch(ReceiverStream::new(receiver));
+        let responses = tokio::time::timeout(PATIENCE, opening).await.expect("headers in time")?.into_inner();
         Ok(Self { requests, responses })
     }
 
@@ -133,6 +150,12 @@ impl Watcher {
 
     pub(crate) async fn try_next(&mut self) -> Result<Option<WatchResponse>, Status> {
         tokio::time::timeout(PATIENCE, self.responses.message()).await.expect("a response in time")
+    }
+
+    /// Waits until the server has done what was asked before, whether it cancelled the watch or not.
+    pub(crate) async fn settle_or_cancelled(&mut self) {
+        self.ask_progress().await;
+        while self.next().await.watch_id != -1 {}
     }
 
     /// The progress after everything published so far; panics if something else comes first.

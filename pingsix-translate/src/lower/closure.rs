@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use super::table::TableRoute;
 use crate::attach::Hostname;
+use crate::options::Budget;
 use crate::route::{Path, PathKind};
 
 /// The name PingSIX patterns give to the rest of a path. Any will do; all must be one.
@@ -83,8 +84,9 @@ impl Closed {
     }
 }
 
-/// Closes a table: one entry per Route, in the same order.
-pub(crate) fn close(routes: &[TableRoute]) -> Vec<Closed> {
+/// Closes a table: one entry per Route, in the same order. `None` as soon as the result cannot fit the budget:
+/// a wildcard over many hosts with paths of their own multiplies them, and what nobody can use need not be built.
+pub(crate) fn close(routes: &[TableRoute], budget: Budget) -> Option<Vec<Closed>> {
     let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.key.path.as_ref())).collect();
     // What the Routes with one host bring into its router themselves.
     let mut brought: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
@@ -95,12 +97,13 @@ pub(crate) fn close(routes: &[TableRoute]) -> Vec<Closed> {
     let carried = carried_patterns(&brought, &tree);
     let hosts: BTreeMap<Option<&Hostname>, Arc<Vec<String>>> =
         brought.keys().map(|host| (*host, Arc::new(tree.listed(*host)))).collect();
+    let (mut bytes, mut matcher_entries) = (0, 0);
     routes
         .iter()
         .zip(&own)
         .map(|(route, own)| {
             let host = route.host.as_ref();
-            let uris = match host {
+            let uris: Vec<String> = match host {
                 // All that a wildcard's Routes have to list is in S(W).
                 Some(wildcard) if wildcard.is_wildcard() => listed(own, [&carried[wildcard]].into_iter()),
                 Some(exact) => {
@@ -109,7 +112,10 @@ pub(crate) fn close(routes: &[TableRoute]) -> Vec<Closed> {
                 }
                 None => listed(own, [&brought[&host]].into_iter()),
             };
-            Closed { hosts: hosts[&host].clone(), uris }
+            let closed = Closed { hosts: hosts[&host].clone(), uris };
+            bytes += closed.uris.iter().map(String::len).sum::<usize>();
+            matcher_entries += closed.matcher_entries();
+            (bytes <= budget.bytes && matcher_entries <= budget.matcher_entries).then_some(closed)
         })
         .collect()
 }

@@ -15,7 +15,7 @@ use super::upstream::Upstreams;
 use crate::attach::{Attachment, Hostname, ServedName, hostname_covers, served_names};
 use crate::field;
 use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::options::{Budget, Options};
 use crate::pingsix::plugin::{Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
 use crate::provenance::{Decision, Origin, Provenance};
@@ -45,7 +45,7 @@ impl RouteInput {
 }
 
 /// A data plane's documents, and what could not be put there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Lowered {
     pub(crate) data_plane: DataPlane,
     /// Rules refused on this data plane.
@@ -82,26 +82,28 @@ pub(crate) fn lower_plane(
     backends: &Backends,
     options: &Options,
 ) -> Lowered {
-    let all = Lowering { plane, routes, backends, options, admitted: None }.lower();
-    if fits(&all, options) {
+    let with = |admitted: Option<&[RuleRef]>, budget: Budget| {
+        let admitted = admitted.map(|rules| rules.iter().copied().collect());
+        Lowering { plane, routes, backends, options, admitted }
+            .lower(budget)
+            .filter(|lowered| fits(lowered, budget))
+    };
+    if let Some(all) = with(None, options.budget) {
         return all;
     }
     let oldest_first = by_age(plane, routes);
-    let with = |count: usize| {
-        let admitted = oldest_first[..count].iter().copied().collect();
-        Lowering { plane, routes, backends, options, admitted: Some(admitted) }.lower()
-    };
     // The largest count that fits. Admitting a rule never makes the table smaller.
-    let (mut fitting, mut too_many) = (0, oldest_first.len());
+    let (mut fitting, mut too_many, mut lowered) = (0, oldest_first.len(), None);
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
-        if fits(&with(middle), options) {
-            fitting = middle;
-        } else {
-            too_many = middle;
+        match with(Some(&oldest_first[..middle]), options.budget) {
+            Some(fits) => (fitting, lowered) = (middle, Some(fits)),
+            None => too_many = middle,
         }
     }
-    let mut lowered = with(fitting);
+    // Without rules only the guards are left; a budget too small even for them is exceeded.
+    let unlimited = Budget { bytes: usize::MAX, matcher_entries: usize::MAX };
+    let mut lowered = lowered.or_else(|| with(Some(&[]), unlimited)).unwrap_or_default();
     for &rule in &oldest_first[fitting..] {
         let index = routes[rule.route].route.rules[rule.rule].index;
         lowered.refused_rules.push((
@@ -120,9 +122,9 @@ pub(crate) fn lower_plane(
     lowered
 }
 
-fn fits(lowered: &Lowered, options: &Options) -> bool {
+fn fits(lowered: &Lowered, budget: Budget) -> bool {
     let Size { bytes, matcher_entries } = lowered.data_plane.size;
-    bytes <= options.budget.bytes && matcher_entries <= options.budget.matcher_entries
+    bytes <= budget.bytes && matcher_entries <= budget.matcher_entries
 }
 
 /// The rules that have a place in the data plane, oldest route first.
@@ -152,7 +154,8 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn lower(&self) -> Lowered {
+    /// `None` when the table cannot fit the budget; one that is a little too large may come back all the same.
+    fn lower(&self, budget: Budget) -> Option<Lowered> {
         let mut refused_zones = Vec::new();
         let mut refused_in_zone = BTreeSet::new();
         let mut groups = Vec::new();
@@ -168,7 +171,7 @@ impl<'a> Lowering<'a> {
             zone_of.extend(std::iter::repeat_n(index, zone_routes.len()));
             table.extend(zone_routes);
         }
-        let closed = close(&table);
+        let closed = close(&table, budget)?;
 
         let mut writer = Writer {
             lowering: self,
@@ -189,11 +192,11 @@ impl<'a> Lowering<'a> {
         write_certificates(&gateway, &self.plane.certificates, &mut ids, &mut config, &mut provenance);
         upstreams.write(&mut config, &mut provenance);
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
-        Lowered {
+        Some(Lowered {
             data_plane: DataPlane { config, provenance, size: Size { bytes, matcher_entries } },
             refused_rules: refused.into_iter().collect(),
             refused_zones,
-        }
+        })
     }
 
     /// The routes attached to listeners of a zone.

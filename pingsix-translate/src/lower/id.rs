@@ -7,28 +7,29 @@ use sha2::{Digest as _, Sha256};
 /// Hands out ids, and sees to it that no two documents get the same one.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
-    taken: BTreeMap<String, String>,
+    taken: BTreeMap<String, [u8; 32]>,
 }
 
 impl Ids {
     /// The id of the document with these attributes. A collision of the short digest is resolved by a longer
     /// one, so that it does not matter for anybody else.
     pub(crate) fn assign(&mut self, prefix: char, attributes: &[&str]) -> String {
-        let identity = attributes.join("\u{0}");
-        let digest = base32(&Sha256::digest(identity.as_bytes()));
-        for length in [SHORT, SHORT * 2, digest.len()] {
-            let id = format!("{prefix}{}", &digest[..length]);
-            match self.taken.get(&id) {
-                Some(other) if *other != identity => {}
-                Some(_) => return id,
-                None => {
-                    self.taken.insert(id.clone(), identity);
-                    return id;
-                }
+        let mut digest = Sha256::new();
+        for attribute in attributes {
+            digest.update(attribute.as_bytes());
+            // No attribute holds this character.
+            digest.update([0]);
+        }
+        let digest: [u8; 32] = digest.finalize().into();
+        let text = base32(&digest);
+        for length in [SHORT, SHORT * 2] {
+            let id = format!("{prefix}{}", &text[..length]);
+            if *self.taken.entry(id.clone()).or_insert(digest) == digest {
+                return id;
             }
         }
         // Two different inputs of one SHA-256 digest are not known.
-        format!("{prefix}{digest}")
+        format!("{prefix}{text}")
     }
 }
 
@@ -71,7 +72,7 @@ mod tests {
     fn a_collision_gets_a_longer_id() {
         let mut ids = Ids::default();
         let short = ids.assign('r', &["a"]);
-        let mut ids = Ids { taken: BTreeMap::from([(short.clone(), "something else".to_owned())]) };
+        let mut ids = Ids { taken: BTreeMap::from([(short.clone(), [0; 32])]) };
         let longer = ids.assign('r', &["a"]);
         assert!(longer.starts_with(&short) && longer.len() > short.len());
     }

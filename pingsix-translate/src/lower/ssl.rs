@@ -49,7 +49,7 @@ pub(crate) fn write_certificates(
     for ServedCertificate { sni, listener, certificate } in certificates {
         let id = ids.assign('s', &[sni]);
         let ssl = Ssl {
-            cert: certificate.certificate.to_string(),
+            cert: certificate.chain.to_string(),
             key: certificate.key.to_string(),
             snis: vec![sni.clone()],
             ..Ssl::default()

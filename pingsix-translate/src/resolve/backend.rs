@@ -188,11 +188,8 @@ impl References<'_> {
             ));
         };
         let key = BackendKey { service, port };
-        if !backends.known.contains_key(&key) {
-            let found = self.look_up(&key, &mut backends.list);
-            backends.known.insert(key.clone(), found);
-        }
-        match &backends.known[&key] {
+        let Backends { known, list } = backends;
+        match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
             Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
             Found::Refused(reason, message) => {

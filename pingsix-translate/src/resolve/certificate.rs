@@ -8,6 +8,7 @@ use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
 use super::References;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::pingsix::validate::check_leaf_and_key;
 use crate::route::Refusal;
 use crate::verdict::Reason;
 
@@ -15,7 +16,7 @@ use crate::verdict::Reason;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     pub(crate) secret: ObjectName,
-    pub(crate) certificate: Arc<str>,
+    pub(crate) chain: Arc<str>,
     pub(crate) key: Arc<str>,
 }
 
@@ -72,8 +73,11 @@ impl References<'_> {
             String::from_utf8(bytes)
                 .map_err(|_| invalid(None, format!("Entry {entry} of Secret {name} is not PEM.")))
         };
-        let certificate = text("tls.crt")?;
+        let chain = text("tls.crt")?;
         let key = text("tls.key")?;
-        Ok(Certificate { secret: name, certificate: certificate.into(), key: key.into() })
+        // One bad pair would freeze every route of the data plane.
+        check_leaf_and_key(&chain, &key)
+            .map_err(|fault| invalid(None, format!("Secret {name} cannot be used: {fault}.")))?;
+        Ok(Certificate { secret: name, chain: chain.into(), key: key.into() })
     }
 }

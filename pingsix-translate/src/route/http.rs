@@ -75,9 +75,8 @@ fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)
 }
 
 fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
-    let at = field::rule(index);
     let mut refusals = Vec::new();
-    refuse_unsupported_fields(&at, rule, &mut refusals);
+    refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
         None | Some([]) => {
             vec![Match { index: 0, path: Path::root(), method: None, conditions: Vec::new() }]
@@ -85,9 +84,7 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
         Some(matches) => matches
             .iter()
             .enumerate()
-            .filter_map(|(position, matched)| {
-                normalise_match(position, matched, &field::rule_match(index, position), &mut refusals)
-            })
+            .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
             .collect(),
     };
     let backends = rule
@@ -95,37 +92,30 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
         .iter()
         .flatten()
         .enumerate()
-        .map(|(position, backend)| normalise_backend(position, backend, &at, &mut refusals))
+        .map(|(position, backend)| normalise_backend((index, position), backend, &mut refusals))
         .collect();
     Rule { index, matches, backends, refusals }
 }
 
 /// Parts of a rule that are found and refused by name, never skipped.
-fn refuse_unsupported_fields(at: &FieldPath, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
+fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
+    let at = |name: &str| field::rule(index).child(name);
     for (position, filter) in rule.filters.iter().flatten().enumerate() {
         refusals.push(Refusal::new(
-            at.child("filters").index(position).child("type"),
+            at("filters").index(position).child("type"),
             Reason::UnsupportedValue,
             format!("Filter {} is not supported.", filter_name(&filter.r#type)),
         ));
     }
     if rule.timeouts.as_ref().is_some_and(|timeouts| *timeouts != api::HttpRouteRulesTimeouts::default()) {
-        refusals.push(Refusal::new(
-            at.child("timeouts"),
-            Reason::UnsupportedValue,
-            "Timeouts are not supported.",
-        ));
+        refusals.push(Refusal::new(at("timeouts"), Reason::UnsupportedValue, "Timeouts are not supported."));
     }
     if rule.retry.is_some() {
-        refusals.push(Refusal::new(
-            at.child("retry"),
-            Reason::UnsupportedValue,
-            "Retries are not supported.",
-        ));
+        refusals.push(Refusal::new(at("retry"), Reason::UnsupportedValue, "Retries are not supported."));
     }
     if rule.session_persistence.is_some() {
         refusals.push(Refusal::new(
-            at.child("sessionPersistence"),
+            at("sessionPersistence"),
             Reason::UnsupportedValue,
             "PingSIX issues no session cookies or headers.",
         ));
@@ -146,15 +136,14 @@ const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
 }
 
 fn normalise_backend(
-    index: usize,
+    (rule, index): (usize, usize),
     backend: &api::HttpRouteRulesBackendRefs,
-    rule: &FieldPath,
     refusals: &mut Vec<Refusal>,
 ) -> BackendRef {
-    let at = rule.child("backendRefs").index(index);
+    let at = |name: &str| field::rule(rule).child("backendRefs").index(index).child(name);
     if backend.filters.as_deref().is_some_and(|filters| !filters.is_empty()) {
         refusals.push(Refusal::new(
-            at.child("filters"),
+            at("filters"),
             Reason::UnsupportedValue,
             "PingSIX runs filters per rule, not per backend.",
         ));
@@ -169,7 +158,7 @@ fn normalise_backend(
         port: backend.port,
         weight: u32::try_from(weight).unwrap_or_else(|_| {
             refusals.push(Refusal::new(
-                at.child("weight"),
+                at("weight"),
                 Reason::UnsupportedValue,
                 format!("Weight {weight} is negative."),
             ));
@@ -180,27 +169,28 @@ fn normalise_backend(
 
 /// Reads a match. `None` means that no request can be told to match it, which is refused.
 fn normalise_match(
-    index: usize,
+    (rule, index): (usize, usize),
     matched: &api::HttpRouteRulesMatches,
-    at: &FieldPath,
     refusals: &mut Vec<Refusal>,
 ) -> Option<Match> {
+    // Paths are written only for what is refused.
+    let at = || field::rule_match(rule, index);
     let path = match &matched.path {
         None => Path::root(),
-        Some(path) => normalise_path(path, &at.child("path"), refusals)?,
+        Some(path) => normalise_path(path, || at().child("path"), refusals)?,
     };
     let mut conditions: Vec<Condition> = Vec::new();
     for (position, header) in matched.headers.iter().flatten().enumerate() {
         let regex = header.r#type == Some(api::HttpRouteRulesMatchesHeadersType::RegularExpression);
         let variable = Variable::Header(header.name.to_ascii_lowercase());
-        let at = at.child("headers").index(position);
-        push_condition(&mut conditions, variable, &header.value, regex, &at, refusals)?;
+        let at = || at().child("headers").index(position);
+        push_condition(&mut conditions, variable, &header.value, regex, at, refusals)?;
     }
     for (position, query) in matched.query_params.iter().flatten().enumerate() {
         let regex = query.r#type == Some(api::HttpRouteRulesMatchesQueryParamsType::RegularExpression);
         let variable = Variable::Query(query.name.clone());
-        let at = at.child("queryParams").index(position);
-        push_condition(&mut conditions, variable, &query.value, regex, &at, refusals)?;
+        let at = || at().child("queryParams").index(position);
+        push_condition(&mut conditions, variable, &query.value, regex, at, refusals)?;
     }
     conditions.sort_unstable();
     Some(Match { index, path, method: matched.method.as_ref().map(method_name), conditions })
@@ -208,7 +198,7 @@ fn normalise_match(
 
 fn normalise_path(
     path: &api::HttpRouteRulesMatchesPath,
-    at: &FieldPath,
+    at: impl Fn() -> FieldPath,
     refusals: &mut Vec<Refusal>,
 ) -> Option<Path> {
     let kind = match path.r#type.as_ref().unwrap_or(&api::HttpRouteRulesMatchesPathType::PathPrefix) {
@@ -216,7 +206,7 @@ fn normalise_path(
         api::HttpRouteRulesMatchesPathType::PathPrefix => PathKind::Prefix,
         api::HttpRouteRulesMatchesPathType::RegularExpression => {
             refusals.push(Refusal::new(
-                at.child("type"),
+                at().child("type"),
                 Reason::UnsupportedValue,
                 "PingSIX has no regular expressions for paths; requests this match stands for are not served by \
                  this rule.",
@@ -236,7 +226,7 @@ fn normalise_path(
                 format!("Path \"{text}\" contains {what}, which Gateway API does not allow in paths.")
             }
         };
-        refusals.push(Refusal::new(at.child("value"), Reason::UnsupportedValue, message));
+        refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
     }
     path
 }
@@ -247,7 +237,7 @@ fn push_condition(
     variable: Variable,
     value: &str,
     regex: bool,
-    at: &FieldPath,
+    at: impl Fn() -> FieldPath,
     refusals: &mut Vec<Refusal>,
 ) -> Option<()> {
     // Gateway API: of equivalent names, only the first entry counts.
@@ -255,7 +245,7 @@ fn push_condition(
         return Some(());
     }
     let mut refuse = |field: &str, message: String| {
-        refusals.push(Refusal::new(at.child(field), Reason::UnsupportedValue, message));
+        refusals.push(Refusal::new(at().child(field), Reason::UnsupportedValue, message));
     };
     match &variable {
         Variable::Header(name) => {

@@ -161,7 +161,7 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
                 ConditionStatus::False,
                 Reason::NoConflicts,
                 "No other listener has the same port and hostname.".to_owned(),
-            )
+            );
         }
     }
     conditions

@@ -21,6 +21,7 @@ mod generate;
 mod oracle;
 mod probe;
 mod shrink;
+mod verdict;
 
 use pingsix_translate::Layout;
 use rand::SeedableRng;
@@ -80,4 +81,36 @@ fn every_answer_of_a_data_plane_per_port_is_the_oracles() {
 fn without_a_responder_every_answer_is_the_oracles_or_a_reported_500() {
     check_routing(Setting { layout: Layout::Shared, responder: false }, 100, 2);
     check_routing(Setting { layout: Layout::PerPort, responder: false }, 100, 2);
+}
+
+/// Shows the smallest table of a seed that still fails, and fails.
+fn report(seed: u64, setting: Setting, objects: Vec<Value>, failure: impl Fn(&[Value]) -> Option<String>) {
+    let first = failure(&objects);
+    let objects = shrink::shrink(objects, |objects| failure(objects).is_some());
+    println!("{}", objects.iter().map(|object| format!("{object}\n")).collect::<String>());
+    let last = failure(&objects).unwrap_or_default();
+    panic!("seed {seed}, {setting:?}: {}\nafter shrinking: {last}", first.unwrap_or_default());
+}
+
+/// Checks something about every table with both layouts.
+fn check_tables(failure: impl Fn(&[Value], Setting) -> Option<String>) {
+    for seed in 0..cases() {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
+        for layout in [Layout::Shared, Layout::PerPort] {
+            let setting = Setting { layout, responder: true };
+            if failure(&objects, setting).is_some() {
+                report(seed, setting, objects, |objects| failure(objects, setting));
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn verdicts_are_the_oracles() {
+    check_tables(|objects, setting| {
+        let differences = verdict::differences(&Case::new(objects, setting));
+        (!differences.is_empty()).then(|| differences.join("\n"))
+    });
 }

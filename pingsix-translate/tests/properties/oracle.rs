@@ -7,11 +7,13 @@ mod attach;
 mod backend;
 mod hostname;
 mod row;
+mod verdict;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub(crate) use self::attach::ListenerFault;
 use self::row::Row;
 pub(crate) use self::world::World;
 use crate::probe::Probe;

@@ -168,15 +168,6 @@ impl Reply {
     }
 }
 
-<<<<<<< HEAD
-/// Writes `request` and reads until the peer closes; a reset counts as an end too.
-pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
-    let mut stream = connect(address).await;
-    let _ = within(stream.write_all(request)).await;
-    read_to_end(&mut stream).await
-}
-
-=======
 /// Writes all of `request` and then reads until the peer closes.
 ///
 /// A connection that is reset, in whichever direction, may have lost an answer, and fails.
@@ -189,7 +180,6 @@ pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> String {
 }
 
 /// Reads until the peer closes or resets the connection.
->>>>>>> responder
 pub(crate) async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

@@ -3,14 +3,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-<<<<<<< HEAD
-    clippy::print_stderr,
-    clippy::format_push_string,
-    reason = "a test fails by panicking, also in what it shares with others, and says what it did not run"
-=======
     clippy::format_push_string,
     reason = "a test fails by panicking, also in what it shares with others"
->>>>>>> responder
 )]
 
 mod answers;

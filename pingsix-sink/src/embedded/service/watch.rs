@@ -3,8 +3,6 @@
 mod state;
 mod stream;
 
-use std::sync::Arc;
-
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -35,16 +33,10 @@ impl watch_server::Watch for Watch {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let present = services.replica.counters.streams.enter();
         let stream = WatchStream::new(services.clone(), request.into_inner(), sender);
-        tokio::spawn(async move {
+        services.tasks.spawn(async move {
             stream.run().await;
             drop(present);
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
-    }
-}
-
-impl Services {
-    fn replica(&self) -> &Arc<crate::embedded::replica::Replica> {
-        &self.replica
     }
 }

@@ -1,6 +1,8 @@
 //! Certificates, keys, and whether they belong together, without cryptography: a private key carries its public
 //! half, or says enough to tell that it does not fit.
 
+use std::fmt;
+
 use rustls_pki_types::pem::{PemObject, SectionKind};
 
 use super::document::Context;
@@ -46,7 +48,7 @@ pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 
 /// What is wrong with a certificate and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// There is no certificate, or it is malformed.
     Certificate,
     /// There is no private key, or it is malformed.
@@ -55,8 +57,18 @@ pub(super) enum Fault {
     Mismatch,
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Certificate => "it holds no well-formed certificate",
+            Self::Key => "it holds no well-formed private key",
+            Self::Mismatch => "the private key is not that of the first certificate",
+        })
+    }
+}
+
 /// Checks the first certificate of a PEM text against a private key, as PingSIX does for its listeners.
-pub(super) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
+pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
     let certificate = sections(certificates)
         .find_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der))
         .ok_or(Fault::Certificate)?;

@@ -37,12 +37,12 @@ pub(crate) fn intersection<'h>(listener: Option<&'h str>, route: Option<&'h str>
     covered.then_some(narrow)
 }
 
-/// A host that a pattern matches and no longer pattern of the vocabulary does.
-pub(crate) fn representative(pattern: Option<&str>) -> Option<String> {
+/// A host that a pattern matches and that no longer one does, unless it is the same exact name.
+pub(crate) fn representative(pattern: Option<&str>) -> String {
     match pattern {
-        None => Some("nobody.invalid".to_owned()),
+        None => "nobody.invalid".to_owned(),
         Some(pattern) => {
-            Some(pattern.strip_prefix('*').map_or(pattern.to_owned(), |suffix| format!("zz-fresh{suffix}")))
+            pattern.strip_prefix('*').map_or(pattern.to_owned(), |suffix| format!("zz-fresh{suffix}"))
         }
     }
 }

@@ -11,7 +11,6 @@ use crate::probe::Probe;
 pub(crate) struct Row<'w> {
     pub(crate) route: usize,
     pub(crate) rule: usize,
-    pub(crate) matched: usize,
     criteria: Match,
     rank: Rank<'w>,
 }
@@ -55,7 +54,7 @@ impl<'w> Row<'w> {
                     format!("{}/{}", route.metadata.namespace, route.metadata.name),
                     (rule, matched),
                 );
-                rows.push(Self { route: index, rule, matched, criteria, rank });
+                rows.push(Self { route: index, rule, criteria, rank });
             }
         }
         rows

@@ -65,7 +65,7 @@ impl WatchStream {
         match self.drive().await {
             Ok(()) | Err(Ending::Gone) => {}
             Err(Ending::Stalled) => {
-                self.services.replica().counters.streams_stalled.add(1);
+                self.services.replica.counters.streams_stalled.add(1);
                 tracing::warn!(
                     watches = self.watches.len(),
                     "a watch stream was ended, for its client reads nothing"
@@ -79,9 +79,8 @@ impl WatchStream {
     }
 
     async fn drive(&mut self) -> Result<(), Ending> {
-        let replica = self.services.replica();
-        let mut advanced = replica.advanced();
-        let period = replica.options.progress_interval;
+        let mut advanced = self.services.replica.advanced();
+        let period = self.services.replica.options.progress_interval;
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shutdown = self.services.shutdown.clone();
@@ -141,7 +140,7 @@ impl WatchStream {
             Ok(id) => id,
             Err(reason) => return self.refuse(NO_WATCH, reason.to_owned()).await,
         };
-        let (admission, now) = self.services.replica().read(|store| (store.admit(&range), store.header()));
+        let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
             // A client that retries a broken stream waits for the scope; other watches are not broken for it.
@@ -164,9 +163,9 @@ impl WatchStream {
         };
         self.send(created).await?;
         if next > now + 1 && self.adopt(next).await? {
-            return self.cancel_compacted(id, self.services.replica().read(Store::header)).await;
+            return self.cancel_compacted(id, self.services.replica.read(Store::header)).await;
         }
-        let present = self.services.replica().counters.watches.enter();
+        let present = self.services.replica.counters.watches.enter();
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
@@ -195,7 +194,7 @@ impl WatchStream {
     /// Raises the header to what a client has seen that starts beyond it. Such a client saw another server, or this one
     /// before a restart; what it missed since is not known, so it has to list again.
     async fn adopt(&mut self, start: i64) -> Result<bool, Ending> {
-        match self.services.replica().adopt(start).await {
+        match self.services.replica.adopt(start).await {
             Ok(Adoption::Raised) => {
                 tracing::info!(start, "a client has seen a later revision; ours was raised to it");
                 Ok(true)
@@ -219,16 +218,16 @@ impl WatchStream {
     /// Sends every watch what it has not seen, a bounded part at a time.
     /// Returns the revision up to which all watches have been told everything, unless something is left.
     async fn pump(&mut self) -> Result<Option<i64>, Ending> {
-        let reached = self.services.replica().read(Store::header);
-        let limit = self.services.replica().options.response_limit;
+        let reached = self.services.replica.read(Store::header);
+        let limit = self.services.replica.options.response_limit;
         let mut caught_up = true;
         let ids: Vec<i64> = self.watches.keys().copied().collect();
         for id in ids {
             let Some(mut watch) = self.watches.remove(&id) else { continue };
-            match self.services.replica().read(|store| store.pending(watch.next, BATCH)) {
+            match self.services.replica.read(|store| store.pending(watch.next, BATCH)) {
                 Pending::Compacted(revision) => {
                     drop(watch);
-                    self.services.replica().counters.watches_compacted.add(1);
+                    self.services.replica.counters.watches_compacted.add(1);
                     self.cancel_compacted(id, revision).await?;
                 }
                 Pending::Commits { commits, more } => {
@@ -236,8 +235,8 @@ impl WatchStream {
                     for commit in commits {
                         for response in watch.responses(&commit, limit) {
                             watch.spoke();
-                            self.services.replica().counters.watch_responses.add(1);
-                            self.services.replica().counters.watch_bytes.add(response.encoded_len());
+                            self.services.replica.counters.watch_responses.add(1);
+                            self.services.replica.counters.watch_bytes.add(response.encoded_len());
                             self.send(response).await?;
                         }
                         watch.next = commit.revision + 1;
@@ -295,7 +294,7 @@ impl WatchStream {
     }
 
     async fn send(&self, response: WatchResponse) -> Result<(), Ending> {
-        let patience: Duration = self.services.replica().options.stall_timeout;
+        let patience: Duration = self.services.replica.options.stall_timeout;
         tokio::select! {
             biased;
             () = self.services.shutdown.cancelled() => Err(Ending::Told(refusal::shutting_down())),

@@ -1,0 +1,344 @@
+//! Revisions never go back: over restarts, with a clock that jumps, and between servers.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "support/documents.rs"]
+mod documents;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use documents::desired;
+use parking_lot::Mutex;
+use pingsix_sink::embedded::Builder;
+use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving};
+use pingsix_sink::proto::etcdserverpb::WatchCreateRequest;
+use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
+use proptest::prelude::*;
+use tonic::Code;
+use wire::{Served, events, watch_under};
+
+/// A clock that stands still until it is set.
+#[derive(Debug)]
+struct FakeClock(Mutex<SystemTime>);
+
+impl FakeClock {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_hours(490_000))))
+    }
+
+    fn forward(&self, by: Duration) {
+        *self.0.lock() += by;
+    }
+
+    fn back(&self, by: Duration) {
+        *self.0.lock() -= by;
+    }
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> SystemTime {
+        *self.0.lock()
+    }
+}
+
+fn saved(path: &Path, clock: &Arc<FakeClock>) -> Builder {
+    EmbeddedEtcd::builder().state_file(path).clock(Arc::clone(clock) as Arc<dyn Clock>)
+}
+
+async fn publish(etcd: &EmbeddedEtcd, value: usize) -> i64 {
+    etcd.publish(&desired("/p/web", &[("routes/a", &value.to_string())])).await.unwrap().revision.get()
+}
+
+#[tokio::test]
+async fn a_restart_right_after_thirty_thousand_events_does_not_go_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new();
+    let path = directory.path().join("revisions");
+    let mut highest = 0;
+    for (value, jump) in [(0, Duration::ZERO), (1, Duration::from_millis(1)), (2, Duration::from_micros(1))] {
+        clock.forward(jump);
+        let etcd = saved(&path, &clock).start().await.unwrap();
+        assert!(etcd.revision().get() > highest, "above all of the run before");
+        for value in value..30_000 + value {
+            let revision = publish(&etcd, value).await;
+            assert!(revision > highest);
+            highest = revision;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_clock_set_back_an_hour_over_two_restarts_does_not_matter() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new();
+    let path = directory.path().join("revisions");
+    let mut highest = 0;
+    for _ in 0..3 {
+        let etcd = saved(&path, &clock).start().await.unwrap();
+        assert!(etcd.revision().get() > highest);
+        highest = publish(&etcd, 1).await;
+        clock.back(Duration::from_hours(1));
+    }
+}
+
+#[tokio::test]
+async fn a_lost_state_file_is_covered_by_the_clock() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = FakeClock::new();
+    let path = directory.path().join("revisions");
+    let etcd = saved(&path, &clock).start().await.unwrap();
+    let highest = publish(&etcd, 1).await;
+    drop(etcd);
+    std::fs::remove_file(&path).unwrap();
+    clock.forward(Duration::from_millis(1));
+    assert!(saved(&path, &clock).start().await.unwrap().revision().get() > highest);
+    clock.forward(Duration::from_millis(1));
+    let unsaved = EmbeddedEtcd::builder().clock(clock).start().await.unwrap();
+    assert!(unsaved.revision().get() > highest);
+}
+
+#[tokio::test]
+async fn a_damaged_or_taken_state_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("revisions");
+    std::fs::write(&path, "pingsix-revisions-v1 12 nonsense\n").unwrap();
+    let error = EmbeddedEtcd::builder().state_file(&path).start().await.unwrap_err();
+    assert_eq!((error.category(), error.is_retryable()), ("revisions", false));
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains(path.to_str().unwrap()) && cause.contains("damaged"), "{cause}");
+
+    std::fs::remove_file(&path).unwrap();
+    let _running = EmbeddedEtcd::builder().state_file(&path).start().await.unwrap();
+    let error = EmbeddedEtcd::builder().state_file(&path).start().await.unwrap_err();
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("in use"));
+}
+
+#[tokio::test]
+async fn a_client_that_has_seen_more_raises_the_revision_and_lists_again() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    publish(&served.etcd, 1).await;
+    served.etcd.open();
+    let seen = served.etcd.revision().get() + 5_000_000_000;
+    let mut watcher = served.watch().await;
+    let mut other = served.watch().await;
+    other.create(watch_under("/p/web/", 0)).await;
+
+    let id = watcher.create(watch_under("/p/web/", seen + 1)).await.watch_id;
+    let cancelled = watcher.next().await;
+    assert_eq!((cancelled.watch_id, cancelled.canceled), (id, true));
+    assert!(cancelled.compact_revision > seen);
+    let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
+    assert!(listed > seen, "the next list is not below what the client has seen");
+    assert_eq!(cancelled.compact_revision, listed);
+
+    watcher.create(watch_under("/p/web/", listed + 1)).await;
+    let published = publish(&served.etcd, 2).await;
+    assert!(published > listed);
+    for watcher in [&mut watcher, &mut other] {
+        assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
+    }
+}
+
+#[tokio::test]
+async fn a_start_revision_too_far_ahead_is_not_believed() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    publish(&served.etcd, 1).await;
+    served.etcd.open();
+    let before = served.etcd.revision();
+    let mut watcher = served.watch().await;
+    for start in [i64::MAX, before.get() + 2 * 24 * 3_600 * 1_000_000] {
+        watcher.create(watch_under("/p/web/", start)).await;
+    }
+    watcher.create(WatchCreateRequest { start_revision: i64::MIN, ..watch_under("/p/web/", 0) }).await;
+    assert_ne!(watcher.next().await.compact_revision, 0, "a negative start is in the past");
+    assert_eq!(served.etcd.revision(), before);
+    publish(&served.etcd, 2).await;
+    watcher.settle().await;
+}
+
+/// A store that several servers reserve from, and that can fail.
+#[derive(Debug, Default)]
+struct SharedStore {
+    ceiling: Mutex<Option<Revision>>,
+    down: AtomicBool,
+    shared: bool,
+}
+
+impl Reservations for SharedStore {
+    fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
+        Box::pin(async move {
+            if self.down.load(Ordering::Relaxed) {
+                return Err(ReserveError::Store("the store is down".into()));
+            }
+            let mut ceiling = self.ceiling.lock();
+            // A small block, so that servers run out of numbers and skip over those of the others.
+            let block = Block::above(*ceiling, at_least, count.min(7))?;
+            *ceiling = Some(block.last);
+            Ok(block)
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+}
+
+async fn server(store: &Arc<SharedStore>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
+    let builder = EmbeddedEtcd::builder().reservations(Arc::clone(store) as Arc<dyn Reservations>);
+    let etcd = builder.clock(Arc::clone(clock) as Arc<dyn Clock>).start().await.unwrap();
+    publish(&etcd, 0).await;
+    etcd.open();
+    etcd
+}
+
+#[tokio::test]
+async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
+    let store = Arc::new(SharedStore { shared: true, ..SharedStore::default() });
+    let clocks = [FakeClock::new(), FakeClock::new(), FakeClock::new()];
+    clocks[1].forward(Duration::from_mins(10));
+    clocks[2].back(Duration::from_mins(10));
+    let mut servers = Vec::new();
+    for clock in &clocks {
+        servers.push(Served::serve(server(&store, clock).await).await);
+    }
+    let mut seen = 0;
+    for round in 0..60_usize {
+        let at = (round * 7 + round / 5) % 3;
+        if round % 11 == 10 {
+            clocks[at].back(Duration::from_hours(1));
+            servers[at] = Served::serve(server(&store, &clocks[at]).await).await;
+        }
+        let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
+        assert!(listed > seen, "round {round}: {listed} after {seen}");
+        let mut watcher = servers[at].watch().await;
+        watcher.create(watch_under("/p/web/", listed + 1)).await;
+        for (other, served) in servers.iter().enumerate() {
+            for change in 0..(round % 4) {
+                publish(&served.etcd, round * 100 + other * 10 + change).await;
+            }
+        }
+        seen = listed;
+        for _ in 0..(round % 4) {
+            let response = watcher.next().await;
+            assert!(!response.canceled, "{response:?}");
+            let revision = response.events[0].kv.as_ref().unwrap().mod_revision;
+            assert!(revision > seen);
+            seen = revision;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_shared_store_lists_are_refused_rather_than_wrong() {
+    let store = Arc::new(SharedStore { shared: true, ..SharedStore::default() });
+    let served = Served::serve(server(&store, &FakeClock::new()).await).await;
+    served.list("/p/web/").await.unwrap();
+    store.down.store(true, Ordering::Relaxed);
+    assert_eq!(served.list("/p/web/").await.unwrap_err().code(), Code::Unavailable);
+    store.down.store(false, Ordering::Relaxed);
+    served.list("/p/web/").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_publication_without_a_revision_fails_whole_and_can_be_repeated() {
+    let store = Arc::new(SharedStore::default());
+    let served = Served::serve(server(&store, &FakeClock::new()).await).await;
+    store.down.store(true, Ordering::Relaxed);
+    let mut refused = None;
+    for value in 1..20 {
+        let web = desired("/p/web", &[("routes/a", &value.to_string())]);
+        match served.etcd.publish(&web).await {
+            Ok(_) => {}
+            Err(error) => {
+                assert!(error.is_retryable());
+                refused = Some((value, web));
+                break;
+            }
+        }
+    }
+    let (value, web) = refused.expect("seven numbers are soon used up");
+    let list = served.list("/p/web/").await.unwrap();
+    assert_eq!(
+        wire::pairs(&list),
+        [format!("/p/web/routes/a={}", value - 1)],
+        "what was there is still served"
+    );
+    store.down.store(false, Ordering::Relaxed);
+    let revision = served.etcd.publish(&web).await.unwrap().revision.get();
+    assert!(revision > list.header.unwrap().revision);
+}
+
+/// What may happen to a server and its one client.
+#[derive(Clone, Debug)]
+enum Happening {
+    Publish,
+    List,
+    Restart { clock_moves_by_ms: i64 },
+    ClientFromElsewhere { ahead_by: i64 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => Just(Happening::Publish),
+        3 => Just(Happening::List),
+        2 => (-7_200_000i64..10_000).prop_map(|clock_moves_by_ms| Happening::Restart { clock_moves_by_ms }),
+        1 => (1i64..1 << 40).prop_map(|ahead_by| Happening::ClientFromElsewhere { ahead_by }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn headers_and_events_only_grow_whatever_happens(happenings in prop::collection::vec(happening(), 1..16)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("revisions");
+            let clock = FakeClock::new();
+            let start = async || {
+                let etcd = saved(&path, &clock).start().await.unwrap();
+                publish(&etcd, 0).await;
+                etcd.open();
+                Served::serve(etcd).await
+            };
+            let mut served = start().await;
+            let mut seen = 0;
+            let mut value = 0;
+            for happening in happenings {
+                match happening {
+                    Happening::Publish => {
+                        value += 1;
+                        let revision = publish(&served.etcd, value).await;
+                        prop_assert!(revision > seen, "an event is above every header");
+                        seen = revision;
+                    }
+                    Happening::List => {
+                        let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
+                        prop_assert!(listed >= seen, "a header is not below anything seen");
+                        seen = listed;
+                    }
+                    Happening::Restart { clock_moves_by_ms } => {
+                        let by = Duration::from_millis(clock_moves_by_ms.unsigned_abs());
+                        if clock_moves_by_ms < 0 { clock.back(by) } else { clock.forward(by) }
+                        drop(served.stop().await);
+                        served = start().await;
+                    }
+                    Happening::ClientFromElsewhere { ahead_by } => {
+                        let start = served.etcd.revision().get() + ahead_by;
+                        let mut watcher = served.watch().await;
+                        watcher.create(watch_under("/p/web/", start)).await;
+                        watcher.settle_or_cancelled().await;
+                    }
+                }
+                prop_assert!(served.etcd.revision().get() > 0);
+            }
+            Ok(())
+        })?;
+    }
+}

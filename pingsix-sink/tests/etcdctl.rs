@@ -1,0 +1,202 @@
+//! What `etcdctl` makes of the server. Runs when `etcdctl` is on the PATH.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "support/documents.rs"]
+mod documents;
+#[path = "support/programs.rs"]
+mod programs;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use documents::desired;
+use pingsix_sink::{EmbeddedEtcd, Sink};
+use programs::Said;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+use wire::{PATIENCE, Served};
+
+struct Ctl {
+    program: PathBuf,
+    served: Served,
+}
+
+impl Ctl {
+    /// A server with one scope, unless there is no etcdctl.
+    async fn new() -> Option<Self> {
+        let program = programs::find("etcdctl")?;
+        let served = Served::start(EmbeddedEtcd::builder()).await;
+        let web = desired("/p/web", &[("upstreams/u", "U"), ("routes/a", "A"), ("routes/b", "B")]);
+        served.etcd.publish(&web).await.unwrap();
+        served.etcd.open();
+        Some(Self { program, served })
+    }
+
+    fn arguments(&self, command: &str) -> Vec<String> {
+        let mut arguments = vec![format!("--endpoints={}", self.served.address)];
+        arguments.extend(command.split_whitespace().map(str::to_owned));
+        arguments
+    }
+
+    async fn run(&self, command: &str) -> Said {
+        programs::run(&self.program, self.arguments(command)).await
+    }
+
+    async fn out(&self, command: &str) -> String {
+        let said = self.run(command).await;
+        assert!(said.ok, "{command}: {said:?}");
+        said.out
+    }
+
+    async fn txn(&self, input: &str) -> Said {
+        let mut child = Command::new(&self.program)
+            .args(self.arguments("txn"))
+            .env("ETCDCTL_API", "3")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+        Said {
+            ok: output.status.success(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn get_reads_prefixes_ranges_and_single_keys() {
+    let Some(ctl) = Ctl::new().await else { return };
+    let all = "/p/web/routes/a\nA\n/p/web/routes/b\nB\n/p/web/upstreams/u\nU\n";
+    assert_eq!(ctl.out("get --prefix /p/web/").await, all);
+    assert_eq!(ctl.out("get --prefix /p").await, all);
+    assert_eq!(ctl.out("get /p/web/routes/a").await, "/p/web/routes/a\nA\n");
+    assert_eq!(ctl.out("get /p/web/routes/a /p/web/routes/b").await, "/p/web/routes/a\nA\n");
+    assert_eq!(ctl.out("get --from-key /p/web/routes/b --print-value-only").await, "B\nU\n");
+    assert_eq!(ctl.out("get --prefix /p/web/ --limit 1").await, "/p/web/routes/a\nA\n");
+    assert_eq!(
+        ctl.out("get --prefix /p/web/routes --order DESCEND --sort-by VALUE --print-value-only").await,
+        "B\nA\n"
+    );
+    assert_eq!(
+        ctl.out("get --prefix /p/web/ --keys-only").await.lines().filter(|line| !line.is_empty()).count(),
+        3
+    );
+    let json = ctl.out("get --prefix /p/web/ --keys-only --limit 2 -w json").await;
+    assert!(json.contains("\"more\":true") && json.contains("\"count\":3"), "{json}");
+    assert!(json.contains(&format!("\"revision\":{}", ctl.served.etcd.revision())), "{json}");
+    assert!(!json.contains("\"value\""), "{json}");
+    let old = format!("get --prefix /p/web/ --rev {}", ctl.served.etcd.revision());
+    assert_eq!(ctl.out(&old).await, all);
+    let unknown = ctl.run("get --prefix /q/ --command-timeout=2s").await;
+    assert!(!unknown.ok, "{unknown:?}");
+}
+
+#[tokio::test]
+async fn watch_prints_history_and_changes() {
+    let Some(ctl) = Ctl::new().await else { return };
+    let listed = ctl.served.etcd.revision().get();
+    ctl.served.etcd.publish(&desired("/p/web", &[("upstreams/u", "U"), ("routes/a", "2")])).await.unwrap();
+    let mut child = Command::new(&ctl.program)
+        .args(ctl.arguments(&format!("watch --prefix /p/web/ --prev-kv --rev {}", listed + 1)))
+        .env("ETCDCTL_API", "3")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut expect = async |expected: &[&str]| {
+        for line in expected {
+            let printed = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("a line in time");
+            assert_eq!(printed.unwrap().unwrap(), *line);
+        }
+    };
+    let past = [
+        "PUT",
+        "/p/web/routes/a",
+        "A",
+        "/p/web/routes/a",
+        "2",
+        "DELETE",
+        "/p/web/routes/b",
+        "B",
+        "/p/web/routes/b",
+        "",
+    ];
+    expect(&past).await;
+    ctl.served.etcd.publish(&desired("/p/web", &[("upstreams/u", "U"), ("routes/a", "3")])).await.unwrap();
+    expect(&["PUT", "/p/web/routes/a", "2", "/p/web/routes/a", "3"]).await;
+    child.kill().await.unwrap();
+
+    let compacted = ctl.run("watch --prefix /p/web/ --rev 1").await;
+    assert!(compacted.err.contains("required revision has been compacted"), "{compacted:?}");
+}
+
+#[tokio::test]
+async fn transactions_read_and_writes_are_refused() {
+    let Some(ctl) = Ctl::new().await else { return };
+    let read =
+        ctl.txn("value(\"/p/web/routes/a\") = \"A\"\n\nget /p/web/routes/a\n\nget /p/web/routes/b\n\n").await;
+    assert!(
+        read.ok && read.out.contains("SUCCESS") && read.out.ends_with("/p/web/routes/a\nA\n"),
+        "{read:?}"
+    );
+    let other =
+        ctl.txn("mod(\"/p/web/routes/a\") = \"7\"\n\nget /p/web/routes/a\n\nget /p/web/routes/b\n\n").await;
+    assert!(
+        other.ok && other.out.contains("FAILURE") && other.out.ends_with("/p/web/routes/b\nB\n"),
+        "{other:?}"
+    );
+    let refusals = [
+        ctl.txn("\nput /p/web/routes/a x\n\n\n").await,
+        ctl.run("put /p/web/routes/a x").await,
+        ctl.run("del /p/web/routes/a").await,
+        ctl.run("compact 3").await,
+    ];
+    for refusal in refusals {
+        assert!(!refusal.ok && refusal.err.contains("read-only"), "{refusal:?}");
+    }
+    assert_eq!(ctl.out("get /p/web/routes/a").await, "/p/web/routes/a\nA\n");
+}
+
+#[tokio::test]
+async fn health_status_members_and_leases_are_answered() {
+    let Some(ctl) = Ctl::new().await else { return };
+    let health = ctl.run("endpoint health").await;
+    assert!(health.ok && format!("{}{}", health.out, health.err).contains("is healthy"), "{health:?}");
+    let status = ctl.out("endpoint status -w json").await;
+    assert!(status.contains(&format!("\"revision\":{}", ctl.served.etcd.revision())), "{status}");
+    assert!(ctl.out("endpoint status").await.contains("3.5.0"));
+    assert!(ctl.out("member list").await.contains(&format!("http://{}", ctl.served.address)));
+    let granted = ctl.out("lease grant 60").await;
+    assert!(granted.contains("granted with TTL(60s)"), "{granted}");
+    let id = granted.split_whitespace().nth(1).unwrap();
+    assert!(ctl.out("lease list").await.contains(id));
+    assert!(ctl.out(&format!("lease timetolive {id}")).await.contains("granted with TTL(60s)"));
+    assert!(ctl.out(&format!("lease keep-alive --once {id}")).await.contains("keepalived with TTL(60)"));
+    assert!(ctl.out(&format!("lease revoke {id}")).await.contains("revoked"));
+    assert!(ctl.out("alarm list").await.is_empty());
+    // The Go client goes on without a token when it is told in etcd's words that authentication is off.
+    let login = ctl.run("--user root:secret get --prefix /p/web/").await;
+    assert!(login.ok && login.err.contains("authentication is not enabled"), "{login:?}");
+    let snapshot = ctl.run("snapshot save /dev/null").await;
+    assert!(!snapshot.ok, "{snapshot:?}");
+}
+
+#[tokio::test]
+async fn health_is_bad_before_the_first_publication() {
+    let Some(program) = programs::find("etcdctl") else { return };
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    let endpoint = format!("--endpoints={}", served.address);
+    let health =
+        programs::run(&program, [endpoint.as_str(), "endpoint", "health", "--command-timeout=2s"]).await;
+    assert!(!health.ok, "{health:?}");
+}

@@ -1,0 +1,101 @@
+//! The budget of a data plane: rules are admitted oldest first, the others are refused and named, and nothing
+//! that cannot fit is built.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use std::sync::Arc;
+
+use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason};
+use pingsix_translate::{Budget, Object, ObjectName, Objects, Options, Translation, translate};
+use serde_json::{Value, json};
+
+fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(value).unwrap())
+}
+
+fn gateway() -> Objects {
+    let mut objects = Objects::default();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"name": "gateway", "namespace": "shop"},
+        "spec": {"gatewayClassName": "pingsix", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+    }))));
+    objects
+}
+
+fn add_route(objects: &mut Objects, name: &str, created: &str, hostname: &str, paths: &[String]) {
+    let rules: Vec<Value> = paths
+        .iter()
+        .map(|path| json!({"matches": [{"path": {"type": "PathPrefix", "value": path}}]}))
+        .collect();
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": {"name": name, "namespace": "shop", "creationTimestamp": created, "generation": 1},
+        "spec": {"parentRefs": [{"name": "gateway"}], "hostnames": [hostname], "rules": rules},
+    }))));
+}
+
+fn run(objects: &Objects, budget: Budget) -> Translation {
+    let snapshot = objects.snapshot(&ObjectName::new("shop", "gateway")).unwrap();
+    translate(&snapshot, &Options { budget, ..Options::default() })
+}
+
+fn accepted(translation: &Translation, name: &str) -> (ConditionStatus, Reason) {
+    let verdict = translation.verdicts.routes.iter().find(|(key, _)| &*key.name.name == name).unwrap().1;
+    let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
+    (condition.status, condition.reason)
+}
+
+#[test]
+fn over_budget_the_youngest_rules_are_refused_and_named() {
+    let mut objects = gateway();
+    for index in 0..10 {
+        let created = format!("2026-01-{:02}T00:00:00Z", 20 - index);
+        add_route(&mut objects, &format!("r{index}"), &created, &format!("h{index}.test"), &["/".to_owned()]);
+    }
+    // Two entries a route: `/` and everything below.
+    let budget = Budget { matcher_entries: 9, ..Budget::default() };
+    let translation = run(&objects, budget);
+    let data_plane = translation.data_planes.values().next().unwrap();
+    assert_eq!(data_plane.size.matcher_entries, 8);
+    // r9 is the oldest.
+    for name in ["r9", "r8", "r7", "r6"] {
+        assert_eq!(accepted(&translation, name), (ConditionStatus::True, Reason::Accepted), "{name}");
+    }
+    for name in ["r0", "r5"] {
+        assert_eq!(
+            accepted(&translation, name),
+            (ConditionStatus::False, Reason::UnsupportedValue),
+            "{name}"
+        );
+    }
+    let named =
+        translation.verdicts.problems.iter().filter(|problem| problem.reason == Reason::BudgetExceeded);
+    assert_eq!(named.count(), 6);
+}
+
+#[test]
+fn a_wildcard_that_would_multiply_every_path_costs_itself_alone() {
+    let mut objects = gateway();
+    for index in 0..3_000 {
+        let paths: Vec<String> = ["/".to_owned()].into_iter().chain([format!("/only-{index}")]).collect();
+        add_route(
+            &mut objects,
+            &format!("r{index}"),
+            "2026-01-01T00:00:00Z",
+            &format!("h{index}.test"),
+            &paths,
+        );
+    }
+    // Closed, it would put 9,000 patterns into each of 3,000 hosts.
+    add_route(&mut objects, "wildcard", "2026-02-01T00:00:00Z", "*.test", &["/".to_owned()]);
+    let translation = run(&objects, Budget::default());
+    assert_eq!(accepted(&translation, "r2999"), (ConditionStatus::True, Reason::Accepted));
+    assert_eq!(accepted(&translation, "wildcard"), (ConditionStatus::False, Reason::UnsupportedValue));
+}
+
+#[test]
+fn a_budget_for_nothing_leaves_a_data_plane_without_rules() {
+    let mut objects = gateway();
+    add_route(&mut objects, "r", "2026-01-01T00:00:00Z", "h.test", &["/".to_owned()]);
+    let translation = run(&objects, Budget { bytes: 0, matcher_entries: 0 });
+    assert!(translation.data_planes.values().next().unwrap().config.is_empty());
+    assert_eq!(accepted(&translation, "r"), (ConditionStatus::False, Reason::UnsupportedValue));
+}

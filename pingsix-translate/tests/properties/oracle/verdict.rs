@@ -1,0 +1,132 @@
+//! What authors are to be told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::World;
+use super::attach::{ListenerFault, NotAttached, is_http_route};
+use super::hostname::{matches, representative};
+use super::row::is_unsupported;
+
+/// What to expect of a listener's status.
+#[derive(Debug)]
+pub(crate) struct ListenerStatus {
+    pub(crate) faults: BTreeSet<ListenerFault>,
+    /// Whether `allowedRoutes.kinds` names something a listener of HTTP cannot carry.
+    pub(crate) has_wrong_kinds: bool,
+    /// Whether HTTPRoutes are supported.
+    pub(crate) supports_http_routes: bool,
+    pub(crate) attached_routes: i32,
+}
+
+/// What to expect of one entry of a route's `status.parents`.
+#[derive(Debug)]
+pub(crate) struct ParentStatus {
+    /// Index into `spec.parentRefs`.
+    pub(crate) index: usize,
+    /// The reason of `Accepted=False`.
+    pub(crate) refused: Option<NotAttached>,
+    pub(crate) partially_invalid: bool,
+    /// The listeners the route is attached to.
+    pub(crate) listeners: BTreeSet<usize>,
+}
+
+impl World {
+    /// What to expect of every listener, given the data plane for all ports or those for each.
+    pub(crate) fn listener_statuses(&self, shared: bool) -> Vec<ListenerStatus> {
+        let mut attached: BTreeMap<usize, i32> = BTreeMap::new();
+        for route in 0..self.routes.len() {
+            let accepted =
+                self.parent_statuses(route, shared).into_iter().filter(|parent| parent.refused.is_none());
+            let listeners: BTreeSet<usize> = accepted.flat_map(|parent| parent.listeners).collect();
+            for listener in listeners {
+                *attached.entry(listener).or_default() += 1;
+            }
+        }
+        let listeners = self.gateway.spec.listeners.iter().enumerate();
+        listeners
+            .map(|(index, listener)| {
+                let kinds = &listener.allowed_routes.kinds;
+                let faults = self.listener_faults(index);
+                ListenerStatus {
+                    has_wrong_kinds: !kinds.iter().all(is_http_route),
+                    supports_http_routes: !faults.contains(&ListenerFault::UnsupportedProtocol)
+                        && (kinds.is_empty() || kinds.iter().any(is_http_route)),
+                    attached_routes: attached.get(&index).copied().unwrap_or_default(),
+                    faults,
+                }
+            })
+            .collect()
+    }
+
+    /// What to expect of a route: one entry per parentRef that is ours.
+    pub(crate) fn parent_statuses(&self, route: usize, shared: bool) -> Vec<ParentStatus> {
+        let spec = &self.routes[route].spec;
+        let namespace = &self.routes[route].metadata.namespace;
+        let unsupported = spec.rules.iter().filter(|rule| is_unsupported(rule)).count();
+        let ours = spec.parent_refs.iter().enumerate().filter(|(_, parent)| self.is_ours(namespace, parent));
+        ours.map(|(index, parent)| match self.attach(route, parent) {
+            Err(reason) => ParentStatus {
+                index,
+                refused: Some(reason),
+                partially_invalid: false,
+                listeners: BTreeSet::new(),
+            },
+            Ok(listeners) => {
+                let (served, unserved) = self.zones(route, &listeners, shared);
+                let nothing = unsupported == spec.rules.len() || (unserved > 0 && served == 0);
+                ParentStatus {
+                    index,
+                    refused: nothing.then_some("UnsupportedValue"),
+                    partially_invalid: !nothing && (unsupported > 0 || unserved > 0),
+                    listeners,
+                }
+            }
+        })
+        .collect()
+    }
+
+    /// The reasons of `ResolvedRefs=False`; empty when everything is resolved.
+    pub(crate) fn unresolved_reasons(&self, route: usize) -> BTreeSet<&'static str> {
+        let route = &self.routes[route];
+        let backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
+        backends.filter_map(|backend| self.unresolved(&route.metadata.namespace, backend)).collect()
+    }
+
+    /// Whether a reference leads to a Service that is not followed for what it is; nothing says which condition
+    /// that is a matter of.
+    pub(crate) fn refers_to_external(&self, route: usize) -> bool {
+        let route = &self.routes[route];
+        let backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
+        backends.into_iter().any(|backend| {
+            let namespace = backend.namespace.as_ref().unwrap_or(&route.metadata.namespace);
+            let service = self.services.get(&(namespace.clone(), backend.name.clone()));
+            service.is_some_and(super::backend::is_external)
+        })
+    }
+
+    /// In how many kinds of hosts the route is served through these listeners, and in how many it is not.
+    fn zones(&self, route: usize, attached: &BTreeSet<usize>, shared: bool) -> (usize, usize) {
+        if !shared {
+            return (1, 0);
+        }
+        let hostnames = &self.routes[route].spec.hostnames;
+        let listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let patterns: BTreeSet<Option<&str>> =
+            listeners.chain(hostnames.iter().map(|name| Some(name.as_str()))).chain([None]).collect();
+        let (mut served, mut unserved) = (0, 0);
+        for host in patterns.into_iter().map(representative) {
+            let is_named =
+                hostnames.is_empty() || hostnames.iter().any(|name| matches(Some(name), Some(&host)));
+            let listeners = self.listeners_for(None, Some(&host));
+            if !is_named || listeners.is_disjoint(attached) {
+                continue;
+            }
+            if self.refuses(None, route, &listeners) {
+                unserved += 1;
+            } else {
+                served += 1;
+            }
+        }
+        (served, unserved)
+    }
+}

@@ -1,0 +1,1 @@
+//! Holds the tests in `tests/`; see the README.
