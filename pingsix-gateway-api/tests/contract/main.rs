@@ -12,6 +12,7 @@
 
 mod acceptance;
 mod client;
+mod comparison;
 mod dice;
 mod echo;
 mod etcd;
@@ -21,7 +22,7 @@ mod run;
 mod scenarios;
 
 /// The oracle and the random tables of translation's own property tests.
-#[allow(dead_code, reason = "the tests of translation use more of them")]
+#[allow(dead_code, unused_imports, reason = "the tests of translation use more of them")]
 #[path = "../../../pingsix-translate/tests/properties"]
 mod properties {
     pub(crate) mod answer;
