@@ -6,7 +6,7 @@ mod pools;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -118,7 +118,8 @@ fn violations(scope: &str, documents: &Documents) -> Vec<Violation> {
 /// Whether the rules speak of a fault that shows in some orders of insertion only.
 fn depends_on_order(violations: &[Violation]) -> bool {
     violations.iter().all(|violation| {
-        violation.severity == Severity::Misbehaves || violation.rule == Rule::PatternConflict
+        violation.severity == Severity::Misbehaves
+            || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)
     })
 }
 
@@ -167,11 +168,11 @@ async fn pingsix_and_the_acceptance_rules_agree_on_mutated_documents() {
     let etcd = Etcd::start(&scopes).await;
     let healthy = corpus.healthy().clone();
     assert_eq!(violations(&scopes[0], &healthy), Vec::new(), "the healthy documents are");
-    let (open, judged) = (Arc::new(Mutex::new(drawn)), Mutex::new(Vec::new()));
-    let judges = scopes.into_iter().map(|scope| async {
+    let (open, judged) = (Mutex::new(drawn), Mutex::new(Vec::new()));
+    let judging = scopes.into_iter().map(|scope| async {
         judge(Judge::start(&binary, &etcd, scope, healthy.clone()).await, &open, &judged).await;
     });
-    join_all(judges).await;
+    join_all(judging).await;
 
     let judged = judged.into_inner().unwrap();
     let disagreements: Vec<String> =

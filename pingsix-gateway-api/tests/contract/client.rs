@@ -54,13 +54,12 @@ impl Http1 {
     }
 
     async fn exchange(&mut self, request: &[u8], head: bool) -> io::Result<Reply> {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.address).await?;
-                stream.set_nodelay(true)?;
-                BufReader::new(stream)
-            }
+        let mut stream = if let Some(stream) = self.stream.take() {
+            stream
+        } else {
+            let stream = TcpStream::connect(self.address).await?;
+            stream.set_nodelay(true)?;
+            BufReader::new(stream)
         };
         stream.get_mut().write_all(request).await?;
         let (reply, reusable) = tokio::time::timeout(PATIENCE, read(&mut stream, head)).await??;

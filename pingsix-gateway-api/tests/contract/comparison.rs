@@ -125,8 +125,8 @@ impl Comparison {
         }
         let total: u64 = decided.answer.into_iter().map(|(_, weight)| weight).sum();
         for (index, (_, weight)) in decided.answer.into_iter().enumerate() {
-            let share = *weight as f64 / total as f64;
-            let expected = share * SHARE_SAMPLE as f64;
+            let share = float(*weight) / float(total);
+            let expected = share * float(SHARE_SAMPLE as u64);
             let deviation = (expected * (1.0 - share)).sqrt();
             let got = f64::from(*counted.get(&index).unwrap_or(&0));
             // Chance goes beyond five deviations once in a million times.
@@ -136,4 +136,9 @@ impl Comparison {
             );
         }
     }
+}
+
+/// Weights and counts stay far below what a float cannot hold.
+fn float(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap())
 }

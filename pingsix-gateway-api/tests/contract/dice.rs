@@ -18,6 +18,11 @@ impl Dice {
         self.0.random_range(0..bound)
     }
 
+    /// As [`Self::below`], for what has 32 bits.
+    pub(crate) fn number(&mut self, bound: u32) -> u32 {
+        self.0.random_range(0..bound)
+    }
+
     /// True in so many of a hundred cases.
     pub(crate) fn percent(&mut self, share: usize) -> bool {
         self.below(100) < share

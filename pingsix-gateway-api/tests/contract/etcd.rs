@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A served instance; dropping it stops it.
 pub(crate) struct Etcd {
-    etcd: EmbeddedEtcd,
+    server: EmbeddedEtcd,
     pub(crate) address: SocketAddr,
     _shutdown: DropGuard,
 }
@@ -28,7 +28,7 @@ impl Etcd {
         let shutdown = CancellationToken::new();
         let (server, serving) = (etcd.clone(), shutdown.clone());
         tokio::spawn(async move { server.serve(listener, serving).await.unwrap() });
-        Self { etcd, address, _shutdown: shutdown.drop_guard() }
+        Self { server: etcd, address, _shutdown: shutdown.drop_guard() }
     }
 
     /// Makes a scope hold exactly these keys and values, in one change, and returns its revision.
@@ -40,7 +40,7 @@ impl Etcd {
             owner: Owner::new("test"),
         });
         let desired = Desired::new(Scope::new(scope).unwrap(), DocumentSet::new(documents).unwrap());
-        self.etcd.publish(&desired).await.unwrap().revision.get()
+        self.server.publish(&desired).await.unwrap().revision.get()
     }
 
     /// Makes a scope hold exactly a configuration. A number that PingSIX ignores makes it another than before,

@@ -96,7 +96,7 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
                 let config = nodes.stand_in(&plane.config, address).await;
                 tally.planes += 1;
                 let revision = etcd.publish(SCOPE, &config, tally.planes).await;
-                if tally.planes % 25 == 0 {
+                if tally.planes.is_multiple_of(25) {
                     pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
                     tally.starts += 1;
                 }

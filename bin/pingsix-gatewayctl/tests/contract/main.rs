@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::format_push_string,
     reason = "a test fails by panicking, also in what it shares with others, and says what it did not run"
 )]
 
@@ -26,7 +27,13 @@ mod harness {
 }
 
 /// The oracle and the random tables of translation's own property tests.
-#[allow(dead_code, unused_imports, reason = "the tests of translation use more of them")]
+#[allow(
+    dead_code,
+    unused_imports,
+    clippy::all,
+    clippy::pedantic,
+    reason = "the tests of translation use more of them, and are judged where they stand"
+)]
 #[path = "../../../../pingsix-translate/tests/properties"]
 mod properties {
     pub(crate) mod answer;

@@ -64,7 +64,7 @@ pub(super) fn table(dice: &mut Dice) -> Config {
             hosts,
             methods: rule.methods.clone(),
             // Unique, because ties are resolved by the order.
-            priority: rule.priority * 100 + index as u32,
+            priority: rule.priority * 100 + u32::try_from(index).unwrap(),
             ..Route::default()
         };
         config.insert(&*id, answering(dice, &id, route));
@@ -89,8 +89,8 @@ fn rule(dice: &mut Dice) -> Rule {
     // Host before path before method; the exact host before any wildcard, the exact path before any prefix.
     let of_host = host.as_deref().map_or(0, |host| host.len() + if host.starts_with('*') { 1 } else { 20 });
     let of_path = path.len() + if exact { 20 } else { 0 };
-    let priority = ((of_host * 64 + of_path) * 2 + usize::from(!methods.is_empty())) as u32;
-    Rule { host, uris, methods, priority }
+    let priority = (of_host * 64 + of_path) * 2 + usize::from(!methods.is_empty());
+    Rule { host, uris, methods, priority: u32::try_from(priority).unwrap() }
 }
 
 /// The hosts that a rule lists: those its own covers, exact ones first and wildcards by falling length, then its own.

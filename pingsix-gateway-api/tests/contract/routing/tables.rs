@@ -69,8 +69,7 @@ pub(super) fn open(dice: &mut Dice) -> Config {
         let count = 1 + dice.below(2);
         let methods = if dice.percent(60) { Vec::new() } else { dice.some(count, &METHODS) };
         let service_id = (services && dice.percent(40)).then(|| "s".to_owned());
-        let route =
-            Route { uris, hosts, methods, service_id, priority: dice.below(4) as u32, ..Route::default() };
+        let route = Route { uris, hosts, methods, service_id, priority: dice.number(4), ..Route::default() };
         config.insert(&*id, answering(dice, &id, route));
     }
     config
@@ -175,7 +174,7 @@ fn split(dice: &mut Dice) -> TrafficSplit {
                 upstream_id: dice.percent(85).then(|| dice.one(&BACKENDS).to_owned()),
                 upstream: None,
                 // The first has a share, because a sum of zero is refused.
-                weight: if index == 0 { 1 } else { dice.below(3) as u32 },
+                weight: if index == 0 { 1 } else { dice.number(3) },
             })
             .collect(),
     };

@@ -14,7 +14,7 @@ pub(super) struct Worlds<'c> {
     /// By request: the distinct outcomes.
     outcomes: Vec<Vec<Outcome<'c>>>,
     /// By request, the index of the outcome; each world once.
-    worlds: Vec<Vec<u16>>,
+    distinct: Vec<Vec<u16>>,
     refused: usize,
 }
 
@@ -45,7 +45,7 @@ impl<'c> Worlds<'c> {
     }
 
     fn in_orders(table: &RouteTable<'c>, requests: &[Request], orders: Vec<Vec<usize>>) -> Self {
-        let mut this = Self { outcomes: vec![Vec::new(); requests.len()], worlds: Vec::new(), refused: 0 };
+        let mut this = Self { outcomes: vec![Vec::new(); requests.len()], distinct: Vec::new(), refused: 0 };
         // What a request meets follows from the route it finds, whatever the order; that is worked out once.
         let mut known = BTreeMap::new();
         for order in orders {
@@ -60,8 +60,8 @@ impl<'c> Worlds<'c> {
                     *known.entry(found).or_insert_with(|| this.outcome(index, router.outcome(request))),
                 );
             }
-            if !this.worlds.contains(&world) {
-                this.worlds.push(world);
+            if !this.distinct.contains(&world) {
+                this.distinct.push(world);
             }
         }
         this
@@ -77,7 +77,7 @@ impl<'c> Worlds<'c> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.worlds.len()
+        self.distinct.len()
     }
 
     pub(super) fn some_order_is_refused(&self) -> bool {
@@ -85,7 +85,7 @@ impl<'c> Worlds<'c> {
     }
 
     pub(super) fn some_order_is_accepted(&self) -> bool {
-        !self.worlds.is_empty()
+        !self.distinct.is_empty()
     }
 
     /// The first world in which all the answers are what the model says. There must be one.
@@ -97,11 +97,11 @@ impl<'c> Worlds<'c> {
             };
             (0..requests.len()).filter(wrong).collect()
         };
-        let wrong: Vec<Vec<usize>> = self.worlds.iter().map(|world| wrong_in(world)).collect();
+        let wrong: Vec<Vec<usize>> = self.distinct.iter().map(|world| wrong_in(world)).collect();
         wrong.iter().position(Vec::is_empty).unwrap_or_else(|| {
             let (world, wrong) = wrong.iter().enumerate().min_by_key(|(_, wrong)| wrong.len()).unwrap();
             let each = wrong.iter().map(|&index| {
-                let outcome = &self.outcomes[index][usize::from(self.worlds[world][index])];
+                let outcome = &self.outcomes[index][usize::from(self.distinct[world][index])];
                 let others = self.outcomes[index].len() - 1;
                 format!(
                     "{:?}\n  model: {outcome:?}, and {others} others\n  PingSIX: {:?}",
