@@ -8,8 +8,10 @@
 //!    and priority and answers 500 itself. Its requests never fall to another rule.
 //! 2. If its patterns are at fault, it is closed for those that are not. Only when none is left is the Route *left
 //!    out*, and the next broader Route answers: PingSIX cannot hold the pattern in any form.
-//! 3. Any other document at fault is left out, and rule 1 then closes the Routes that refer to it.
-//! 4. When the configuration as a whole is refused, for its size, nothing can be published: [`BridgeError::Refused`].
+//! 3. An upstream, service or certificate at fault is left out, and rule 1 then closes the Routes that refer to it.
+//! 4. A global rule is never left out, for it may be what protects every request. When one is at fault, or the
+//!    configuration as a whole, for its size, nothing can be published: [`BridgeError::Refused`]. What was published
+//!    before then stays in force.
 //!
 //! Whatever happens to a document is in [`Bridged::quarantined`], and in [`Bridged::problems`] with the objects that
 //! asked for it.
@@ -27,7 +29,7 @@ use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError}
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
 use pingsix_translate::pingsix::{Config, DocumentKey};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{DataPlane, DataPlaneKey, FieldPath, Kind, ObjectKey, Options, Origin, Provenance};
+use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey, Options, Origin, Provenance};
 
 pub use order::order_hint;
 use quarantine::{Guarded, quarantine};
@@ -88,7 +90,7 @@ fn sentences(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Makes of a translated data plane what a sink publishes; see [`crate::bridge`].
+/// Makes of a translated data plane what a sink publishes; see [`mod@crate::bridge`].
 ///
 /// A pure function: equal arguments give equal bytes. `options` are those of the translation.
 ///
@@ -120,7 +122,7 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     let mut problems = Vec::new();
     for entry in &quarantined {
         problems.extend(origins(&entry.key).into_iter().map(|origin| Problem {
-            field: field_of(&origin),
+            field: origin.field(),
             object: origin.object,
             severity: Severity::Error,
             reason: Reason::Quarantined,
@@ -130,7 +132,7 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     for (subject, message) in remarks {
         let origins = subject.map_or_else(|| vec![Origin::object(gateway.clone())], |key| origins(&key));
         problems.extend(origins.into_iter().take(1).map(|origin| Problem {
-            field: field_of(&origin),
+            field: origin.field(),
             object: origin.object,
             severity: Severity::Warning,
             reason: Reason::Limited,
@@ -189,8 +191,4 @@ fn origins_of(
         origins.push(Origin::object(gateway.clone()));
     }
     origins
-}
-
-fn field_of(origin: &Origin) -> FieldPath {
-    origin.field()
 }

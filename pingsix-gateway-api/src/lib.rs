@@ -13,6 +13,8 @@
 
 pub mod bridge;
 pub mod explain;
+#[cfg(test)]
+mod fixture;
 
 pub use bridge::{BridgeError, Bridged, bridge};
 pub use explain::{Explanation, explain};

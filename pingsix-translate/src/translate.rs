@@ -40,10 +40,10 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
     let mut refusals = Refusals::default();
     for plane in planes(&gateway.name, &listeners, options.layout) {
-        let Lowered { data_plane, refused_rules, refused_zones } =
+        let Lowered { data_plane, refused_rules, refused_zones, served_zones } =
             lower_plane(&plane, &routes, &backends, options);
         refusals.add_rules(refused_rules);
-        refusals.add_zones(&listeners, &refused_zones);
+        refusals.add_zones(&listeners, &refused_zones, served_zones);
         data_planes.insert(plane.key, data_plane);
     }
 

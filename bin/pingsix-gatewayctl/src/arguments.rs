@@ -1,5 +1,12 @@
 //! The command line.
 
+#![expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
+#![allow(
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
+    reason = "the comments are help texts, not Markdown"
+)]
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -203,7 +210,7 @@ pub(crate) enum ReportOutput {
 )]
 pub(crate) struct ExplainArguments {
     /// Manifests (files, directories, or - for standard input), then the method, then the URL.
-    #[arg(required = true, num_args = 3.., value_name = "PATH... METHOD URL")]
+    #[arg(required = true, num_args = 1.., value_name = "PATH... METHOD URL")]
     pub(crate) arguments: Vec<String>,
 
     /// A header of the request. Repeatable.

@@ -10,7 +10,7 @@ use pingsix_translate::pingsix::validate::{
 use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, ReportOutput};
-use crate::finding::{Finding, Level, Place, Tally, print_grouped, reason};
+use crate::finding::{Finding, Level, Place, Tally, counted, print_grouped, reason};
 use crate::manifest::{self, read_all};
 use crate::plane::Translated;
 use crate::{Exit, Streams, yaml};
@@ -21,12 +21,16 @@ pub(crate) fn run(arguments: &CheckArguments, streams: &mut Streams<'_>) -> anyh
     if !arguments.paths.is_empty() {
         let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
         let translated = Translated::new(&manifests, &arguments.translation.options());
-        subjects.push(format!("{} objects, {} data planes", manifests.count, translated.planes.len()));
+        subjects.push(format!(
+            "{}, {}",
+            counted(manifests.count, "object"),
+            counted(translated.planes.len(), "data plane")
+        ));
         findings.extend(translated.findings);
     }
     if !arguments.pingsix.is_empty() {
         let checked = check_pingsix(&arguments.pingsix, arguments)?;
-        subjects.push(format!("{} PingSIX documents", checked.documents));
+        subjects.push(counted(checked.documents, "PingSIX document"));
         findings.extend(checked.findings);
     }
     findings.sort();

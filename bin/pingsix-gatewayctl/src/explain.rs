@@ -17,6 +17,9 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
     let [paths @ .., method, url] = arguments.arguments.as_slice() else {
         bail!("expected manifests, a method and a URL");
     };
+    if paths.is_empty() {
+        bail!("expected manifests before the method and the URL");
+    }
     let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
     let inquiry = inquiry(method, url, arguments)?;
     let manifests = manifest::load(&paths, &arguments.translation.endpoints)?;

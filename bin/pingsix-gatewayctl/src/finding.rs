@@ -109,18 +109,29 @@ impl Finding {
     pub(crate) fn statement(&self) -> String {
         let Self { severity, field, reason, message, .. } = self;
         let colon = if field.is_empty() { "" } else { ": " };
-        format!("{}: {field}{colon}{message} [{reason}]", severity.as_str())
+        printable(format!("{}: {field}{colon}{message} [{reason}]", severity.as_str()))
     }
 
     /// What the finding is about, for a heading.
     fn subject(&self) -> String {
-        match (&self.place, self.object.is_empty()) {
+        printable(match (&self.place, self.object.is_empty()) {
             (Some(place), true) => format!("{place} (document {})", place.document),
             (Some(place), false) => format!("{place} {}", self.object),
             (None, true) => "input".to_owned(),
             (None, false) => self.object.clone(),
-        }
+        })
     }
+}
+
+/// Text on one line, without what a terminal would obey: manifests come from anywhere.
+fn printable(text: String) -> String {
+    if text.contains(char::is_control) { text.replace(char::is_control, "\u{fffd}") } else { text }
+}
+
+/// `1 object`, `2 objects`
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 impl fmt::Display for Finding {
@@ -145,9 +156,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let Self { errors, warnings } = *self;
-        write!(f, "{errors} error{}, {warnings} warning{}", plural(errors), plural(warnings))
+        write!(f, "{}, {}", counted(self.errors, "error"), counted(self.warnings, "warning"))
     }
 }
 

@@ -43,12 +43,6 @@ struct Streams<'a> {
     err: &'a mut dyn Write,
 }
 
-impl std::fmt::Debug for Streams<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Streams")
-    }
-}
-
 /// Runs the program with the arguments of the process.
 ///
 /// Exit codes: 0 when all is well, 1 when there are problems, 2 when the arguments or files cannot be used.

@@ -31,19 +31,17 @@ pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>)
         }
         let config = config(arguments, key, &key.prefix(&options.root), (&listeners, index))?;
         writeln!(streams.out, "---\n# PingSIX of data plane {key}")?;
-        write!(streams.out, "{}\n", yaml::encode(&config)?.trim_end())?;
+        writeln!(streams.out, "{}", yaml::encode(&config)?.trim_end())?;
         printed += 1;
     }
     if printed == 0 {
         let known: Vec<String> = translated.planes.keys().map(DataPlaneKey::to_string).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        match &arguments.data_plane {
-            Some(wanted) => bail!("there is no data plane {wanted} that serves a listener; known: {known}"),
-            None => {
-                writeln!(streams.err, "error: no data plane serves a listener; known: {known}")?;
-                return Ok(Exit::Problems);
-            }
+        if let Some(wanted) = &arguments.data_plane {
+            bail!("there is no data plane {wanted} that serves a listener; known: {known}");
         }
+        writeln!(streams.err, "error: no data plane serves a listener; known: {known}")?;
+        return Ok(Exit::Problems);
     }
     Ok(Exit::Success)
 }

@@ -112,7 +112,7 @@ impl Translated {
         };
         self.report(
             manifests,
-            ObjectKey { kind: Kind::Gateway, name: name.clone() },
+            &ObjectKey { kind: Kind::Gateway, name: name.clone() },
             Level::Error,
             Fault { field: "spec.gatewayClassName".to_owned(), reason, message },
         );
@@ -140,7 +140,7 @@ impl Translated {
                     let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
                     self.report(
                         manifests,
-                        gateway,
+                        &gateway,
                         Level::Error,
                         Fault {
                             field: String::new(),
@@ -175,7 +175,7 @@ impl Translated {
         if parents.is_empty() {
             self.report(
                 manifests,
-                object,
+                &object,
                 Level::Warning,
                 Fault {
                     field: "spec.parentRefs".to_owned(),
@@ -196,7 +196,7 @@ impl Translated {
             if !manifests.objects.contains(&gateway) {
                 self.report(
                     manifests,
-                    object.clone(),
+                    &object,
                     Level::Error,
                     Fault {
                         field: format!("spec.parentRefs[{index}]"),
@@ -208,10 +208,10 @@ impl Translated {
         }
     }
 
-    fn report(&mut self, manifests: &Manifests, object: ObjectKey, severity: Level, fault: Fault) {
+    fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {
         let Fault { field, reason, message } = fault;
         self.findings.push(Finding {
-            place: manifests.place(&object).cloned(),
+            place: manifests.place(object).cloned(),
             object: object.to_string(),
             field,
             severity,

@@ -54,7 +54,7 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     let mut keeper = Keeper::new(arguments.paths.clone(), arguments.translation.endpoints.clone())?;
-    let mut watcher = Watcher::new(arguments)?;
+    let mut watcher = Watcher::new(arguments);
 
     let stop = CancellationToken::new();
     let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
             for (key, config) in configs(&translated) {
                 writeln!(streams.out, "---\n# data plane {key}, etcd prefix {}", key.prefix(&options.root))?;
                 let lists = yaml::encode(&config.to_static())?;
-                write!(streams.out, "{}\n", lists.trim_end())?;
+                writeln!(streams.out, "{}", lists.trim_end())?;
             }
         }
         TranslateOutput::Json => {
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
         TranslateOutput::EtcdJson => print_json(&Value::Object(etcd(&translated, &options)?), streams)?,
         TranslateOutput::Status => {
             for status in statuses(&translated, &options) {
-                write!(streams.out, "---\n{}\n", yaml::encode(&status)?.trim_end())?;
+                writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
             }
         }
     }
@@ -73,18 +73,18 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
 fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
     let mut statuses = Vec::new();
     for class in &translated.classes {
-        statuses.push(with_status(&class.key, class.to_status()));
+        statuses.push(with_status(&class.key, &class.to_status()));
     }
     for verdicts in &translated.gateways {
-        statuses.push(with_status(&verdicts.gateway.key, verdicts.gateway.to_status()));
+        statuses.push(with_status(&verdicts.gateway.key, &verdicts.gateway.to_status()));
     }
     for (key, verdict) in &translated.routes {
-        statuses.push(with_status(key, verdict.to_status(&options.controller_name)));
+        statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
     }
     statuses
 }
 
-fn with_status(key: &ObjectKey, status: Value) -> Value {
+fn with_status(key: &ObjectKey, status: &Value) -> Value {
     let group = key.kind.group();
     let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
     let metadata = if Kind::is_namespaced(key.kind) {

@@ -1,44 +1,53 @@
 //! The order in which documents are written.
 
 use pingsix_sink::OrderHint;
-use pingsix_translate::pingsix::{Document, ResourceKind};
+use pingsix_translate::pingsix::{Document, Route};
 
-/// Room for the Routes of one breadth each; a table with more matcher entries per Route is over every budget.
-const WITHIN_KIND: u32 = 1 << 28;
+const UPSTREAM: u32 = 0;
+const SERVICE: u32 = 1;
+const FIRST_ROUTE: u32 = 2;
+/// Behind every Route that is no leaf: priorities have 31 bits.
+const FIRST_LEAF: u32 = FIRST_ROUTE + MAX_PRIORITY + 1;
+const MAX_PRIORITY: u32 = (1 << 31) - 1;
+const GLOBAL_RULE: u32 = u32::MAX - 1;
+const SSL: u32 = u32::MAX;
 
 /// A document's place in the order of writing.
 ///
-/// Kinds come in dependency order, so that a reference never dangles. Among Routes the broad ones come first, breadth
-/// being the number of matcher entries (hosts times paths). A table is closed when each broad Route lists the patterns
-/// of the narrower ones, and PingSIX's answers depend on luck while it is not. A broad Route that already lists a
-/// pattern answers there as it did before, so the narrow Route that owns the pattern can follow; the other way round
-/// the narrow Route could swallow requests of the broad one.
+/// Kinds come in dependency order, so that a reference never dangles. Among Routes the order matters because a table
+/// is closed only when each broad Route lists the patterns of the narrower ones, and PingSIX's answers depend on luck
+/// while it is not. So, when a narrow Route is added:
 ///
-/// This makes every prefix of an *addition* answer as before or as after, within one host. Deletions come after all
-/// writes and in the reverse order, when the broad Routes have dropped the pattern already; and a host added under a
-/// wildcard changes every Route of the wildcard at once. Such changes are exact only if they arrive in one message,
-/// which they do up to 3.5 MiB, or 128 operations in etcd.
+/// 1. the Routes that list patterns of others come first, in descending priority: one that has already been told of
+///    the new pattern answers there what it answered before, and no wider one is asked in its place;
+/// 2. the *leaves* follow, Routes that list no pattern but their own, of which the new one is usually one: by now its
+///    pattern has an entry everywhere, and it takes nothing but its own requests.
+///
+/// This makes every prefix of a plan that only adds leaf paths answer each request as before or as after. A new Route
+/// that lies above existing ones, a new host under a wildcard, and deletions (which come last, when the broad Routes
+/// have dropped the pattern already) are exact only if the whole change arrives in one message, which it does up to
+/// 3.5 MiB, or 128 operations in etcd.
 pub fn order_hint(document: &Document) -> OrderHint {
-    let (kind, within) = match document {
-        Document::Upstream(_) => (ResourceKind::Upstream, 0),
-        Document::Service(_) => (ResourceKind::Service, 0),
+    OrderHint(match document {
+        Document::Upstream(_) => UPSTREAM,
+        Document::Service(_) => SERVICE,
         Document::Route(route) => {
-            let entries = route.host_patterns().len().max(1).saturating_mul(route.path_patterns().len());
-            let breadth = u32::try_from(entries).unwrap_or(u32::MAX).min(WITHIN_KIND - 1);
-            (ResourceKind::Route, WITHIN_KIND - 1 - breadth)
+            let descending = MAX_PRIORITY - route.priority.min(MAX_PRIORITY);
+            // Half the resolution is enough for leaves, whose priorities differ in more than the lowest bit unless
+            // they share a path, and it keeps them below the kinds that follow.
+            if is_leaf(route) { FIRST_LEAF + descending / 2 } else { FIRST_ROUTE + descending }
         }
-        Document::GlobalRule(_) => (ResourceKind::GlobalRule, 0),
-        Document::Ssl(_) => (ResourceKind::Ssl, 0),
-    };
-    OrderHint(rank(kind) * WITHIN_KIND + within)
+        Document::GlobalRule(_) => GLOBAL_RULE,
+        Document::Ssl(_) => SSL,
+    })
 }
 
-const fn rank(kind: ResourceKind) -> u32 {
-    match kind {
-        ResourceKind::Upstream => 0,
-        ResourceKind::Service => 1,
-        ResourceKind::Route => 2,
-        ResourceKind::GlobalRule => 3,
-        ResourceKind::Ssl => 4,
-    }
+/// Whether a Route lists no pattern but its own: an exact path, or the three spellings of a prefix.
+fn is_leaf(route: &Route) -> bool {
+    let mut stems = route.path_patterns().iter().map(|pattern| {
+        let literal = pattern.split_once("{*").map_or(pattern.as_str(), |(literal, _)| literal);
+        literal.strip_suffix('/').unwrap_or(literal)
+    });
+    let first = stems.next();
+    route.host_patterns().len() <= 1 && stems.all(|stem| Some(stem) == first)
 }

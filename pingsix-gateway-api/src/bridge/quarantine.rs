@@ -6,7 +6,8 @@ use std::fmt;
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
 use pingsix_translate::pingsix::validate::{Severity, Subject, Violation};
 use pingsix_translate::pingsix::{
-    Config, Document, DocumentKey, Plugins, Route, Upstream, router::inspect_pattern, router::reverse_host,
+    Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
+    router::reverse_host,
 };
 
 /// Node of an upstream that no request reaches: the discard port.
@@ -62,7 +63,7 @@ pub(super) struct Guarded {
     pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
 }
 
-/// Applies the rule of [`crate::bridge`] until `check` finds nothing more to refuse.
+/// Applies the rules of [`mod@crate::bridge`] until `check` finds nothing more to refuse.
 ///
 /// Ends after at most three rounds per document, because each round takes a further step against every document that
 /// is at fault.
@@ -75,6 +76,7 @@ pub(super) fn quarantine(original: &Config, check: impl Fn(&Config) -> Vec<Viola
         for violation in &violations {
             if let (Subject::Document(key), true) =
                 (&violation.subject, violation.severity > Severity::Misbehaves)
+                && key.kind != ResourceKind::GlobalRule
                 && config.get(key).is_some()
             {
                 at_fault.entry(key.clone()).or_insert(violation);

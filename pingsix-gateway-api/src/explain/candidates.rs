@@ -64,6 +64,9 @@ pub(super) fn losers(
 ) -> (Vec<Loser>, usize) {
     let tried: BTreeSet<&Source> = steps.iter().filter_map(|step| step.source.as_ref()).collect();
     let zone = listener::zone(plane, request);
+    // Another host is worth a word only if its path says more than that of the Route that was taken.
+    let winner = taken.and_then(|taken| plane.config.route(&taken.id));
+    let told = winner.map_or(0, |route| common_prefix(route, &request.path));
     let mut nearest: BTreeMap<Source, (Loss, usize)> = BTreeMap::new();
     for (key, route) in plane.config.routes() {
         let Some(Provenance::Rules { listener, host, decisions }) = plane.provenance.get(key) else {
@@ -74,6 +77,9 @@ pub(super) fn losers(
         let placed = Placed { key, route, host: host.as_deref(), elsewhere };
         let Some(loss) = loss(plane, request, taken, &placed) else { continue };
         let common = common_prefix(route, &request.path);
+        if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= told {
+            continue;
+        }
         for source in decisions.iter().filter_map(|decision| decision.origin.as_ref()).map(Source::of) {
             if tried.contains(&source) {
                 continue;

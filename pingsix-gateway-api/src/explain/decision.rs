@@ -16,6 +16,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// What happens.
+    #[serde(flatten)]
     pub result: StepResult,
 }
 

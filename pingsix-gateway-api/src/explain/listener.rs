@@ -50,14 +50,22 @@ pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
         .collect()
 }
 
+/// Whether the data plane has a port for the request, whatever hosts are served there.
+pub(super) fn is_open(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> bool {
+    listeners(plane).iter().any(|listener| fits(listener, request, port))
+}
+
+fn fits(listener: &Listener, request: &Request, port: Option<u16>) -> bool {
+    let protocol = if request.tls { "HTTPS" } else { "HTTP" };
+    listener.protocol == protocol && port.is_none_or(|port| i32::from(port) == listener.port)
+}
+
 /// On each port that fits, the listener with the most specific hostname that covers the request's host.
 pub fn serving_listeners(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Vec<Listener> {
     let host = request.routing_host().unwrap_or_default();
-    let protocol = if request.tls { "HTTPS" } else { "HTTP" };
     let mut best: Vec<Listener> = Vec::new();
     for listener in listeners(plane) {
-        let fits = listener.protocol == protocol && port.is_none_or(|port| i32::from(port) == listener.port);
-        if !fits || !covers(listener.hostname.as_deref(), host) {
+        if !fits(&listener, request, port) || !covers(listener.hostname.as_deref(), host) {
             continue;
         }
         match best.iter_mut().find(|held| held.port == listener.port) {

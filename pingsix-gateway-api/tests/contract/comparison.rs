@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 use pingsix_translate::pingsix::Request;
 use rand::Rng as _;
 use rand::rngs::SmallRng;
+use serde_json::Value;
 
 use crate::client::{Reply, ask_all, speaks_http2};
 use crate::echo::BACKEND;
 use crate::oracle::{Decided, Target, World};
 use crate::probe::Probe;
-use crate::properties::generate::probe;
+use crate::properties::generate::{hosts, probe};
 
 /// Whether a backend of some name serves the port of a Service: namespace, name, port, backend.
 pub(crate) type ServedBy = fn(&World, (&str, &str, u16), &str) -> bool;
@@ -19,7 +20,8 @@ pub(crate) type ServedBy = fn(&World, (&str, &str, u16), &str) -> bool;
 /// A table as the oracle reads it, and how to tell its Services from their backends' names.
 pub(crate) struct Comparison {
     pub(crate) world: World,
-    pub(crate) served_by: ServedBy,
+    hosts: Vec<String>,
+    served_by: ServedBy,
 }
 
 /// What a test has compared.
@@ -51,11 +53,15 @@ impl std::fmt::Display for Tally {
 const SHARE_SAMPLE: usize = 300;
 
 impl Comparison {
+    pub(crate) fn new(objects: &[Value], served_by: ServedBy) -> Self {
+        Self { world: World::read(objects), hosts: hosts(objects), served_by }
+    }
+
     /// Requests to a data plane. Most random ones find no rule; of those only a few are kept.
     pub(crate) fn probes(&self, rng: &mut SmallRng, port: Option<u16>, count: usize) -> Vec<Probe> {
         let (mut probes, mut lost) = (Vec::new(), 0);
         for _ in 0..20 * count {
-            let probe = probe(rng);
+            let probe = probe(rng, &self.hosts);
             if self.world.decide(port, &probe).rule.is_some() {
                 probes.push(probe);
             } else if lost < count / 5 {

@@ -13,7 +13,6 @@ use rand::rngs::SmallRng;
 use crate::comparison::{Comparison, Tally};
 use crate::echo::Echo;
 use crate::etcd::Etcd;
-use crate::oracle::World;
 use crate::process::{PATIENCE, PingSix, Verdict};
 use crate::properties::case::snapshot;
 use crate::properties::generate::{Taste, table};
@@ -81,12 +80,9 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
     while tally.requests < cases() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
         let objects = table(&mut rng, Taste { https: tally.tables % 2 == 1 });
-        let comparison = Comparison {
-            world: World::read(&objects),
-            served_by: |world, (namespace, name, port), backend| {
-                world.nodes(namespace, name, port).contains(backend)
-            },
-        };
+        let comparison = Comparison::new(&objects, |world, (namespace, name, port), backend| {
+            world.nodes(namespace, name, port).contains(backend)
+        });
         tally.tables += 1;
         for layout in [Layout::Shared, Layout::PerPort] {
             let options = Options { layout, responder: Some(address), ..Options::default() };

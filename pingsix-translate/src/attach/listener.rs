@@ -41,8 +41,8 @@ pub(crate) enum ListenerState {
     Unresolved { refusal: Refusal },
     /// Not accepted.
     Refused { refusal: Refusal },
-    /// Not accepted, because it cannot be told from another listener.
-    Conflicted { refusal: Refusal },
+    /// Not accepted, because it cannot be told from another listener. Its references are judged all the same.
+    Conflicted { refusal: Refusal, unresolved: Option<Refusal> },
 }
 
 impl Listener {
@@ -52,6 +52,17 @@ impl Listener {
             ListenerState::Unresolved { .. }
             | ListenerState::Refused { .. }
             | ListenerState::Conflicted { .. } => None,
+        }
+    }
+
+    /// Why not all references are good.
+    pub(crate) fn unresolved(&self) -> Option<&Refusal> {
+        match &self.state {
+            ListenerState::Served { unresolved, .. } | ListenerState::Conflicted { unresolved, .. } => {
+                unresolved.as_ref()
+            }
+            ListenerState::Unresolved { refusal } => Some(refusal),
+            ListenerState::Refused { .. } => None,
         }
     }
 
@@ -136,13 +147,12 @@ pub(crate) fn judge_listeners(
         .collect();
     mark_conflicts(&mut listeners);
     for listener in &listeners {
-        match &listener.state {
-            ListenerState::Served { unresolved: Some(refusal), .. }
-            | ListenerState::Unresolved { refusal }
-            | ListenerState::Refused { refusal }
-            | ListenerState::Conflicted { refusal } => problems.push(refusal.of(key)),
-            ListenerState::Served { unresolved: None, .. } => {}
+        if let ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal, .. } =
+            &listener.state
+        {
+            problems.push(refusal.of(key));
         }
+        problems.extend(listener.unresolved().map(|refusal| refusal.of(key)));
     }
     listeners
 }
@@ -383,7 +393,8 @@ fn mark_conflicts(listeners: &mut [Listener]) {
         }
     }
     for (index, refusal) in conflicts {
-        listeners[index].state = ListenerState::Conflicted { refusal };
+        let unresolved = listeners[index].unresolved().cloned();
+        listeners[index].state = ListenerState::Conflicted { refusal, unresolved };
     }
 }
 

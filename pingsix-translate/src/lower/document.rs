@@ -52,6 +52,8 @@ pub(crate) struct Lowered {
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
     /// Routes refused on a listener; their rules answer 500 there.
     pub(crate) refused_zones: Vec<ZoneRefusal>,
+    /// Routes and listeners that are served for at least some hosts: index of the route, listener.
+    pub(crate) served_zones: BTreeSet<(usize, usize)>,
 }
 
 /// A route that a data plane cannot serve on one listener alone.
@@ -157,6 +159,7 @@ impl<'a> Lowering<'a> {
     /// `None` when the table cannot fit the budget; one that is a little too large may come back all the same.
     fn lower(&self, budget: Budget) -> Option<Lowered> {
         let mut refused_zones = Vec::new();
+        let mut served_zones = BTreeSet::new();
         let mut refused_in_zone = BTreeSet::new();
         let mut groups = Vec::new();
         let mut table = Vec::new();
@@ -165,6 +168,9 @@ impl<'a> Lowering<'a> {
             let refused = self.refused_in(index);
             refused_in_zone.extend(refused.iter().map(|refusal| (refusal.route, index)));
             refused_zones.extend(refused);
+            served_zones.extend(
+                self.served_in(index).filter(|(route, _)| !refused_in_zone.contains(&(*route, index))),
+            );
             let zone = self.zone(index);
             let (zone_groups, zone_routes) = compile_zone(zone);
             groups.push(zone_groups);
@@ -196,6 +202,7 @@ impl<'a> Lowering<'a> {
             data_plane: DataPlane { config, provenance, size: Size { bytes, matcher_entries } },
             refused_rules: refused.into_iter().collect(),
             refused_zones,
+            served_zones,
         })
     }
 
@@ -244,6 +251,17 @@ impl<'a> Lowering<'a> {
             refused.extend(attached.map(|&listener| ZoneRefusal { route, listener, cause }));
         }
         refused
+    }
+
+    /// The routes that have a name in a zone, each with every listener of the zone it is attached to.
+    fn served_in(&self, zone: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let listeners = &self.plane.zones[zone].listeners;
+        self.attached(zone).filter(move |(_, input)| self.names(zone, input).next().is_some()).flat_map(
+            move |(route, input)| {
+                let attached = listeners.iter().filter(|listener| input.listeners.contains(listener));
+                attached.map(move |&listener| (route, listener))
+            },
+        )
     }
 
     /// Whether every host of this name belongs to a narrower zone.

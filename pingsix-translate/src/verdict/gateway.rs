@@ -134,17 +134,16 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
             Reason::Accepted,
             "The listener is accepted.".to_owned(),
         ),
-        ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } => {
+        ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal, .. } => {
             set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, sentence(refusal));
         }
     }
-    match &listener.state {
-        ListenerState::Served { unresolved: Some(refusal), .. } | ListenerState::Unresolved { refusal } => {
+    // Judged also for a listener that is not accepted.
+    match listener.unresolved() {
+        Some(refusal) => {
             set(ConditionType::ResolvedRefs, ConditionStatus::False, refusal.reason, sentence(refusal));
         }
-        ListenerState::Served { unresolved: None, .. }
-        | ListenerState::Refused { .. }
-        | ListenerState::Conflicted { .. } => set(
+        None => set(
             ConditionType::ResolvedRefs,
             ConditionStatus::True,
             Reason::ResolvedRefs,
@@ -152,7 +151,7 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
         ),
     }
     match &listener.state {
-        ListenerState::Conflicted { refusal } => {
+        ListenerState::Conflicted { refusal, .. } => {
             set(ConditionType::Conflicted, ConditionStatus::True, refusal.reason, sentence(refusal));
         }
         ListenerState::Served { .. } | ListenerState::Unresolved { .. } | ListenerState::Refused { .. } => {

@@ -1,6 +1,6 @@
 //! Verdicts on routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::{
@@ -17,6 +17,8 @@ pub(crate) struct Refusals {
     rules: BTreeMap<usize, BTreeMap<usize, Refusal>>,
     /// By route: listener that does not serve it, and why.
     listeners: BTreeMap<usize, BTreeMap<usize, String>>,
+    /// Routes and listeners that serve them for at least some hosts.
+    served: BTreeSet<(usize, usize)>,
 }
 
 impl Refusals {
@@ -26,8 +28,15 @@ impl Refusals {
         }
     }
 
-    /// Routes that a shared data plane cannot serve on one listener without serving them on another.
-    pub(crate) fn add_zones(&mut self, listeners: &[Listener], refused: &[ZoneRefusal]) {
+    /// Routes that a shared data plane cannot serve on one listener without serving them on another, and those
+    /// that it serves.
+    pub(crate) fn add_zones(
+        &mut self,
+        listeners: &[Listener],
+        refused: &[ZoneRefusal],
+        served: BTreeSet<(usize, usize)>,
+    ) {
+        self.served.extend(served);
         for &ZoneRefusal { route, listener, cause } in refused {
             let own = &listeners[listener];
             let message = match cause {
@@ -88,7 +97,10 @@ pub(crate) fn judge_route(
                     .collect();
                 problems.extend(on_listeners.iter().map(|refusal| refusal.of(&route.key)));
                 let every_rule = refused_rules.len() == route.rules.len();
-                let every_listener = on_listeners.len() == listeners.len();
+                // A listener may serve the route for some hosts and not for others, or for none at all because
+                // narrower listeners take them; what counts is whether anything is served.
+                let every_listener = !on_listeners.is_empty()
+                    && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
                 let all: Vec<&Refusal> =
                     on_listeners.iter().chain(refused_rules.values().flatten().copied()).collect();
                 if every_rule || every_listener {

@@ -1,5 +1,6 @@
 //! One value to one object.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -257,7 +258,8 @@ fn lost(before: &Value, after: &Value, path: &mut String, ignored: &mut Vec<Stri
         (Value::Array(before), Value::Array(after)) => {
             for (index, (value, kept)) in before.iter().zip(after).enumerate() {
                 let length = path.len();
-                path.push_str(&format!("[{index}]"));
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
                 lost(value, kept, path, ignored);
                 path.truncate(length);
             }

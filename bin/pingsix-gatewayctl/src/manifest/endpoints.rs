@@ -48,7 +48,7 @@ impl FromStr for SuppliedEndpoints {
     }
 }
 
-/// Makes EndpointSlices of what was given. They stand in the place of those the Service has.
+/// Makes `EndpointSlice`s of what was given. They stand in the place of those the Service has.
 pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) {
     let mut replaced = BTreeSet::new();
     for (index, given) in supplied.iter().enumerate() {

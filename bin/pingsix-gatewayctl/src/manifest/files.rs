@@ -60,7 +60,8 @@ fn list_directory(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> 
         if hidden {
             continue;
         }
-        // A link into a directory is not followed twice: Kubernetes mounts hide theirs behind a dot.
+        // Links to directories are not followed: they may lead in circles, and where Kubernetes mounts files, the
+        // files are links themselves.
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => {
                 if !fs::symlink_metadata(&path)?.is_symlink() {

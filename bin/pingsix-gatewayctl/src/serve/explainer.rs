@@ -114,15 +114,12 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
     let authority = request.uri().authority().map(ToString::to_string);
     let host = request.headers().get(HOST).map(text);
     let host = if http2 { authority.or(host) } else { host.or(authority) };
-    let port = match request.headers().get(PORT_HEADER) {
-        Some(port) => {
-            let port = text(port);
-            Port::Known(port.trim().parse().map_err(|_| format!("{PORT_HEADER}: \"{port}\" is not a port"))?)
-        }
-        None => {
-            let authority = host.as_deref().and_then(|host| host.parse::<http::uri::Authority>().ok());
-            authority.and_then(|authority| authority.port_u16()).map_or(Port::Unknown, Port::Likely)
-        }
+    let port = if let Some(port) = request.headers().get(PORT_HEADER) {
+        let port = text(port);
+        Port::Known(port.trim().parse().map_err(|_| format!("{PORT_HEADER}: \"{port}\" is not a port"))?)
+    } else {
+        let authority = host.as_deref().and_then(|host| host.parse::<http::uri::Authority>().ok());
+        authority.and_then(|authority| authority.port_u16()).map_or(Port::Unknown, Port::Likely)
     };
     let headers = request
         .headers()

@@ -23,7 +23,7 @@ pub(super) struct Watcher {
     events: Arc<Notify>,
     seen: Vec<FileState>,
     /// Kept, because it stops when dropped. None where the system has no more watches to give.
-    _watcher: Option<RecommendedWatcher>,
+    _handle: Option<RecommendedWatcher>,
 }
 
 impl std::fmt::Debug for Watcher {
@@ -36,21 +36,21 @@ impl std::fmt::Debug for Watcher {
 type FileState = (PathBuf, Option<SystemTime>, u64);
 
 impl Watcher {
-    pub(super) fn new(arguments: &ServeArguments) -> anyhow::Result<Self> {
+    pub(super) fn new(arguments: &ServeArguments) -> Self {
         let events = Arc::new(Notify::new());
         let watcher = watch(&arguments.paths, events.clone());
         if let Err(error) = &watcher {
             tracing::warn!(error = %error, poll_ms = arguments.poll, "no events from the file system, polling only");
         }
         let seen = look(&arguments.paths);
-        Ok(Self {
+        Self {
             paths: arguments.paths.clone(),
             debounce: Duration::from_millis(arguments.debounce),
             poll: Duration::from_millis(arguments.poll),
             events,
             seen,
-            _watcher: watcher.ok(),
-        })
+            _handle: watcher.ok(),
+        }
     }
 
     /// Returns once files have changed and then have been left alone for a moment.
@@ -89,8 +89,7 @@ fn watch(paths: &[PathBuf], events: Arc<Notify>) -> anyhow::Result<RecommendedWa
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         // Reading a file is an event too, and reading is what follows.
         let only_read = event.is_ok_and(|event| match event.kind {
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-            EventKind::Access(_) => true,
+            EventKind::Access(access) => access != AccessKind::Close(AccessMode::Write),
             EventKind::Any
             | EventKind::Create(_)
             | EventKind::Modify(_)

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::comparison::{Comparison, Tally};
 use crate::echo::Echo;
-use crate::oracle::World;
 use crate::process::PingSix;
 use crate::properties::generate::{Taste, table};
 use crate::run::{binary, cases, say, seed};
@@ -51,10 +50,9 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
         let objects = table(&mut rng, Taste { https: tally.tables % 2 == 1 });
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("table.json"), manifests(&objects)).unwrap();
-        let comparison = Comparison {
-            world: World::read(&objects),
-            served_by: |_, (namespace, name, port), backend| backend == format!("{namespace}/{name}:{port}"),
-        };
+        let comparison = Comparison::new(&objects, |_, (namespace, name, port), backend| {
+            backend == format!("{namespace}/{name}:{port}")
+        });
         let ports = comparison.world.ports();
         for layout in ["shared", "per-port"] {
             let planes: Vec<Option<u16>> = match layout {

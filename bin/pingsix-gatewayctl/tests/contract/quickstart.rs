@@ -42,8 +42,8 @@ impl Expectation {
     }
 }
 
-fn quickstart() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/quickstart")
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,7 +51,7 @@ async fn pingsix_answers_the_quickstart_as_its_requests_say() {
     const TEST: &str = "quickstart";
     const STARTS: usize = 5;
     let Some(binary) = binary(TEST) else { return };
-    let text = fs::read_to_string(quickstart().join("requests.yaml")).unwrap();
+    let text = fs::read_to_string(testdata().join("quickstart.requests.yaml")).unwrap();
     let expectations: Vec<Expectation> = serde_saphyr::from_str(&text).unwrap();
     let mut echoes = Vec::new();
     for service in SERVICES {
@@ -60,7 +60,7 @@ async fn pingsix_answers_the_quickstart_as_its_requests_say() {
     let endpoints: Vec<_> = echoes.iter().map(|echo| (echo.name.clone(), echo.address)).collect();
     let mut compared = 0;
     for _ in 0..STARTS {
-        let serve = Serve::start(&quickstart().join("manifests"), &endpoints, "shared").await;
+        let serve = Serve::start(&testdata().join("quickstart"), &endpoints, "shared").await;
         let pingsix = PingSix::start(&binary, serve.etcd, SCOPE).await;
         for expectation in &expectations {
             let replies = ask_all(pingsix.address, &vec![expectation.request(); REPEATS]).await;
@@ -86,7 +86,7 @@ async fn pingsix_follows_a_manifest_that_changes_on_disk() {
     let Some(binary) = binary(TEST) else { return };
     let directory = tempfile::tempdir().unwrap();
     for file in ["gateway.yaml", "backends.yaml", "routes.yaml"] {
-        fs::copy(quickstart().join("manifests").join(file), directory.path().join(file)).unwrap();
+        fs::copy(testdata().join("quickstart").join(file), directory.path().join(file)).unwrap();
     }
     let echoes = [Echo::start("quickstart/site").await, Echo::start("quickstart/cart").await];
     let endpoints: Vec<_> = echoes.iter().map(|echo| (echo.name.clone(), echo.address)).collect();

@@ -71,7 +71,8 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
         "allowedRoutes": { "namespaces": allowed_namespaces(rng) },
     });
     if protocol == "HTTPS" {
-        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": [{ "name": "certificate" }] });
+        let secret = if one_in(rng, 8) { "absent" } else { "certificate" };
+        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": [{ "name": secret }] });
     }
     if !one_in(rng, 4) {
         listener["hostname"] = json!(pick(rng, &HOSTNAMES));
@@ -84,7 +85,7 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
 }
 
 fn allowed_namespaces(rng: &mut SmallRng) -> Value {
-    match rng.random_range(0..10) {
+    match rng.random_range(0..16) {
         0 => json!({ "from": "Same" }),
         1 => json!({}),
         2 => json!({ "from": "Selector", "selector": { "matchLabels": { "team": "shop" } } }),

@@ -67,7 +67,7 @@ impl World {
                     slice.endpoints.iter().filter(|endpoint| endpoint.conditions.ready != Some(false));
                 nodes.extend(
                     ready
-                        .flat_map(|endpoint| endpoint.addresses.first())
+                        .filter_map(|endpoint| endpoint.addresses.first())
                         .map(|address| format!("{address}:{}", slice_port.port)),
                 );
             }
@@ -92,7 +92,7 @@ impl World {
     }
 }
 
-/// ExternalName Services are not followed.
+/// Services of type `ExternalName` are not followed.
 pub(crate) fn is_external(service: &Service) -> bool {
     service.spec.r#type.as_deref() == Some("ExternalName")
 }

@@ -1,0 +1,396 @@
+//! Nonsensical objects. Fuzzing uses the same file, so it needs nothing that other tests have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pingsix_translate::pingsix::RouteTable;
+use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
+use pingsix_translate::verdict::{finish, judge_gateway_class};
+use pingsix_translate::{Layout, Object, ObjectName, Objects, Options, Translation, translate};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Makes objects of all kinds from bytes, most of them damaged somewhere, and translates every Gateway in every
+/// way. Returns what must never happen; panics are for the caller to notice.
+pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
+    let mut source = Source { bytes: bytes.iter() };
+    let mut objects = templates();
+    // Some objects twice, under names that may be the same.
+    for _ in 0..source.below(3) {
+        let copy = objects[source.below(objects.len())].clone();
+        objects.push(copy);
+    }
+    for _ in 0..=source.below(12) {
+        let at = source.below(objects.len());
+        damage(&mut objects[at], &mut source);
+    }
+    let mut all = Objects::default();
+    for object in objects {
+        if let Some(object) = decode(object) {
+            all.insert(object);
+        }
+    }
+    for class in all.gateway_classes() {
+        let verdict = judge_gateway_class(class, &Options::default());
+        drop(verdict.map(|verdict| verdict.to_status()));
+    }
+    let mut faults = Vec::new();
+    let names: Vec<ObjectName> = all.gateways().map(|(name, _)| name.clone()).collect();
+    for snapshot in names.iter().filter_map(|name| all.snapshot(name)) {
+        for layout in [Layout::Shared, Layout::PerPort] {
+            for responder in [None, Some(([127, 0, 0, 1], 9080).into())] {
+                let options = Options { layout, responder, ..Options::default() };
+                check(&translate(&snapshot, &options), &options, &mut faults);
+            }
+        }
+    }
+    faults
+}
+
+fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>) {
+    for (key, plane) in &translation.data_planes {
+        let rules = ValidateOptions {
+            prefix: key.prefix(&options.root),
+            dns_names: DnsNames::Refuse,
+            ..ValidateOptions::default()
+        };
+        for violation in validate(&plane.config, &rules) {
+            faults.push(format!("{key}: {violation:?}"));
+        }
+        let table = RouteTable::new(&plane.config);
+        for backwards in [false, true] {
+            let order = (0..table.len()).map(|index| if backwards { table.len() - 1 - index } else { index });
+            if let Err(error) = table.insert_in(order) {
+                faults.push(format!("{key}: {error}: {}", error.cause));
+            }
+        }
+    }
+    for problem in &translation.verdicts.problems {
+        if problem.message.is_empty() || problem.field.as_str().is_empty() {
+            faults.push(format!("a problem does not say what it is: {problem:?}"));
+        }
+    }
+    let finished = finish(translation.verdicts.clone(), &BTreeMap::new());
+    drop(finished.gateway.to_status());
+    for verdict in finished.routes.values() {
+        drop(verdict.to_status(&options.controller_name));
+    }
+}
+
+/// Bytes that are used up one by one; zeros when there are no more.
+struct Source<'b> {
+    bytes: std::slice::Iter<'b, u8>,
+}
+
+impl Source<'_> {
+    fn byte(&mut self) -> usize {
+        self.bytes.next().copied().map_or(0, usize::from)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.byte() % bound.max(1)
+    }
+}
+
+/// Replaces, removes or repeats something at a random place.
+fn damage(value: &mut Value, source: &mut Source<'_>) {
+    // Walk down: at each level, one more byte says where.
+    let step = source.byte();
+    match value {
+        Value::Object(members) if !members.is_empty() && !step.is_multiple_of(8) => {
+            let key = members.keys().nth(step / 8 % members.len()).cloned().unwrap_or_default();
+            if step % 8 == 1 {
+                members.remove(&key);
+            } else if let Some(member) = members.get_mut(&key) {
+                damage(member, source);
+            }
+        }
+        Value::Array(elements) if !elements.is_empty() && !step.is_multiple_of(8) => {
+            let index = step / 8 % elements.len();
+            match step % 8 {
+                1 => {
+                    elements.remove(index);
+                }
+                2 => {
+                    let copy = elements[index].clone();
+                    elements.extend(std::iter::repeat_n(copy, 1 + source.below(20)));
+                }
+                3 => elements.clear(),
+                _ => damage(&mut elements[index], source),
+            }
+        }
+        Value::String(text) if step.is_multiple_of(4) => text.push_str(&string(source)),
+        Value::String(text) => *text = string(source),
+        Value::Number(_) => *value = json!(NUMBERS[source.below(NUMBERS.len())]),
+        Value::Object(members) => {
+            members.insert(string(source), garbage(source));
+        }
+        Value::Array(elements) => elements.push(garbage(source)),
+        Value::Null | Value::Bool(_) => *value = garbage(source),
+    }
+}
+
+fn garbage(source: &mut Source<'_>) -> Value {
+    match source.below(6) {
+        0 => Value::Null,
+        1 => json!(source.below(2) == 0),
+        2 => json!(NUMBERS[source.below(NUMBERS.len())]),
+        3 => json!([]),
+        4 => json!({}),
+        _ => json!(string(source)),
+    }
+}
+
+const NUMBERS: [i64; 16] = [
+    0,
+    1,
+    -1,
+    2,
+    80,
+    443,
+    8080,
+    599,
+    65_535,
+    65_536,
+    1_000_000,
+    i32::MAX as i64,
+    i32::MIN as i64,
+    u32::MAX as i64,
+    i64::MAX,
+    i64::MIN,
+];
+
+fn string(source: &mut Source<'_>) -> String {
+    const STRINGS: [&str; 64] = [
+        "",
+        " ",
+        "/",
+        "//",
+        "/a//b",
+        "{",
+        "}",
+        "{*p}",
+        "/{x}",
+        "/{*p}",
+        "/{{x}}",
+        "/a{b}c",
+        "/%zz",
+        "/%",
+        "/%2F",
+        "/é",
+        "é",
+        "\u{0}",
+        "\n",
+        "a b",
+        "/a b",
+        "/a?b=c",
+        "/a#b",
+        "*",
+        "*.",
+        "*.*.com",
+        "**",
+        ".",
+        "..",
+        "a..b",
+        "-a",
+        "a-",
+        "EXAMPLE.com",
+        "127.0.0.1",
+        "[::1]",
+        "::1",
+        "fe80::1%eth0",
+        "0.0.0.0",
+        "256.1.1.1",
+        "http://x",
+        "-1",
+        "0",
+        "10s",
+        "0s",
+        "1h1m",
+        "-5s",
+        "99999999999999999999s",
+        "(((",
+        ".*",
+        "\"",
+        "\\",
+        "Exact",
+        "PathPrefix",
+        "RegularExpression",
+        "HTTPS",
+        "TLS",
+        "Gateway",
+        "HTTPRoute",
+        "Service",
+        "shop",
+        "gateway",
+        "web",
+        "kubernetes.io/h2c",
+        "Host",
+    ];
+    match source.below(STRINGS.len() + 4) {
+        0 => "a".repeat(10_000),
+        1 => format!("/{}", "b/".repeat(5_000)),
+        2 => format!("{}.example.com", "c".repeat(250)),
+        3 => (0..source.below(8))
+            .map(|_| char::from(u8::try_from(source.byte()).unwrap_or_default()))
+            .collect(),
+        known => STRINGS[known - 4].to_owned(),
+    }
+}
+
+fn decode(object: Value) -> Option<Object> {
+    fn read<T: DeserializeOwned>(object: Value) -> Option<Arc<T>> {
+        T::deserialize(object).ok().map(Arc::new)
+    }
+    // What it was meant to be, whatever its kind says now.
+    let kind = object.get("kind").and_then(Value::as_str)?.to_owned();
+    match kind.as_str() {
+        "GatewayClass" => read(object).map(Object::GatewayClass),
+        "Gateway" => read(object).map(Object::Gateway),
+        "HTTPRoute" => read(object).map(Object::HttpRoute),
+        "ReferenceGrant" => read(object).map(Object::ReferenceGrant),
+        "Service" => read(object).map(Object::Service),
+        "EndpointSlice" => read(object).map(Object::EndpointSlice),
+        "Secret" => read(object).map(Object::Secret),
+        "Namespace" => read(object).map(Object::Namespace),
+        _ => None,
+    }
+}
+
+/// One sane object or more of every kind, with every field that translation may look at.
+fn templates() -> Vec<Value> {
+    let mut objects = vec![gateway(), route("web"), route("api")];
+    objects.extend(surroundings());
+    objects
+}
+
+fn gateway() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": { "namespace": "shop", "name": "gateway", "generation": 3 },
+        "spec": {
+            "gatewayClassName": "pingsix",
+            "addresses": [{ "type": "IPAddress", "value": "10.0.0.1" }],
+            "infrastructure": { "labels": { "a": "b" } },
+            "tls": { "frontend": { "default": {}, "perPort": [{ "port": 8443, "tls": {} }] } },
+            "listeners": [
+                { "name": "any", "port": 80, "protocol": "HTTP", "allowedRoutes": { "namespaces": { "from": "All" } } },
+                {
+                    "name": "wild", "port": 80, "protocol": "HTTP", "hostname": "*.example.com",
+                    "allowedRoutes": {
+                        "kinds": [{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute" }],
+                        "namespaces": {
+                            "from": "Selector",
+                            "selector": {
+                                "matchLabels": { "team": "shop" },
+                                "matchExpressions": [{ "key": "team", "operator": "In", "values": ["shop"] }],
+                            },
+                        },
+                    },
+                },
+                { "name": "exact", "port": 8080, "protocol": "HTTP", "hostname": "a.example.com" },
+                {
+                    "name": "tls", "port": 443, "protocol": "HTTPS", "hostname": "b.example.com",
+                    "tls": { "mode": "Terminate", "certificateRefs": [{ "group": "", "kind": "Secret", "name": "cert" }] },
+                },
+            ],
+        },
+    })
+}
+
+fn route(name: &str) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": { "namespace": "shop", "name": name, "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "parentRefs": [
+                { "group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop", "name": "gateway" },
+                { "name": "gateway", "sectionName": "wild", "port": 80 },
+            ],
+            "hostnames": ["a.example.com", "*.example.com", "example.org"],
+            "rules": [
+                {
+                    "name": "first",
+                    "matches": [
+                        {
+                            "path": { "type": "PathPrefix", "value": "/foo" },
+                            "method": "GET",
+                            "headers": [{ "type": "Exact", "name": "X-Env", "value": "one" }, { "name": "y", "value": "two" }],
+                            "queryParams": [{ "type": "Exact", "name": "q", "value": "1" }],
+                        },
+                        { "path": { "type": "Exact", "value": format!("/{name}") } },
+                    ],
+                    "backendRefs": [
+                        { "group": "", "kind": "Service", "name": "web", "port": 80, "weight": 3 },
+                        { "namespace": "other", "name": "web", "port": 80 },
+                        { "name": "missing", "port": 80 },
+                    ],
+                },
+                { "backendRefs": [{ "name": "web", "port": 80 }] },
+                {
+                    "matches": [{ "path": { "value": "/filtered" } }],
+                    "filters": [
+                        { "type": "RequestHeaderModifier", "requestHeaderModifier": { "set": [{ "name": "a", "value": "b" }], "remove": ["c"] } },
+                        { "type": "RequestRedirect", "requestRedirect": { "scheme": "https", "hostname": "x.example.com", "port": 8443, "statusCode": 301, "path": { "type": "ReplacePrefixMatch", "replacePrefixMatch": "/x" } } },
+                    ],
+                },
+                {
+                    "matches": [{ "path": { "value": "/rewritten" } }],
+                    "filters": [{ "type": "URLRewrite", "urlRewrite": { "hostname": "y.example.com", "path": { "type": "ReplaceFullPath", "replaceFullPath": "/z" } } }],
+                    "timeouts": { "request": "10s", "backendRequest": "5s" },
+                    "retry": { "attempts": 2, "codes": [500], "backoff": "1s" },
+                    "backendRefs": [{ "name": "web", "port": 80, "filters": [{ "type": "ResponseHeaderModifier", "responseHeaderModifier": { "add": [{ "name": "a", "value": "b" }] } }] }],
+                },
+            ],
+        },
+    })
+}
+
+fn surroundings() -> Vec<Value> {
+    let mut objects = vec![
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+            "metadata": { "name": "pingsix", "generation": 1 },
+            "spec": { "controllerName": "pingsix.io/gateway-controller", "parametersRef": { "group": "g", "kind": "K", "name": "n" } },
+        }),
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant",
+            "metadata": { "namespace": "other", "name": "grant" },
+            "spec": {
+                "from": [{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "shop" }],
+                "to": [{ "group": "", "kind": "Service", "name": "web" }],
+            },
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            "metadata": { "namespace": "shop", "name": "cert" },
+            "data": { "tls.crt": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t", "tls.key": "AAAA" },
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": "shop", "labels": { "team": "shop" } },
+        }),
+    ];
+    for namespace in ["shop", "other"] {
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": { "namespace": namespace, "name": "web" },
+            "spec": { "type": "ClusterIP", "ports": [{ "name": "http", "port": 80, "targetPort": 8080, "appProtocol": "http", "protocol": "TCP" }] },
+        }));
+        for (kind, address) in [("IPv4", "10.0.0.7"), ("IPv6", "fd00::7"), ("FQDN", "web.example.com")] {
+            objects.push(json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                "metadata": {
+                    "namespace": namespace, "name": format!("web-{}", kind.to_lowercase()),
+                    "labels": { "kubernetes.io/service-name": "web" },
+                },
+                "addressType": kind,
+                "endpoints": [{ "addresses": [address], "conditions": { "ready": true, "serving": true, "terminating": false } }],
+                "ports": [{ "name": "http", "port": 8080, "protocol": "TCP" }],
+            }));
+        }
+    }
+    objects
+}

@@ -1,0 +1,198 @@
+//! How much of a configuration one route more or less changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::pingsix::{Config, Document, DocumentKey, ResourceKind, Route, RouteTable};
+use pingsix_translate::{DataPlane, ObjectKey, Provenance};
+use serde_json::Value;
+
+use crate::case::{Case, Setting};
+
+/// How many documents changed, by why they may.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changes {
+    /// Routes that decide by a rule of the HTTPRoute.
+    pub(crate) deciding: usize,
+    /// Routes that only list its patterns.
+    pub(crate) listing: usize,
+    /// Routes that tell part of another Route's requests apart, because that one decides by a rule of it.
+    pub(crate) regions: usize,
+    /// Upstreams that came or went.
+    pub(crate) upstreams: usize,
+    /// Documents that did not change.
+    pub(crate) unchanged: usize,
+}
+
+impl Changes {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.deciding += other.deciding;
+        self.listing += other.listing;
+        self.regions += other.regions;
+        self.upstreams += other.upstreams;
+        self.unchanged += other.unchanged;
+    }
+}
+
+/// Takes each route of a table away and looks at everything that changes.
+///
+/// # Errors
+///
+/// The first change that is none of the route's business.
+pub(crate) fn changes(objects: &[Value], setting: Setting) -> Result<Changes, String> {
+    let mut all = Changes::default();
+    let with = Case::new(objects, setting);
+    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object["kind"] == "HTTPRoute") {
+        let mut fewer = objects.to_vec();
+        fewer.remove(index);
+        let without = Case::new(&fewer, setting);
+        let route = Owner::new(object);
+        for (key, verdict) in &without.translation.verdicts.routes {
+            if with.translation.verdicts.routes.get(key) != Some(verdict) {
+                return Err(format!("without {}, the verdict on {key} is another", route.name));
+            }
+        }
+        let planes = with.translation.data_planes.len();
+        if planes != without.translation.data_planes.len() {
+            return Err(format!("without {}, there are fewer data planes", route.name));
+        }
+        for (key, with) in &with.translation.data_planes {
+            all.add(route.compare(with, &without.translation.data_planes[key])?);
+        }
+    }
+    Ok(all)
+}
+
+/// The HTTPRoute that is taken away.
+struct Owner {
+    name: String,
+    paths: BTreeSet<String>,
+}
+
+impl Owner {
+    fn new(object: &Value) -> Self {
+        let mut paths = BTreeSet::new();
+        for rule in object["spec"]["rules"].as_array().into_iter().flatten() {
+            let matches = rule["matches"].as_array().cloned().unwrap_or_else(|| vec![Value::Null]);
+            for one in matches {
+                let value = one["path"]["value"].as_str().unwrap_or("/");
+                let stem = value.trim_end_matches('/');
+                if one["path"]["type"] == "Exact" {
+                    paths.insert(value.to_owned());
+                } else {
+                    paths.extend([stem.to_owned(), format!("{stem}/"), format!("{stem}/{{*p}}")]);
+                }
+            }
+        }
+        let metadata = &object["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        Self { name: format!("{}/{}", text("namespace"), text("name")), paths }
+    }
+
+    fn compare(&self, with: &DataPlane, without: &DataPlane) -> Result<Changes, String> {
+        let mut changes = Changes::default();
+        let keys: BTreeSet<&DocumentKey> =
+            with.config.iter().chain(without.config.iter()).map(|(key, _)| key).collect();
+        let (paths, hosts) = self.patterns_that_changed(with, without);
+        for key in keys {
+            let pair = (with.config.get(key), without.config.get(key));
+            if pair.0.map(Document::to_json) == pair.1.map(Document::to_json) {
+                changes.unchanged += 1;
+                continue;
+            }
+            let fault = |what: &str| Err(format!("without {}, {key} {what}: {pair:#?}", self.name));
+            match pair {
+                _ if self.decides(key, &without.provenance) => return fault("is still the route's"),
+                (Some(Document::Upstream(_)), None) if is_used(with, key) => changes.upstreams += 1,
+                // What the route used to finish ends elsewhere now.
+                (None, Some(Document::Upstream(_))) if is_used(without, key) => changes.upstreams += 1,
+                _ if self.decides(key, &with.provenance) => changes.deciding += 1,
+                (Some(Document::Route(one)), Some(Document::Route(other))) => {
+                    if !same_but_for_patterns(one, other) {
+                        return fault("answers something else");
+                    }
+                    let differ = |all: &BTreeSet<String>, one: &[String], other: &[String]| {
+                        let set = |patterns: &[String]| patterns.iter().cloned().collect::<BTreeSet<_>>();
+                        (&set(one) ^ &set(other)).is_subset(all)
+                    };
+                    if !differ(&paths, one.path_patterns(), other.path_patterns())
+                        || !differ(&hosts, one.host_patterns(), other.host_patterns())
+                    {
+                        return fault("lists other patterns than those that came or went");
+                    }
+                    changes.listing += 1;
+                }
+                // Part of what another Route answers is told apart from the rest only because the HTTPRoute has a
+                // path there, because its rule is, or is not, among the decisions, or because a Route that decides
+                // by its rule for all methods would otherwise take this one's away.
+                (Some(Document::Route(route)), None) | (None, Some(Document::Route(route))) => {
+                    let own = route.path_patterns().last();
+                    let is_named = own.is_some_and(|own| self.paths.contains(own));
+                    let answers = |plane| self.answers_there(plane, &with.provenance, route);
+                    if !is_named && !answers(with) && !answers(without) {
+                        return fault("comes or goes");
+                    }
+                    changes.regions += 1;
+                }
+                _ => return fault("comes or goes"),
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Whether a Route that decides by a rule of the HTTPRoute would answer to a request for the widest pattern
+    /// of a Route that is not there.
+    fn answers_there(
+        &self,
+        plane: &DataPlane,
+        provenance: &BTreeMap<DocumentKey, Provenance>,
+        absent: &Route,
+    ) -> bool {
+        let path = absent.path_patterns().last().unwrap().replace("{*p}", "zz-fresh");
+        let host = absent.host_patterns().last().map(|host| host.replace('*', "zz-fresh"));
+        let methods = absent.methods.iter().map(String::as_str).chain(["PURGE"]);
+        let deciding = plane.config.iter().filter(|(key, _)| self.decides(key, provenance));
+        let deciding: Config = deciding.map(|(key, document)| (key.id.clone(), document.clone())).collect();
+        let table = RouteTable::new(&deciding);
+        let router = table.insert_in(0..table.len()).unwrap();
+        methods.into_iter().any(|method| router.lookup(host.as_deref(), &path, method).is_some())
+    }
+
+    /// Paths and hosts of the HTTPRoute, and of all documents that came or went with it.
+    fn patterns_that_changed(
+        &self,
+        with: &DataPlane,
+        without: &DataPlane,
+    ) -> (BTreeSet<String>, BTreeSet<String>) {
+        let (mut paths, mut hosts) = (self.paths.clone(), BTreeSet::new());
+        for (here, there) in [(with, without), (without, with)] {
+            for (_, route) in here.config.routes().filter(|(key, _)| there.config.get(key).is_none()) {
+                paths.extend(route.path_patterns().iter().cloned());
+                hosts.extend(route.host_patterns().iter().cloned());
+            }
+        }
+        (paths, hosts)
+    }
+
+    fn decides(&self, key: &DocumentKey, provenance: &BTreeMap<DocumentKey, Provenance>) -> bool {
+        let Some(Provenance::Rules { decisions, .. }) = provenance.get(key) else { return false };
+        let mut origins = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+        origins.any(|origin| self.is(&origin.object))
+    }
+
+    fn is(&self, object: &ObjectKey) -> bool {
+        object.name.to_string() == self.name
+    }
+}
+
+/// Whether a Route refers to an upstream.
+fn is_used(plane: &DataPlane, upstream: &DocumentKey) -> bool {
+    let quoted = format!("\"{}\"", upstream.id);
+    let mut routes = plane.config.of_kind(ResourceKind::Route);
+    routes.any(|(_, document)| document.to_json().contains(&quoted))
+}
+
+fn same_but_for_patterns(one: &Route, other: &Route) -> bool {
+    let bare =
+        |route: &Route| Route { uri: None, uris: Vec::new(), host: None, hosts: Vec::new(), ..route.clone() };
+    bare(one) == bare(other)
+}
