@@ -50,6 +50,15 @@ impl Answer {
     }
 }
 
+impl<'a> IntoIterator for &'a Answer {
+    type Item = (&'a Target, &'a u64);
+    type IntoIter = std::collections::btree_map::Iter<'a, Target, u64>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (target, weight)) in self.0.iter().enumerate() {
