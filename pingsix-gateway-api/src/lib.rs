@@ -1,1 +1,20 @@
 //! The bridge from translation to delivery.
+//!
+//! ```text
+//! Config, provenance ──► acceptance rules ──► quarantine ──► Desired ──► pingsix-sink
+//!          │
+//!          └──► explain: what the documents do with a request, and whose they are
+//! ```
+//!
+//! Translation and delivery do not know each other; this crate is where they meet. It holds no Gateway API semantics.
+//!
+//! - [`bridge()`] makes of a translated data plane what a sink can publish. What PingSIX would refuse never passes.
+//! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
+
+pub mod bridge;
+pub mod explain;
+#[cfg(test)]
+mod fixture;
+
+pub use bridge::{BridgeError, Bridged, bridge};
+pub use explain::{Explanation, explain};

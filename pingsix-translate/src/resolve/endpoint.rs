@@ -42,7 +42,8 @@ impl Endpoints {
                     (false, true) => &mut terminating,
                     (false, false) => continue,
                 };
-                set.extend(endpoint.addresses.iter().filter_map(|address| socket_address(address, port)));
+                // Kubernetes gives no meaning to addresses beyond the first (`Endpoint.addresses`).
+                set.extend(endpoint.addresses.first().and_then(|address| socket_address(address, port)));
             }
         }
         let endpoints = if ready.is_empty() { terminating } else { ready };

@@ -65,6 +65,8 @@ words! {
         InvalidParameters = "InvalidParameters",
         /// A listener allows kinds of routes its protocol cannot carry.
         InvalidRouteKinds = "InvalidRouteKinds",
+        /// PingSIX handles it, but not quite as asked.
+        Limited = "Limited",
         /// Some or all listeners of a Gateway are not valid.
         ListenersNotValid = "ListenersNotValid",
         /// No conflict.
@@ -83,6 +85,8 @@ words! {
         Programmed = "Programmed",
         /// Listeners of different protocols share a port.
         ProtocolConflict = "ProtocolConflict",
+        /// PingSIX would refuse what became of the object, so it is not sent.
+        Quarantined = "Quarantined",
         /// A reference into another namespace is not granted.
         RefNotPermitted = "RefNotPermitted",
         /// Every reference is resolved.

@@ -13,7 +13,7 @@ use crate::oracle::{Answer, Decided, Target, World};
 
 /// Where the data planes of all cases reach the responder.
 pub(crate) const RESPONDER: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 1)), 9080);
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9080);
 
 /// Asks the router model, and finds the way back from its outcome to rules and Services.
 ///

@@ -1,5 +1,6 @@
 //! A table of objects, and whether translation agrees with the oracle about one request to it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answer::{RESPONDER, answer};
-use crate::oracle::{Answer, World};
+use crate::oracle::{Answer, Decided, Target, World};
 use crate::probe::Probe;
 
 /// How a table is translated.
@@ -66,11 +67,17 @@ impl Case {
     /// # Errors
     ///
     /// The first disagreement.
-    pub(crate) fn check(&self, probes: &[Probe], orders: usize, seed: u64) -> Result<u64, Disagreement> {
+    pub(crate) fn check(
+        &self,
+        probes: &[Probe],
+        orders: usize,
+        seed: u64,
+    ) -> Result<Tally, Box<Disagreement>> {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let mut checks = 0;
+        let mut tally = Tally::default();
         for (port, plane) in self.planes() {
-            let disagree = |probe: &Probe, said: String| Disagreement { port, probe: probe.clone(), said };
+            let disagree =
+                |probe: &Probe, said: String| Box::new(Disagreement { port, probe: probe.clone(), said });
             let Some(plane) = plane else {
                 return Err(disagree(&Probe::default(), "a port that serves has no data plane".to_owned()));
             };
@@ -93,11 +100,11 @@ impl Case {
                         let said = format!("the oracle says {expected:?}, the data plane {decided:?}");
                         return Err(disagree(probe, said));
                     }
-                    checks += 1;
+                    tally.count(expected, decided == *expected);
                 }
             }
         }
-        Ok(checks)
+        Ok(tally)
     }
 
     /// Whether the author of a rule is told that it is not served.
@@ -110,12 +117,53 @@ impl Case {
     }
 }
 
+/// How many requests were checked, by what the oracle says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) checks: u64,
+    pub(crate) not_found: u64,
+    pub(crate) errors: u64,
+    pub(crate) one_service: u64,
+    pub(crate) shares: u64,
+    /// Answered with 500 for want of a responder, whatever the oracle says.
+    pub(crate) refused: u64,
+}
+
+impl Tally {
+    fn count(&mut self, expected: &Decided, agreed: bool) {
+        self.checks += 1;
+        self.refused += u64::from(!agreed);
+        let of_this_kind = match (&expected.rule, expected.answer.targets().as_slice()) {
+            (None, _) => &mut self.not_found,
+            (Some(_), [Target::Status(_)]) => &mut self.errors,
+            (Some(_), [Target::Service { .. }]) => &mut self.one_service,
+            (Some(_), _) => &mut self.shares,
+        };
+        *of_this_kind += 1;
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.checks += other.checks;
+        self.not_found += other.not_found;
+        self.errors += other.errors;
+        self.one_service += other.one_service;
+        self.shares += other.shares;
+        self.refused += other.refused;
+    }
+}
+
 /// A request about which the data plane and the oracle disagree.
 #[derive(Clone, Debug)]
 pub(crate) struct Disagreement {
     pub(crate) port: Option<u16>,
     pub(crate) probe: Probe,
     pub(crate) said: String,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "port {:?}, {:#?}: {}", self.port, self.probe, self.said)
+    }
 }
 
 /// Builds the objects in the order given and cuts the Gateway's snapshot.

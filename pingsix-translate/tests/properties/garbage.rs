@@ -97,7 +97,7 @@ fn damage(value: &mut Value, source: &mut Source<'_>) {
     // Walk down: at each level, one more byte says where.
     let step = source.byte();
     match value {
-        Value::Object(members) if !members.is_empty() && step % 8 != 0 => {
+        Value::Object(members) if !members.is_empty() && !step.is_multiple_of(8) => {
             let key = members.keys().nth(step / 8 % members.len()).cloned().unwrap_or_default();
             if step % 8 == 1 {
                 members.remove(&key);
@@ -105,7 +105,7 @@ fn damage(value: &mut Value, source: &mut Source<'_>) {
                 damage(member, source);
             }
         }
-        Value::Array(elements) if !elements.is_empty() && step % 8 != 0 => {
+        Value::Array(elements) if !elements.is_empty() && !step.is_multiple_of(8) => {
             let index = step / 8 % elements.len();
             match step % 8 {
                 1 => {
@@ -119,7 +119,7 @@ fn damage(value: &mut Value, source: &mut Source<'_>) {
                 _ => damage(&mut elements[index], source),
             }
         }
-        Value::String(text) if step % 4 == 0 => text.push_str(&string(source)),
+        Value::String(text) if step.is_multiple_of(4) => text.push_str(&string(source)),
         Value::String(text) => *text = string(source),
         Value::Number(_) => *value = json!(NUMBERS[source.below(NUMBERS.len())]),
         Value::Object(members) => {

@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::Value;
 
-pub(crate) use self::request::probe;
+pub(crate) use self::request::{hosts, probe};
 
 /// Namespaces: two of them differ by what sorts before `/`, so that `namespace/name` is not namespace, then name.
 pub(super) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
@@ -42,7 +42,7 @@ pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     objects.extend(service::services(rng));
     objects.extend(service::grants(rng));
     let mut routes: Vec<Value> = Vec::new();
-    for index in 0..rng.random_range(0..=6) {
+    for index in 0..rng.random_range(1..=6) {
         let mut route = route::route(rng, index);
         if let Some(model) = routes.choose(rng).filter(|_| index % 2 == 1) {
             route::imitate(rng, &mut route, model);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pingsix_translate::pingsix::{Document, DocumentKey, ResourceKind, Route, RouteTable};
+use pingsix_translate::pingsix::{Config, Document, DocumentKey, ResourceKind, Route, RouteTable};
 use pingsix_translate::{DataPlane, ObjectKey, Provenance};
 use serde_json::Value;
 
@@ -121,12 +121,14 @@ impl Owner {
                     }
                     changes.listing += 1;
                 }
-                // Part of what another Route answers is told apart from the rest only while the route is, or is
-                // not, among its decisions.
+                // Part of what another Route answers is told apart from the rest only because the HTTPRoute has a
+                // path there, because its rule is, or is not, among the decisions, or because a Route that decides
+                // by its rule for all methods would otherwise take this one's away.
                 (Some(Document::Route(route)), None) | (None, Some(Document::Route(route))) => {
-                    let other = if pair.0.is_some() { without } else { with };
-                    let otherwise = answering(other, route);
-                    if !otherwise.is_some_and(|key| self.decides(key, &with.provenance)) {
+                    let own = route.path_patterns().last();
+                    let is_named = own.is_some_and(|own| self.paths.contains(own));
+                    let answers = |plane| self.answers_there(plane, &with.provenance, route);
+                    if !is_named && !answers(with) && !answers(without) {
                         return fault("comes or goes");
                     }
                     changes.regions += 1;
@@ -135,6 +137,24 @@ impl Owner {
             }
         }
         Ok(changes)
+    }
+
+    /// Whether a Route that decides by a rule of the HTTPRoute would answer to a request for the widest pattern
+    /// of a Route that is not there.
+    fn answers_there(
+        &self,
+        plane: &DataPlane,
+        provenance: &BTreeMap<DocumentKey, Provenance>,
+        absent: &Route,
+    ) -> bool {
+        let path = absent.path_patterns().last().unwrap().replace("{*p}", "zz-fresh");
+        let host = absent.host_patterns().last().map(|host| host.replace('*', "zz-fresh"));
+        let methods = absent.methods.iter().map(String::as_str).chain(["PURGE"]);
+        let deciding = plane.config.iter().filter(|(key, _)| self.decides(key, provenance));
+        let deciding: Config = deciding.map(|(key, document)| (key.id.clone(), document.clone())).collect();
+        let table = RouteTable::new(&deciding);
+        let router = table.insert_in(0..table.len()).unwrap();
+        methods.into_iter().any(|method| router.lookup(host.as_deref(), &path, method).is_some())
     }
 
     /// Paths and hosts of the HTTPRoute, and of all documents that came or went with it.
@@ -162,15 +182,6 @@ impl Owner {
     fn is(&self, object: &ObjectKey) -> bool {
         object.name.to_string() == self.name
     }
-}
-
-/// The Route that answers to a request for the widest pattern of a Route that is not there.
-fn answering<'p>(plane: &'p DataPlane, route: &Route) -> Option<&'p DocumentKey> {
-    let path = route.path_patterns().last()?.replace("{*p}", "zz-fresh");
-    let host = route.host_patterns().last().map(|host| host.replace('*', "zz-fresh"));
-    let method = route.methods.first().map_or("PURGE", String::as_str);
-    let table = RouteTable::new(&plane.config);
-    table.insert_in(0..table.len()).unwrap().lookup(host.as_deref(), &path, method)
 }
 
 /// Whether a Route refers to an upstream.

@@ -4,7 +4,7 @@
 //! requests with
 //!
 //! ```text
-//! PROPERTY_CASES=6000 cargo test --release -p pingsix-translate --test properties -- --nocapture
+//! PROPERTY_CASES=1000 cargo test --release -p pingsix-translate --test properties -- --nocapture
 //! ```
 
 #![allow(
@@ -35,8 +35,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use serde_json::Value;
 
-use self::case::{Case, Setting};
-use self::generate::{Taste, probe, table};
+use self::case::{Case, Setting, Tally};
+use self::generate::{Taste, hosts, probe, table};
 use self::locality::Changes;
 use self::probe::Probe;
 
@@ -54,25 +54,30 @@ fn cases() -> u64 {
 
 /// Checks that every answer is the oracle's, and reports the smallest failing table otherwise.
 fn check_routing(setting: Setting, requests: usize, orders: usize) {
-    let mut checks = 0;
+    let mut tally = Tally::default();
     for seed in 0..cases() {
         let mut rng = SmallRng::seed_from_u64(seed);
         // PerPort is exact with HTTPS as well; half of the tables are left without.
         let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
-        let probes: Vec<Probe> = (0..requests).map(|_| probe(&mut rng)).collect();
+        let hosts = hosts(&objects);
+        let probes: Vec<Probe> = (0..requests).map(|_| probe(&mut rng, &hosts)).collect();
         match Case::new(&objects, setting).check(&probes, orders, seed) {
-            Ok(done) => checks += done,
+            Ok(done) => tally.add(done),
             Err(disagreement) => {
                 let probes = [disagreement.probe.clone()];
-                let fails = |objects: &[Value]| Case::new(objects, setting).check(&probes, 12, seed).is_err();
-                let objects = if fails(&objects) { shrink::shrink(objects, fails) } else { objects };
-                let after = Case::new(&objects, setting).check(&probes, 12, seed);
-                println!("{}", objects.iter().map(|object| format!("{object}\n")).collect::<String>());
-                panic!("seed {seed}, {setting:?}: {disagreement:#?}\nafter shrinking: {after:#?}");
+                println!("{disagreement}");
+                report(seed, setting, objects, |objects| {
+                    let again = Case::new(objects, setting).check(&probes, 12, seed);
+                    again.err().map(|disagreement| disagreement.to_string())
+                });
             }
         }
     }
-    println!("{checks} requests checked with {setting:?}");
+    println!("{setting:?}: {tally:?}");
+    // A generator that hardly ever gets somewhere would make all this pass.
+    let kinds = [tally.not_found, tally.errors, tally.one_service, tally.shares];
+    assert!(kinds.iter().all(|count| count * 50 > tally.checks), "the requests are all alike: {tally:?}");
+    assert_eq!(tally.refused == 0, setting.responder, "refusals are for want of a responder: {tally:?}");
 }
 
 #[test]
@@ -95,7 +100,9 @@ fn without_a_responder_every_answer_is_the_oracles_or_a_reported_500() {
 fn report(seed: u64, setting: Setting, objects: Vec<Value>, failure: impl Fn(&[Value]) -> Option<String>) {
     let first = failure(&objects);
     let objects = shrink::shrink(objects, |objects| failure(objects).is_some());
-    println!("{}", objects.iter().map(|object| format!("{object}\n")).collect::<String>());
+    for object in &objects {
+        println!("{object}");
+    }
     let last = failure(&objects).unwrap_or_default();
     panic!("seed {seed}, {setting:?}: {}\nafter shrinking: {last}", first.unwrap_or_default());
 }
@@ -159,7 +166,7 @@ fn one_route_changes_its_own_documents_and_what_lists_its_patterns() {
 #[test]
 fn nonsensical_objects_do_no_harm() {
     let mut rng = SmallRng::seed_from_u64(7);
-    let rounds = cases() * 20;
+    let rounds = cases() * 8;
     for round in 0..rounds {
         let mut bytes = vec![0; rng.random_range(0..200)];
         rng.fill_bytes(&mut bytes);

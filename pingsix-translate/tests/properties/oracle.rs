@@ -35,12 +35,27 @@ impl Answer {
     pub(crate) fn new(mut shares: BTreeMap<Target, u64>) -> Self {
         shares.retain(|_, weight| *weight > 0);
         let divisor = shares.values().copied().fold(0, gcd);
-        shares.values_mut().for_each(|weight| *weight /= divisor);
+        for weight in shares.values_mut() {
+            *weight /= divisor;
+        }
         Self(shares)
+    }
+
+    pub(crate) fn targets(&self) -> Vec<&Target> {
+        self.0.keys().collect()
     }
 
     pub(crate) fn status(status: u16) -> Self {
         Self(BTreeMap::from([(Target::Status(status), 1)]))
+    }
+}
+
+impl<'a> IntoIterator for &'a Answer {
+    type Item = (&'a Target, &'a u64);
+    type IntoIter = std::collections::btree_map::Iter<'a, Target, u64>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
     }
 }
 

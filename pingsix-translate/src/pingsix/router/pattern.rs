@@ -24,7 +24,7 @@ pub enum PatternFault {
     #[error("its catch-all is not at the end")]
     CatchAllInside,
     /// There are more than 25 parameters, on which matchit panics.
-    #[error("it has more than 25 parameters")]
+    #[error("it has more than 25 parameters, at which PingSIX's worker dies")]
     TooManyParams,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::document::Context;
 use super::{Rule, Severity, Subject, Violation};
-use crate::pingsix::router::{PatternFault, inspect_pattern, reverse_host};
+use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, DocumentKey, Route};
 
 /// How many pairs of patterns are compared at most; only tables full of parameters have more, and those do not
@@ -16,54 +16,102 @@ pub(super) fn check_route(route: &Route, context: &Context<'_>, out: &mut Vec<Vi
     let field = |list: &str, one: bool, index: usize| {
         if one { list.trim_end_matches('s').to_owned() } else { format!("{list}[{index}]") }
     };
-    for (index, pattern) in route.path_patterns().iter().enumerate() {
+    let paths = route.path_patterns();
+    for (index, pattern) in paths.iter().enumerate() {
         let field = || field("uris", route.uri.is_some(), index);
         match inspect_pattern(pattern) {
-            Err(fault) => out.push(malformed(pattern, fault, field(), context)),
+            Err(fault) => {
+                let earlier = paths.iter().take(index).cloned();
+                let taken_in = is_taken_in(pattern, earlier, all_paths(context.config));
+                out.push(malformed(pattern, &fault.to_string(), taken_in, field(), context));
+            }
             Ok(_) => check_path_meaning(pattern, field, context, out),
         }
     }
     let own = route.host_patterns();
     for (index, host) in own.iter().enumerate() {
         let field = || field("hosts", route.host.is_some(), index);
-        check_host_syntax(host, field, context, out);
+        check_host_syntax(own, index, field, context, out);
         check_host_meaning(host, field, context, out);
     }
     if own.is_empty()
         && let Some(service) = route.service_id.as_deref().and_then(|id| context.config.service(id))
     {
-        for host in &service.hosts {
-            check_host_syntax(host, || "service_id".to_owned(), context, out);
+        for index in 0..service.hosts.len() {
+            check_host_syntax(&service.hosts, index, || "service_id".to_owned(), context, out);
         }
     }
 }
 
-fn malformed(pattern: &str, fault: PatternFault, field: String, context: &Context<'_>) -> Violation {
-    let message = match fault {
-        PatternFault::TooManyParams => {
-            format!("Pattern \"{pattern}\" cannot be inserted: {fault}, so PingSIX's worker dies.")
-        }
-        PatternFault::Name | PatternFault::Suffix | PatternFault::CatchAllInside => {
-            format!("Pattern \"{pattern}\" cannot be inserted: {fault}.")
-        }
-    };
+/// A pattern that PingSIX cannot insert, which it does not try if an earlier one takes it in.
+fn malformed(pattern: &str, fault: &str, taken_in: bool, field: String, context: &Context<'_>) -> Violation {
+    if taken_in {
+        let message = format!(
+            "Pattern \"{pattern}\" does nothing: {fault}, and an earlier pattern of the route takes it in."
+        );
+        return context.fault(Rule::PatternMeaning, Severity::Misbehaves, field, message);
+    }
+    let message = format!("Pattern \"{pattern}\" cannot be inserted: {fault}.");
     context.fault(Rule::Pattern, Severity::RejectedLate, field, message)
 }
 
+/// Whether PingSIX never inserts a pattern because, looked up as if it were a request, it meets an earlier one of
+/// its own route. That must hold in all orders of insertion: the earlier one may itself have been taken in, by a
+/// pattern of any route with parameters or doubled braces, and then that one must take in this one too.
+fn is_taken_in(
+    pattern: &str,
+    earlier: impl Iterator<Item = String>,
+    all: impl Iterator<Item = String>,
+) -> bool {
+    let takers: Vec<String> = earlier.filter(|earlier| takes_in(earlier, pattern)).collect();
+    if takers.is_empty() {
+        return false;
+    }
+    // Of the others, a catch-all that takes an earlier one in is wider still.
+    let narrow: Vec<String> =
+        all.filter(|other| is_peculiar(other)).filter(|narrow| !takes_in(narrow, pattern)).collect();
+    takers.iter().any(|taker| !narrow.iter().any(|narrow| takes_in(narrow, taker)))
+}
+
+fn takes_in(pattern: &str, text: &str) -> bool {
+    let mut tree = matchit::Router::new();
+    inspect_pattern(pattern).is_ok() && tree.insert(pattern, ()).is_ok() && tree.at(text).is_ok()
+}
+
+/// Whether a pattern has parameters or doubled braces. Only such ones can conflict: any other is either found by
+/// the look-up that comes before insertion, or free.
+fn is_peculiar(pattern: &str) -> bool {
+    pattern.contains(['{', '}'])
+        && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
+}
+
+fn all_paths(config: &Config) -> impl Iterator<Item = String> {
+    config.routes().flat_map(|(_, route)| route.path_patterns().iter().cloned())
+}
+
+fn all_hosts(config: &Config) -> impl Iterator<Item = String> {
+    let of_routes = config.routes().flat_map(|(_, route)| route.host_patterns());
+    let of_services = config.services().flat_map(|(_, service)| &service.hosts);
+    of_routes.chain(of_services).map(|host| reverse_host(host))
+}
+
 fn check_host_syntax(
-    host: &str,
+    hosts: &[String],
+    index: usize,
     field: impl Fn() -> String,
     context: &Context<'_>,
     out: &mut Vec<Violation>,
 ) {
-    match inspect_pattern(&reverse_host(host)) {
-        Err(fault) => out.push(malformed(host, fault, field(), context)),
-        Ok(shape) if shape.escapes => {
-            let message = format!("Host \"{host}\" has doubled braces, at which PingSIX's worker dies.");
-            out.push(context.fault(Rule::Pattern, Severity::RejectedLate, field(), message));
-        }
-        Ok(_) => {}
-    }
+    let Some(host) = hosts.get(index) else { return };
+    let pattern = reverse_host(host);
+    let fault = match inspect_pattern(&pattern) {
+        Err(fault) => fault.to_string(),
+        Ok(shape) if shape.escapes => "it has doubled braces, at which PingSIX's worker dies".to_owned(),
+        Ok(_) => return,
+    };
+    let earlier = hosts.iter().take(index).map(|host| reverse_host(host));
+    let taken_in = is_taken_in(&pattern, earlier, all_hosts(context.config));
+    out.push(malformed(host, &fault, taken_in, field(), context));
 }
 
 fn check_path_meaning(
@@ -103,9 +151,8 @@ pub(super) fn check_host_meaning(
     out.push(context.fault(Rule::PatternMeaning, Severity::Misbehaves, field(), message));
 }
 
-/// A pattern with parameters or escapes, the only ones that can conflict: any other is either found by the
-/// look-up that comes before insertion, or free.
-struct Peculiar<'c> {
+/// A pattern of a route.
+struct Located<'c> {
     key: &'c DocumentKey,
     position: usize,
     pattern: &'c str,
@@ -113,15 +160,12 @@ struct Peculiar<'c> {
 
 /// Reports pairs of patterns that matchit refuses in at least one order of insertion.
 pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
-    let peculiar = |pattern: &str| {
-        pattern.contains('{') && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
-    };
-    let has_any = config.routes().any(|(_, route)| route.path_patterns().iter().any(|uri| peculiar(uri)));
+    let has_any = config.routes().any(|(_, route)| route.path_patterns().iter().any(|uri| is_peculiar(uri)));
     if !has_any {
         return;
     }
     // Routes meet in a router when they share a host pattern, or when neither has one.
-    let mut routers: BTreeMap<Option<&str>, Vec<Peculiar<'_>>> = BTreeMap::new();
+    let mut routers: BTreeMap<Option<&str>, Vec<Located<'_>>> = BTreeMap::new();
     for (key, route) in config.routes() {
         let own = route.host_patterns();
         let service = route.service_id.as_deref().and_then(|id| config.service(id));
@@ -130,7 +174,7 @@ pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
         for host in hosts {
             let patterns =
                 route.path_patterns().iter().enumerate().filter(|(_, uri)| inspect_pattern(uri).is_ok());
-            routers.entry(host).or_default().extend(patterns.map(|(position, pattern)| Peculiar {
+            routers.entry(host).or_default().extend(patterns.map(|(position, pattern)| Located {
                 key,
                 position,
                 pattern,
@@ -139,7 +183,7 @@ pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
     }
     let mut pairs = 0;
     for patterns in routers.values() {
-        for one in patterns.iter().filter(|one| peculiar(one.pattern)) {
+        for one in patterns.iter().filter(|one| is_peculiar(one.pattern)) {
             let clash =
                 patterns.iter().take(MAX_PAIRS.saturating_sub(pairs)).find(|other| clashes(one, other));
             pairs += patterns.len();
@@ -160,7 +204,7 @@ pub(super) fn check_conflicts(config: &Config, out: &mut Vec<Violation>) {
     }
 }
 
-fn clashes(one: &Peculiar<'_>, other: &Peculiar<'_>) -> bool {
+fn clashes(one: &Located<'_>, other: &Located<'_>) -> bool {
     if one.key == other.key {
         // A route inserts its patterns in its own order.
         return match one.position.cmp(&other.position) {

@@ -6,6 +6,8 @@ mod fields;
 mod rewrite;
 mod traffic;
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use regex::Regex;
 use serde_json::Value;
 
@@ -186,16 +188,20 @@ impl Plugin<'_> {
     }
 }
 
-/// An address, a network with a prefix length, or an IPv4 network with a contiguous mask.
+/// An address, or a network with a prefix length or, for IPv4, with a contiguous mask. The length is read as a
+/// number of Rust, so that `+8` and `08` are lengths too.
 fn is_network(text: &str) -> bool {
-    if text.parse::<std::net::IpAddr>().is_ok() || text.parse::<ipnet::IpNet>().is_ok() {
-        return true;
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text, None),
+    };
+    let at_most = |most: u8| move |length: &str| length.parse::<u8>().is_ok_and(|length| length <= most);
+    let contiguous = |mask: Ipv4Addr| {
+        let bits = u32::from(mask);
+        bits.leading_ones() + bits.trailing_zeros() >= 32
+    };
+    if address.parse::<Ipv4Addr>().is_ok() {
+        return length.is_none_or(|length| length.parse().map_or_else(|_| at_most(32)(length), contiguous));
     }
-    text.split_once('/').is_some_and(|(address, mask)| {
-        let contiguous = |mask: std::net::Ipv4Addr| {
-            let bits = u32::from(mask);
-            bits.leading_ones() + bits.trailing_zeros() == 32 || bits == 0
-        };
-        address.parse::<std::net::Ipv4Addr>().is_ok() && mask.parse().is_ok_and(contiguous)
-    })
+    address.parse::<Ipv6Addr>().is_ok() && length.is_none_or(at_most(128))
 }

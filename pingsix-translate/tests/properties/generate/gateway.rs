@@ -85,7 +85,7 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
 }
 
 fn allowed_namespaces(rng: &mut SmallRng) -> Value {
-    match rng.random_range(0..10) {
+    match rng.random_range(0..16) {
         0 => json!({ "from": "Same" }),
         1 => json!({}),
         2 => json!({ "from": "Selector", "selector": { "matchLabels": { "team": "shop" } } }),

@@ -1,6 +1,8 @@
 //! Requests around everything a table can ask for.
 
 use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use serde_json::Value;
 
 use super::{one_in, pick};
 use crate::probe::Probe;
@@ -54,9 +56,29 @@ const PATHS: [&str; 23] = [
     "/foo/{bar}/baz",
 ];
 
-pub(crate) fn probe(rng: &mut SmallRng) -> Probe {
+/// A host or two for every hostname of the listeners and routes of a table.
+pub(crate) fn hosts(objects: &[Value]) -> Vec<String> {
+    let mut hosts = Vec::new();
+    let specs = objects.iter().map(|object| &object["spec"]);
+    for spec in specs {
+        let listeners = spec["listeners"].as_array().into_iter().flatten();
+        let of_listeners = listeners.filter_map(|listener| listener["hostname"].as_str());
+        let of_route = spec["hostnames"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for hostname in of_listeners.chain(of_route) {
+            match hostname.strip_prefix('*') {
+                Some(suffix) => hosts.extend([format!("a{suffix}"), format!("deep.er{suffix}")]),
+                None => hosts.push(hostname.to_owned()),
+            }
+        }
+    }
+    hosts
+}
+
+/// A random request, usually to one of these hosts.
+pub(crate) fn probe(rng: &mut SmallRng, hosts: &[String]) -> Probe {
+    let likely = hosts.choose(rng).filter(|_| !one_in(rng, 4)).cloned();
     let mut probe = Probe {
-        host: (!one_in(rng, 40)).then(|| pick(rng, &HOSTS).to_owned()),
+        host: likely.or_else(|| (!one_in(rng, 12)).then(|| pick(rng, &HOSTS).to_owned())),
         path: pick(rng, &PATHS).to_owned(),
         method: pick(rng, &["GET", "GET", "GET", "POST", "OPTIONS", "DELETE", "PURGE"]).to_owned(),
         ..Probe::default()

@@ -10,7 +10,7 @@ use super::service::SERVICES;
 use super::{HOSTNAMES, NAMESPACES, one_in, pick};
 
 const NAMES: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
-const PREFIXES: [&str; 7] = ["/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/fo", "/foo/bar/baz"];
+const PREFIXES: [&str; 8] = ["/", "/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/fo", "/foo/bar/baz"];
 const EXACT: [&str; 6] = ["/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/foo/x"];
 const AGES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-02-01T00:00:00Z"];
 
@@ -77,10 +77,10 @@ fn parent_ref(rng: &mut SmallRng, namespace: &str) -> Value {
     if namespace != "infra" || one_in(rng, 4) {
         parent["namespace"] = json!("infra");
     }
-    if one_in(rng, 4) {
+    if one_in(rng, 6) {
         parent["sectionName"] = json!(format!("l{}", rng.random_range(0..4)));
     }
-    if one_in(rng, 6) {
+    if one_in(rng, 12) {
         parent["port"] = json!(pick(rng, &[&80, &8080, &443]));
     }
     match rng.random_range(0..30) {

@@ -44,14 +44,22 @@ fn slices(
     network: &str,
     ready: Option<&Value>,
 ) -> Vec<Value> {
+    let six = namespace == "app-b";
+    let address = |last: usize| {
+        if six { format!("fd00::{}:{last}", network.replace('.', ":")) } else { format!("{network}.{last}") }
+    };
     let count = rng.random_range(1..=2);
     let slice = |index: usize| {
-        let endpoints: Vec<Value> = (0..2)
+        let mut endpoints: Vec<Value> = (0..2)
             .map(|endpoint| {
                 let ready = ready.cloned().unwrap_or(if endpoint == 0 { Value::Null } else { json!(true) });
-                json!({ "addresses": [format!("{network}.{}", 2 * index + endpoint + 1)], "conditions": { "ready": ready } })
+                json!({ "addresses": [address(2 * index + endpoint + 1)], "conditions": { "ready": ready } })
             })
             .collect();
+        // One that is on its way out, and a last resort for the Service that has no ready one in this namespace.
+        let serving = service != "idle" || namespace == "app";
+        let conditions = json!({ "ready": false, "serving": serving, "terminating": true });
+        endpoints.push(json!({ "addresses": [address(100 + index)], "conditions": conditions }));
         json!({
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
@@ -60,7 +68,7 @@ fn slices(
                 "name": format!("{service}-{index}"),
                 "labels": { "kubernetes.io/service-name": service },
             },
-            "addressType": "IPv4",
+            "addressType": if six { "IPv6" } else { "IPv4" },
             "endpoints": endpoints,
             "ports": [{ "name": "http", "port": 8080 }, { "name": "admin", "port": 8081 }],
         })

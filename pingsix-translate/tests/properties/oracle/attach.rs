@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::hostname::{intersection, matches, specificity};
+use super::hostname::{intersect, matches, specificity};
 use super::world::{Listener, Metadata, ParentRef, RouteNamespaces, Selector, World};
 
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
@@ -106,8 +106,7 @@ impl World {
         selected.retain(|&index| {
             let listener = listeners[index].hostname.as_deref();
             let hostnames = &route.spec.hostnames;
-            hostnames.is_empty()
-                || hostnames.iter().any(|hostname| intersection(listener, Some(hostname)).is_some())
+            hostnames.is_empty() || hostnames.iter().any(|hostname| intersect(listener, Some(hostname)))
         });
         if selected.is_empty() {
             return Err("NoMatchingListenerHostname");

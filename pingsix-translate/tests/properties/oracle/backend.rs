@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::world::{BackendRef, Rule, Service, World};
+use super::world::{BackendRef, EndpointConditions, Rule, Service, World};
 use super::{Answer, Target};
 
 impl World {
@@ -51,8 +51,28 @@ impl World {
         Target::Service { namespace: name.0, name: name.1, port }
     }
 
-    /// The ready endpoints of a Service port, as `address:port`.
+    /// The endpoints of a Service port that take traffic, as `address:port`, with IPv6 addresses in brackets.
+    ///
+    /// Gateway API speaks of ready endpoints only. Kubernetes adds that, when there are none, those that are
+    /// terminating but still serve are used (`EndpointConditions`).
     pub(crate) fn nodes(&self, namespace: &str, name: &str, port: u16) -> BTreeSet<String> {
+        // Readiness that is not known counts as ready.
+        let ready = self.nodes_that(namespace, name, port, |conditions| conditions.ready != Some(false));
+        if !ready.is_empty() {
+            return ready;
+        }
+        self.nodes_that(namespace, name, port, |conditions| {
+            conditions.serving == Some(true) && conditions.terminating == Some(true)
+        })
+    }
+
+    fn nodes_that(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+        fit: impl Fn(&EndpointConditions) -> bool,
+    ) -> BTreeSet<String> {
         let service = &self.services[&(namespace.to_owned(), name.to_owned())];
         let port = service.spec.ports.iter().find(|candidate| candidate.port == port).unwrap();
         let mut nodes = BTreeSet::new();
@@ -62,14 +82,11 @@ impl World {
                 continue;
             }
             for slice_port in slice.ports.iter().filter(|slice_port| slice_port.name == port.name) {
-                // Readiness that is not known counts as ready.
-                let ready =
-                    slice.endpoints.iter().filter(|endpoint| endpoint.conditions.ready != Some(false));
-                nodes.extend(
-                    ready
-                        .flat_map(|endpoint| endpoint.addresses.first())
-                        .map(|address| format!("{address}:{}", slice_port.port)),
-                );
+                for endpoint in slice.endpoints.iter().filter(|endpoint| fit(&endpoint.conditions)) {
+                    let Some(address) = endpoint.addresses.first() else { continue };
+                    let host = if address.contains(':') { format!("[{address}]") } else { address.clone() };
+                    nodes.insert(format!("{host}:{}", slice_port.port));
+                }
             }
         }
         nodes
@@ -92,7 +109,7 @@ impl World {
     }
 }
 
-/// ExternalName Services are not followed.
+/// Services of type `ExternalName` are not followed.
 pub(crate) fn is_external(service: &Service) -> bool {
     service.spec.r#type.as_deref() == Some("ExternalName")
 }

@@ -23,18 +23,25 @@ pub(crate) fn matches(pattern: Option<&str>, host: Option<&str>) -> bool {
     }
 }
 
-/// The hostname a route with this hostname is served under on a listener; `None` when there is none.
-pub(crate) fn intersection<'h>(listener: Option<&'h str>, route: Option<&'h str>) -> Option<Option<&'h str>> {
-    let (wide, narrow) =
-        if specificity(listener) <= specificity(route) { (listener, route) } else { (route, listener) };
-    let covered = match (wide, narrow) {
-        (None, _) => true,
-        (Some(wide), Some(narrow)) => {
+/// Whether a route with this hostname has any host in common with a listener: the narrower of two hostnames is
+/// what is served, if the wider one covers it.
+pub(crate) fn intersect(listener: Option<&str>, route: Option<&str>) -> bool {
+    match (narrower(listener, route), wider(listener, route)) {
+        (_, None) => true,
+        (Some(narrow), Some(wide)) => {
             wide == narrow || wide.strip_prefix('*').is_some_and(|suffix| narrow.ends_with(suffix))
         }
-        (Some(_), None) => unreachable!("nothing is wider than any host"),
-    };
-    covered.then_some(narrow)
+        (None, Some(_)) => unreachable!("nothing is wider than any host"),
+    }
+}
+
+/// The more specific of two hostnames.
+pub(crate) fn narrower<'h>(one: Option<&'h str>, other: Option<&'h str>) -> Option<&'h str> {
+    if specificity(one) > specificity(other) { one } else { other }
+}
+
+fn wider<'h>(one: Option<&'h str>, other: Option<&'h str>) -> Option<&'h str> {
+    if specificity(one) > specificity(other) { other } else { one }
 }
 
 /// A host that a pattern matches and that no longer one does, unless it is the same exact name.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::hostname::{intersection, matches, specificity};
+use super::hostname::{matches, narrower, specificity};
 use super::world::{Comparison, Match, Route, Rule};
 use crate::probe::Probe;
 
@@ -39,7 +39,8 @@ impl<'w> Row<'w> {
         let hostnames = if own.is_empty() { &any[..] } else { &own[..] };
         let mut rows = Vec::new();
         for &hostname in hostnames.iter().filter(|hostname| matches(**hostname, host)) {
-            let served = intersection(listener, hostname).expect("both match the host");
+            // Both match the host, so they intersect.
+            let served = narrower(listener, hostname);
             for (rule, matched, criteria) in matches_of(&route.spec.rules) {
                 let rank = (
                     Reverse((specificity(served), specificity(hostname))),

@@ -253,6 +253,8 @@ pub(crate) struct Endpoint {
 #[serde(default)]
 pub(crate) struct EndpointConditions {
     pub(crate) ready: Option<bool>,
+    pub(crate) serving: Option<bool>,
+    pub(crate) terminating: Option<bool>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

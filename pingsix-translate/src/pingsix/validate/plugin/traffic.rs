@@ -10,6 +10,7 @@ use crate::pingsix::validate::{Rule, Severity, upstream};
 /// What PingSIX checks of a traffic split it checks before it compiles anything.
 pub(super) fn check_split(plugin: &mut Plugin<'_>) {
     let Some(split) = plugin.decode::<TrafficSplit>() else { return };
+    check_is_object(plugin, Some(plugin.config), "");
     if split.rules.is_empty() {
         plugin.report(Rule::TrafficSplit, Severity::Rejected, "rules", "There must be at least one rule.");
     }
@@ -18,8 +19,17 @@ pub(super) fn check_split(plugin: &mut Plugin<'_>) {
     }
 }
 
+/// A list of values in the order of the fields decodes as well as an object does, but PingSIX looks for inline
+/// upstreams by the names of the fields, on the way to each and whether or not there are any.
+fn check_is_object(plugin: &mut Plugin<'_>, raw: Option<&Value>, field: &str) {
+    if raw.is_some_and(Value::is_array) {
+        plugin.refuse(field, "PingSIX cannot compile a list in the place of an object.");
+    }
+}
+
 fn check_rule(plugin: &mut Plugin<'_>, index: usize, rule: &SplitRule) {
     let raw = plugin.config.pointer(&format!("/rules/{index}"));
+    check_is_object(plugin, raw, &format!("rules[{index}]"));
     // APISIX puts its conditions here.
     if raw.is_some_and(|raw| raw.get("match").is_some()) {
         plugin.warn(
@@ -49,8 +59,11 @@ fn check_rule(plugin: &mut Plugin<'_>, index: usize, rule: &SplitRule) {
             let at = plugin.at(&format!("{field}.upstream"));
             upstream::check_split_target(inline, &at, plugin.context, plugin.out);
         }
-        let raw = raw.and_then(|raw| raw.pointer(&format!("/weighted_upstreams/{position}/upstream")));
-        if raw.is_some_and(Value::is_null) {
+        let raw = raw.and_then(|raw| raw.pointer(&format!("/weighted_upstreams/{position}")));
+        if target.upstream.is_some() {
+            check_is_object(plugin, raw, &field);
+        }
+        if raw.and_then(|raw| raw.get("upstream")).is_some_and(Value::is_null) {
             plugin.refuse(&format!("{field}.upstream"), "A null upstream cannot be compiled; leave it out.");
         }
     }

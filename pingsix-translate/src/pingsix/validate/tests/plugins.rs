@@ -176,6 +176,44 @@ fn traffic_splits_of_the_wrong_form_are_refused_for_any_owner() {
 }
 
 #[test]
+fn lists_in_the_place_of_objects_of_a_traffic_split_fail_late() {
+    let target = json!({"upstream_id": "u", "weight": 1});
+    let inline = json!({"nodes": {"127.0.0.1:1": 1}});
+    for config in [
+        json!([[{"weighted_upstreams": [target]}]]),
+        json!({"rules": [[[], [target]]]}),
+        json!({"rules": [{"weighted_upstreams": [[null, inline, 1]]}]}),
+    ] {
+        refused_late(&plugin("traffic-split", &config), Rule::TrafficSplit);
+        refused_late(&json!({"global_rules/g": {"plugins": {"traffic-split": config}}}), Rule::TrafficSplit);
+    }
+    // Only inline upstreams are looked for by name inside a target.
+    accepted(&plugin("traffic-split", &json!({"rules": [{"weighted_upstreams": [["u", null, 1]]}]})));
+}
+
+#[test]
+fn networks_are_read_as_pingsix_reads_them() {
+    for (network, is_one) in [
+        ("10.0.0.0/+8", true),
+        ("10.0.0.0/08", true),
+        ("::/+0", true),
+        ("10.0.0.0/0.0.0.0", true),
+        ("10.0.0.0/255.255.255.255", true),
+        ("10.0.0.0/255.0.255.0", false),
+        ("10.0.0.0/0.0.0.255", false),
+        ("10.0.0.0/-1", false),
+        ("10.0.0.0/", false),
+        ("10.0.0.0/8/8", false),
+        ("::/ffff::", false),
+        ("::/129", false),
+        ("010.0.0.1", false),
+    ] {
+        let documents = plugin("ip-restriction", &json!({"whitelist": [network]}));
+        assert_eq!(!is_refused(&faults(&documents)), is_one, "{network}");
+    }
+}
+
+#[test]
 fn inline_targets_of_a_traffic_split_fail_late() {
     let split = |upstream: Value| {
         plugin(

@@ -46,6 +46,42 @@ fn patterns_in_each_others_way_are_refused_late() {
 }
 
 #[test]
+fn a_pattern_with_closing_braces_alone_conflicts_with_itself() {
+    refused_late(
+        &routes(&[("a", json!({"uri": "/}}"})), ("b", json!({"uri": "/}}"}))]),
+        Rule::PatternConflict,
+    );
+    refused_late(&routes(&[("a", json!({"uris": ["/}}", "/}}"]}))]), Rule::PatternConflict);
+    accepted(&routes(&[("a", json!({"uri": "/}}"}))]));
+}
+
+#[test]
+fn a_malformed_pattern_that_an_earlier_one_of_its_route_takes_in_does_nothing() {
+    for fields in [
+        json!({"uris": ["/x/{*p}", "/x/a}"]}),
+        json!({"uris": ["/{*p}", "/{}"]}),
+        json!({"uri": "/", "hosts": ["*.t", "{a.t"]}),
+        json!({"uri": "/", "hosts": ["*.t", "{{a}}.t"]}),
+    ] {
+        misbehaves(&routes(&[("a", fields)]), Rule::PatternMeaning);
+    }
+    for fields in [
+        json!({"uris": ["/x/a}", "/x/{*p}"]}),
+        json!({"uris": ["/y/{*p}", "/x/a}"]}),
+        json!({"uri": "/", "hosts": ["{a.t", "*.t"]}),
+    ] {
+        refused_late(&routes(&[("a", fields)]), Rule::Pattern);
+    }
+    // Another route may be inserted later.
+    refused_late(&routes(&[("a", json!({"uri": "/{*p}"})), ("b", json!({"uri": "/x}"}))]), Rule::Pattern);
+    // And this one may make the catch-all join its entry, which does not reach as far.
+    let narrow = ("b", json!({"uri": "/x/{p}"}));
+    refused_late(&routes(&[("a", json!({"uris": ["/x/{*p}", "/x/y/a}"]})), narrow.clone()]), Rule::Pattern);
+    // Unless that entry reaches far enough.
+    misbehaves(&routes(&[("a", json!({"uris": ["/x/{*p}", "/x/a}"]})), narrow]), Rule::PatternMeaning);
+}
+
+#[test]
 fn patterns_that_only_look_alike_are_accepted() {
     for table in [
         routes(&[("a", json!({"uri": "/"})), ("b", json!({"uri": "/"}))]),

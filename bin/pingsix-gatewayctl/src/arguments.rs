@@ -1,0 +1,360 @@
+//! The command line.
+
+#![expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
+#![allow(
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
+    reason = "the comments are help texts, not Markdown"
+)]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pingsix_sink::Scope;
+use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
+
+use crate::manifest::SuppliedEndpoints;
+
+/// Translate, check, explain and serve Gateway API manifests for PingSIX, without a cluster.
+///
+/// Manifests are what kubectl takes: files, directories (searched for *.yaml, *.yml and *.json), or - for standard
+/// input. Exit codes: 0 when all is well, 1 when there are problems, 2 when arguments or files cannot be used.
+#[derive(Debug, Parser)]
+#[command(name = "pingsix-gatewayctl", version, max_term_width = 110)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Translate(TranslateArguments),
+    Check(CheckArguments),
+    Explain(ExplainArguments),
+    Serve(ServeArguments),
+    PingsixConfig(PingsixConfigArguments),
+    Completions(CompletionsArguments),
+}
+
+/// How manifests are translated.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TranslationArguments {
+    /// How listeners are spread over PingSIX fleets: all of a Gateway in one, or one fleet per port.
+    #[arg(long, value_enum, default_value_t, help_heading = "Translation")]
+    pub(crate) layout: LayoutArgument,
+
+    /// The controller name of the GatewayClasses that are ours.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER_NAME, help_heading = "Translation")]
+    pub(crate) controller_name: String,
+
+    /// What the etcd prefix of every data plane starts with.
+    #[arg(long, value_name = "PATH", default_value = "/pingsix", value_parser = parse_root, help_heading = "Translation")]
+    pub(crate) root: String,
+
+    /// Where PingSIX reaches the responder, which gives the answers PingSIX cannot give itself; without one, rules that
+    /// need it are refused.
+    #[arg(long, value_name = "IP:PORT|off", default_value = "127.0.0.1:8089", help_heading = "Translation")]
+    pub(crate) responder: ResponderArgument,
+
+    /// Endpoints of a Service, in the place of its EndpointSlices, if any. Without PORT they serve every port of the
+    /// Service. Repeatable.
+    ///
+    /// Example: --endpoints shop/cart:80=127.0.0.1:9001,127.0.0.1:9002
+    #[arg(long, value_name = "NS/SVC[:PORT]=IP:PORT[,IP:PORT...]", help_heading = "Translation")]
+    pub(crate) endpoints: Vec<SuppliedEndpoints>,
+
+    /// How many bytes the configuration of one data plane may have; PingSIX reads 4 MiB at most.
+    #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes, help_heading = "Translation")]
+    pub(crate) budget_bytes: usize,
+
+    /// How many matcher entries the configuration of one data plane may have: hosts times paths, over all routes.
+    #[arg(long, value_name = "N", default_value_t = Budget::default().matcher_entries, help_heading = "Translation")]
+    pub(crate) budget_entries: usize,
+}
+
+impl TranslationArguments {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            controller_name: self.controller_name.clone(),
+            layout: match self.layout {
+                LayoutArgument::Shared => Layout::Shared,
+                LayoutArgument::PerPort => Layout::PerPort,
+            },
+            root: self.root.clone(),
+            responder: match self.responder {
+                ResponderArgument::Off => None,
+                ResponderArgument::At(address) => Some(address),
+            },
+            budget: Budget { bytes: self.budget_bytes, matcher_entries: self.budget_entries },
+            ..Options::default()
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LayoutArgument {
+    /// All listeners of a Gateway in one fleet.
+    #[default]
+    Shared,
+    /// One fleet per port: exact semantics.
+    PerPort,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponderArgument {
+    Off,
+    At(SocketAddr),
+}
+
+impl std::str::FromStr for ResponderArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|_| "expected an IP address with a port, or off".to_owned())
+    }
+}
+
+fn parse_root(text: &str) -> Result<String, String> {
+    Scope::new(text).map(|scope| scope.as_str().to_owned()).map_err(|error| error.to_string())
+}
+
+/// Prints the PingSIX configuration that manifests ask for.
+///
+/// The output is the configuration, so it holds the private keys of HTTPS listeners; -o status never does. Findings go
+/// to standard error, and everything that can be served is printed nevertheless.
+///
+/// Examples:
+///   pingsix-gatewayctl translate manifests/
+///   pingsix-gatewayctl translate gateway.yaml routes.yaml -o status
+///   kubectl get gatewayclass,gateway,httproute,svc,endpointslices -A -o yaml | pingsix-gatewayctl translate -
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct TranslateArguments {
+    /// Files, directories, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// What to print: PingSIX's static form as one YAML document per data plane, the same as JSON, the status of each
+    /// object, or etcd keys and values.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: TranslateOutput,
+
+    #[command(flatten)]
+    pub(crate) translation: TranslationArguments,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TranslateOutput {
+    #[default]
+    Yaml,
+    Json,
+    Status,
+    EtcdJson,
+}
+
+/// Reports everything that is wrong with manifests, or with a PingSIX configuration.
+///
+/// Exit code 1 when there are errors, or with --strict also warnings. Secrets are never printed.
+///
+/// Examples:
+///   pingsix-gatewayctl check manifests/ --strict
+///   pingsix-gatewayctl check --pingsix config.yaml
+///   pingsix-gatewayctl translate manifests/ | pingsix-gatewayctl check --pingsix -
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct CheckArguments {
+    /// Files, directories, or - for standard input.
+    #[arg(required_unless_present = "pingsix", value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// A PingSIX configuration in its static form, one or several YAML documents, or - for standard input.
+    /// It is judged by PingSIX's acceptance rules. Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pingsix: Vec<PathBuf>,
+
+    /// Exit with 1 also for warnings.
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: ReportOutput,
+
+    #[command(flatten)]
+    pub(crate) translation: TranslationArguments,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportOutput {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Says what PingSIX does with a request, which rule decides, and why no other does.
+///
+/// Exit code 0 when a backend, a redirect or another answer below 400 is given, 1 otherwise.
+///
+/// Examples:
+///   pingsix-gatewayctl explain manifests/ GET http://shop.example.com/cart?page=2
+///   pingsix-gatewayctl explain manifests/ POST https://shop.example.com/cart -H 'X-Env: canary' --http2
+///   pingsix-gatewayctl explain manifests/ GET http://shop.example.com/ --gateway infra/web --port 8080
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    override_usage = "pingsix-gatewayctl explain [OPTIONS] <PATH>... <METHOD> <URL>"
+)]
+pub(crate) struct ExplainArguments {
+    /// Manifests (files, directories, or - for standard input), then the method, then the URL.
+    #[arg(required = true, num_args = 1.., value_name = "PATH... METHOD URL")]
+    pub(crate) arguments: Vec<String>,
+
+    /// A header of the request. Repeatable.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+    pub(crate) headers: Vec<(String, String)>,
+
+    /// The Gateway, when several could be meant.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_object_name)]
+    pub(crate) gateway: Option<ObjectName>,
+
+    /// The listener's port; otherwise the one of the URL, if a listener has it.
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+
+    /// The request comes over HTTP/2.
+    #[arg(long)]
+    pub(crate) http2: bool,
+
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: ReportOutput,
+
+    #[command(flatten)]
+    pub(crate) translation: TranslationArguments,
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
+    let name = name.trim();
+    name.parse::<http::HeaderName>().map_err(|_| format!("\"{name}\" is not the name of a header"))?;
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+fn parse_object_name(text: &str) -> Result<ObjectName, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok(ObjectName::new(namespace, name))
+        }
+        Some(_) | None => Err("expected NAMESPACE/NAME".to_owned()),
+    }
+}
+
+/// Serves manifests to PingSIX over the etcd protocol, and again whenever a file changes.
+///
+/// Point a PingSIX at it with the configuration that `pingsix-gatewayctl pingsix-config` prints. A file that stops
+/// being valid keeps its last good objects until it is valid again. Private keys pass over the etcd port, so it stays on
+/// loopback unless --allow-non-loopback is given.
+///
+/// With --explain, any HTTP request to that address is answered with what PingSIX would do with that very request:
+///   curl -H 'Host: shop.example.com' http://127.0.0.1:9180/cart
+/// The header X-Explain-Port chooses a port; Accept: application/json asks for JSON.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ServeArguments {
+    /// Directories or files to watch.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Where PingSIX connects; port 0 takes a free one.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:2379")]
+    pub(crate) listen: SocketAddr,
+
+    /// Where to explain requests; port 0 takes a free one.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) explain: Option<SocketAddr>,
+
+    /// A file that keeps revisions from going back over a restart; otherwise one per address below
+    /// $XDG_STATE_HOME or ~/.local/state.
+    #[arg(long, value_name = "FILE|none")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// Accept addresses that can be reached from other machines, in plaintext.
+    #[arg(long)]
+    pub(crate) allow_non_loopback: bool,
+
+    /// Milliseconds without a further change before a change is read.
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub(crate) debounce: u64,
+
+    /// Milliseconds between looks at the files, for file systems that report no changes.
+    #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
+    pub(crate) poll: u64,
+
+    #[command(flatten)]
+    pub(crate) translation: TranslationArguments,
+}
+
+/// Prints the config.yaml of the PingSIX processes that serve the manifests' Gateways.
+///
+/// One YAML document per data plane; --data-plane chooses one, which PingSIX can then load:
+///   pingsix-gatewayctl pingsix-config manifests/ --data-plane infra/web > config.yaml
+///   pingsix -c config.yaml
+/// TLS listeners need a default certificate on disk, whatever certificates the Gateway has.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct PingsixConfigArguments {
+    /// Files, directories, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The address of the etcd server. Repeatable.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2379")]
+    pub(crate) etcd: Vec<String>,
+
+    /// Print this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) data_plane: Option<String>,
+
+    /// Threads per service.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: u32,
+
+    /// The address to listen on.
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
+    pub(crate) bind: std::net::IpAddr,
+
+    /// Added to listener ports below 1024, which only root may open.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port_offset: u16,
+
+    /// The default certificate of TLS listeners, PEM.
+    #[arg(long, value_name = "FILE", default_value = "/etc/pingsix/tls.crt")]
+    pub(crate) cert: PathBuf,
+
+    /// Its private key, PEM.
+    #[arg(long, value_name = "FILE", default_value = "/etc/pingsix/tls.key")]
+    pub(crate) key: PathBuf,
+
+    /// Where the first data plane serves its status; each further one takes the next port.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7085")]
+    pub(crate) status: SocketAddr,
+
+    /// Seconds between DNS lookups of backends that are names.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) dns_refresh: u32,
+
+    #[command(flatten)]
+    pub(crate) translation: TranslationArguments,
+}
+
+/// Prints a script that completes command lines, for a shell.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,128 @@
+//! `check`: everything that is wrong with manifests, or with a PingSIX configuration.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use pingsix_translate::pingsix::Config;
+use pingsix_translate::pingsix::validate::{
+    Severity, Subject, ValidateOptions, Violation, order_dependence, validate_static,
+};
+use serde_json::{Value, json};
+
+use crate::arguments::{CheckArguments, ReportOutput};
+use crate::finding::{Finding, Level, Place, Tally, counted, print_grouped, reason};
+use crate::manifest::{self, read_all};
+use crate::plane::Translated;
+use crate::{Exit, Streams, yaml};
+
+pub(crate) fn run(arguments: &CheckArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let mut findings = Vec::new();
+    let mut subjects = Vec::new();
+    if !arguments.paths.is_empty() {
+        let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
+        let translated = Translated::new(&manifests, &arguments.translation.options());
+        subjects.push(format!(
+            "{}, {}",
+            counted(manifests.count, "object"),
+            counted(translated.planes.len(), "data plane")
+        ));
+        findings.extend(translated.findings);
+    }
+    if !arguments.pingsix.is_empty() {
+        let checked = check_pingsix(&arguments.pingsix, arguments)?;
+        subjects.push(counted(checked.documents, "PingSIX document"));
+        findings.extend(checked.findings);
+    }
+    findings.sort();
+    findings.dedup();
+    let tally = Tally::of(&findings);
+    match arguments.output {
+        ReportOutput::Text => {
+            print_grouped(&findings, streams.out)?;
+            writeln!(streams.out, "{tally} ({})", subjects.join(", "))?;
+        }
+        ReportOutput::Json => {
+            let report = json!({ "findings": findings, "errors": tally.errors, "warnings": tally.warnings });
+            writeln!(streams.out, "{}", serde_json::to_string_pretty(&report)?)?;
+        }
+    }
+    let failed = tally.errors > 0 || (arguments.strict && tally.warnings > 0);
+    Ok(if failed { Exit::Problems } else { Exit::Success })
+}
+
+#[derive(Default)]
+struct Checked {
+    /// Routes, upstreams and so on.
+    documents: usize,
+    findings: Vec<Finding>,
+}
+
+/// Judges static PingSIX configurations: each YAML document is one.
+fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Result<Checked> {
+    let options = ValidateOptions {
+        prefix: arguments.translation.root.clone(),
+        bytes_budget: arguments.translation.budget_bytes,
+        entries_budget: arguments.translation.budget_entries,
+        ..ValidateOptions::default()
+    };
+    let mut checked = Checked::default();
+    for path in paths {
+        let path: &Path = path;
+        for file in read_all(std::slice::from_ref(&path.to_owned()))? {
+            let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
+            for chunk in yaml::split(&text) {
+                let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
+                match yaml::decode(chunk.text) {
+                    Ok(value) => checked.add(&place, &value, &options),
+                    Err(error) => {
+                        let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
+                        checked.findings.push(Finding {
+                            place: Some(Place { line, ..place }),
+                            object: String::new(),
+                            field: String::new(),
+                            severity: Level::Error,
+                            reason: reason::NOT_YAML.to_owned(),
+                            message: format!(
+                                "The document is not valid YAML: {}.",
+                                error.message.trim_end_matches('.')
+                            ),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    Ok(checked)
+}
+
+impl Checked {
+    fn add(&mut self, place: &Place, value: &Value, options: &ValidateOptions) {
+        let mut violations = validate_static(value, options);
+        if let Ok(config) = Config::from_static(value) {
+            self.documents += config.len();
+            violations.extend(order_dependence(&config));
+        }
+        self.findings.extend(violations.into_iter().map(|violation| finding(place, violation)));
+    }
+}
+
+fn finding(place: &Place, violation: Violation) -> Finding {
+    let (severity, consequence) = match violation.severity {
+        Severity::Misbehaves => (Level::Warning, ""),
+        Severity::RejectedLate => (Level::Error, " PingSIX accepts the change and then fails to publish it."),
+        Severity::Rejected => (Level::Error, " PingSIX refuses the whole configuration."),
+        Severity::Fatal => (Level::Error, " PingSIX cannot synchronise at all."),
+    };
+    Finding {
+        place: Some(place.clone()),
+        object: match violation.subject {
+            Subject::Configuration => String::new(),
+            Subject::Key(key) => key,
+            Subject::Document(key) => key.to_string(),
+        },
+        field: violation.field,
+        severity,
+        reason: violation.rule.ident().to_owned(),
+        message: format!("{}{consequence}", violation.message),
+    }
+}

@@ -1,0 +1,147 @@
+//! `explain`: what PingSIX does with a request.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use http::Uri;
+use pingsix_gateway_api::explain::{Explanation, explain, listeners, serving_listeners};
+use pingsix_translate::pingsix::Request;
+use pingsix_translate::{DataPlaneKey, ObjectName};
+
+use crate::arguments::{ExplainArguments, ReportOutput};
+use crate::finding::{Level, print_grouped};
+use crate::plane::{ServedPlane, Translated};
+use crate::{Exit, Streams, manifest};
+
+pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let [paths @ .., method, url] = arguments.arguments.as_slice() else {
+        bail!("expected manifests, a method and a URL");
+    };
+    if paths.is_empty() {
+        bail!("expected manifests before the method and the URL");
+    }
+    let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+    let inquiry = inquiry(method, url, arguments)?;
+    let manifests = manifest::load(&paths, &arguments.translation.endpoints)?;
+    let translated = Translated::new(&manifests, &arguments.translation.options());
+    let explanations = inquiry.answer(&translated)?;
+    match arguments.output {
+        ReportOutput::Text => {
+            if explanations.is_empty() {
+                // Whoever asks about a request wants to know why nobody is there to serve it.
+                let errors: Vec<_> = translated
+                    .findings
+                    .into_iter()
+                    .filter(|finding| finding.severity == Level::Error)
+                    .collect();
+                print_grouped(&errors, streams.out)?;
+            }
+            streams.out.write_all(in_words(&explanations).as_bytes())?;
+        }
+        ReportOutput::Json => writeln!(streams.out, "{}", serde_json::to_string_pretty(&explanations)?)?,
+    }
+    let answered = explanations.iter().any(Explanation::is_answered);
+    Ok(if answered { Exit::Success } else { Exit::Problems })
+}
+
+/// Explanations for people.
+pub(crate) fn in_words(explanations: &[Explanation]) -> String {
+    if explanations.is_empty() {
+        return "No Gateway is served.\n".to_owned();
+    }
+    explanations.iter().map(Explanation::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A request to explain.
+#[derive(Clone, Debug)]
+pub(crate) struct Inquiry {
+    pub(crate) request: Request,
+    /// The port it arrives at.
+    pub(crate) port: Port,
+    pub(crate) gateway: Option<ObjectName>,
+}
+
+/// What is known about the port of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// It is this one.
+    Known(u16),
+    /// It is this one, if any listener has it: the URL says so, but a Gateway's port may be mapped.
+    Likely(u16),
+    Unknown,
+}
+
+fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Result<Inquiry> {
+    method.parse::<http::Method>().map_err(|_| anyhow!("\"{method}\" is not a method"))?;
+    let text = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let uri: Uri = text.parse().with_context(|| format!("\"{url}\" is not a URL"))?;
+    let tls = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        Some(_) | None => bail!("\"{url}\" is neither an http nor an https URL"),
+    };
+    let authority = uri.authority().ok_or_else(|| anyhow!("\"{url}\" has no host"))?;
+    let port = match (arguments.port, authority.port_u16()) {
+        (Some(port), _) => Port::Known(port),
+        (None, Some(port)) => Port::Likely(port),
+        (None, None) => Port::Likely(if tls { 443 } else { 80 }),
+    };
+    // A header given as such is what the client sends, whatever the URL says.
+    let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
+    let host = arguments
+        .headers
+        .iter()
+        .find(is_host)
+        .map_or_else(|| authority.to_string(), |(_, host)| host.clone());
+    let headers = arguments.headers.iter().filter(|header| !is_host(header)).cloned().collect();
+    let request = Request {
+        method: method.to_owned(),
+        host: Some(host),
+        path: uri.path().to_owned(),
+        query: uri.query().map(str::to_owned),
+        headers,
+        http2: arguments.http2,
+        tls,
+        ..Request::default()
+    };
+    Ok(Inquiry { request, port, gateway: arguments.gateway.clone() })
+}
+
+impl Inquiry {
+    /// One explanation per data plane with a listener for the request; if none has one, per data plane at all.
+    ///
+    /// # Errors
+    ///
+    /// When the Gateway asked for is not served, or documents cannot be put into a router.
+    pub(crate) fn answer(&self, translated: &Translated) -> anyhow::Result<Vec<Explanation>> {
+        let planes: Vec<(&DataPlaneKey, &ServedPlane)> = translated
+            .planes
+            .iter()
+            .filter(|(DataPlaneKey::Gateway { gateway, .. }, _)| {
+                self.gateway.as_ref().is_none_or(|own| own == gateway)
+            })
+            .collect();
+        if let (Some(gateway), true) = (&self.gateway, planes.is_empty()) {
+            bail!("Gateway {gateway} is not served");
+        }
+        let has = |port: u16| {
+            let all = planes.iter().flat_map(|(key, plane)| listeners(&plane.to_explain(key)));
+            all.into_iter().any(|listener| listener.port == i32::from(port))
+        };
+        let port = match self.port {
+            Port::Known(port) => Some(port),
+            Port::Likely(port) => has(port).then_some(port),
+            Port::Unknown => None,
+        };
+        let serves = |(key, plane): &&(&DataPlaneKey, &ServedPlane)| {
+            !serving_listeners(&plane.to_explain(key), &self.request, port).is_empty()
+        };
+        let mut chosen: Vec<_> = planes.iter().filter(serves).collect();
+        if chosen.is_empty() {
+            chosen = planes.iter().collect();
+        }
+        let explanations =
+            chosen.into_iter().map(|(key, plane)| explain(&plane.to_explain(key), &self.request, port));
+        Ok(explanations.collect::<Result<_, _>>()?)
+    }
+}

@@ -1,0 +1,179 @@
+//! What is wrong, where, and how it is printed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+use pingsix_translate::verdict::{Problem, Severity};
+use serde::Serialize;
+
+/// Where a document stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Place {
+    /// The file as it was named, or found below what was named.
+    pub(crate) file: String,
+    /// The document in the file, from 1.
+    pub(crate) document: usize,
+    /// The line it starts at, from 1; for a fault in the text, the line of the fault.
+    pub(crate) line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 { f.write_str(&self.file) } else { write!(f, "{}:{}", self.file, self.line) }
+    }
+}
+
+/// How much a finding costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// Something that is asked for is not served.
+    Error,
+    /// It is served, but not quite as asked, or less of it than one may expect.
+    Warning,
+    /// Good to know.
+    Info,
+}
+
+impl Level {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+impl From<Severity> for Level {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Error,
+            Severity::Warning => Self::Warning,
+        }
+    }
+}
+
+/// Something to say about the input. It never quotes the data of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Finding {
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) place: Option<Place>,
+    /// Kind, namespace and name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) object: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) field: String,
+    pub(crate) severity: Level,
+    /// One word.
+    pub(crate) reason: String,
+    /// One sentence or more.
+    pub(crate) message: String,
+}
+
+/// Reasons of findings about manifests; those about objects come from the verdicts.
+pub(crate) mod reason {
+    pub(crate) const UNREADABLE: &str = "Unreadable";
+    pub(crate) const NOT_YAML: &str = "NotYaml";
+    pub(crate) const NOT_AN_OBJECT: &str = "NotAnObject";
+    pub(crate) const UNKNOWN_KIND: &str = "UnknownKind";
+    pub(crate) const UNSUPPORTED_KIND: &str = "UnsupportedKind";
+    pub(crate) const UNSUPPORTED_VERSION: &str = "UnsupportedVersion";
+    pub(crate) const DOES_NOT_DECODE: &str = "DoesNotDecode";
+    pub(crate) const UNKNOWN_FIELD: &str = "UnknownField";
+    pub(crate) const DUPLICATE: &str = "Duplicate";
+    pub(crate) const CLASS_NOT_FOUND: &str = "GatewayClassNotFound";
+    pub(crate) const CLASS_NOT_OURS: &str = "GatewayClassNotOurs";
+    pub(crate) const CLASS_NOT_ACCEPTED: &str = "GatewayClassNotAccepted";
+    pub(crate) const PARENT_NOT_FOUND: &str = "ParentNotFound";
+    pub(crate) const NO_PARENT: &str = "NoParent";
+    pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";
+    pub(crate) const NO_MANIFESTS: &str = "NoManifests";
+    pub(crate) const NOT_PUBLISHED: &str = "NotPublished";
+}
+
+impl Finding {
+    pub(crate) fn of(problem: &Problem, place: Option<&Place>) -> Self {
+        Self {
+            place: place.cloned(),
+            object: problem.object.to_string(),
+            field: problem.field.to_string(),
+            severity: problem.severity.into(),
+            reason: problem.reason.to_string(),
+            message: problem.message.clone(),
+        }
+    }
+
+    /// `error: spec.rules[0]: Message. [Reason]`
+    pub(crate) fn statement(&self) -> String {
+        let Self { severity, field, reason, message, .. } = self;
+        let colon = if field.is_empty() { "" } else { ": " };
+        printable(format!("{}: {field}{colon}{message} [{reason}]", severity.as_str()))
+    }
+
+    /// What the finding is about, for a heading.
+    fn subject(&self) -> String {
+        printable(match (&self.place, self.object.is_empty()) {
+            (Some(place), true) => format!("{place} (document {})", place.document),
+            (Some(place), false) => format!("{place} {}", self.object),
+            (None, true) => "input".to_owned(),
+            (None, false) => self.object.clone(),
+        })
+    }
+}
+
+/// Text on one line, without what a terminal would obey: manifests come from anywhere.
+fn printable(text: String) -> String {
+    if text.contains(char::is_control) { text.replace(char::is_control, "\u{fffd}") } else { text }
+}
+
+/// `1 object`, `2 objects`
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject(), self.statement())
+    }
+}
+
+/// How many findings there are of each level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+}
+
+impl Tally {
+    pub(crate) fn of(findings: &[Finding]) -> Self {
+        let count = |level| findings.iter().filter(|finding| finding.severity == level).count();
+        Self { errors: count(Level::Error), warnings: count(Level::Warning) }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", counted(self.errors, "error"), counted(self.warnings, "warning"))
+    }
+}
+
+/// Prints findings under the object they are about.
+pub(crate) fn print_grouped(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
+    let mut groups: BTreeMap<(Option<&Place>, &str), Vec<&Finding>> = BTreeMap::new();
+    for finding in findings {
+        groups.entry((finding.place.as_ref(), &finding.object)).or_default().push(finding);
+    }
+    for mut group in groups.into_values() {
+        group.sort_by_key(|finding| (finding.severity, &finding.field));
+        if let Some(first) = group.first() {
+            writeln!(out, "{}", first.subject())?;
+        }
+        for finding in group {
+            writeln!(out, "  {}", finding.statement())?;
+        }
+    }
+    Ok(())
+}

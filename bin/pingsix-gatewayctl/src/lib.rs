@@ -1,0 +1,90 @@
+//! The tool for a laptop or a pipeline: manifests in, PingSIX configuration and explanations out, no cluster.
+//!
+//! ```text
+//! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve
+//! ```
+//!
+//! Each subcommand is one file. Output goes to the writers a subcommand is given; findings about the manifests never
+//! stop it, and everything that can be served is.
+
+mod arguments;
+mod check;
+mod completions;
+mod explain;
+mod finding;
+mod manifest;
+mod pingsix_config;
+mod plane;
+mod serve;
+mod translate;
+mod yaml;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Error;
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use arguments::{Arguments, Command};
+
+/// How a subcommand ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    /// All is well.
+    Success,
+    /// Something is not served as asked, or a request is not answered.
+    Problems,
+}
+
+/// Where a subcommand writes.
+struct Streams<'a> {
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+}
+
+/// Runs the program with the arguments of the process.
+///
+/// Exit codes: 0 when all is well, 1 when there are problems, 2 when the arguments or files cannot be used.
+pub fn main() -> ExitCode {
+    let mut err = io::stderr();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // Nobody is left to be told when this fails.
+            let _ = error.print();
+            return ExitCode::from(if asked_for { 0 } else { 2 });
+        }
+    };
+    let mut out = io::BufWriter::new(io::stdout());
+    let result = run(arguments.command, &mut Streams { out: &mut out, err: &mut err });
+    match result.and_then(|exit| out.flush().map(|()| exit).map_err(Error::from)) {
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::Problems) => ExitCode::FAILURE,
+        // Whoever read the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(err, "error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    match command {
+        Command::Translate(arguments) => translate::run(&arguments, streams),
+        Command::Check(arguments) => check::run(&arguments, streams),
+        Command::Explain(arguments) => explain::run(&arguments, streams),
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::PingsixConfig(arguments) => pingsix_config::run(&arguments, streams),
+        Command::Completions(arguments) => completions::run(&arguments, streams),
+    }
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

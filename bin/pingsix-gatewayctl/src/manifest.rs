@@ -1,0 +1,220 @@
+//! Manifests to objects: what an API server would have stored, as far as translation needs it.
+
+mod decode;
+mod endpoints;
+mod files;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::bail;
+use pingsix_translate::snapshot::{self, Object, Objects};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+
+use crate::finding::{Finding, Level, Place, reason};
+use decode::{Decoded, decode};
+pub(crate) use endpoints::SuppliedEndpoints;
+pub(crate) use files::{FileText, list, read_all};
+
+/// What one file holds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileObjects {
+    /// The objects in order.
+    pub(crate) objects: Vec<(Place, Object)>,
+    /// Objects that are named but cannot be decoded.
+    pub(crate) undecodable: BTreeSet<ObjectKey>,
+    /// Whether part of the file cannot be read, so that nobody knows what it holds.
+    pub(crate) broken: bool,
+    pub(crate) findings: Vec<Finding>,
+    /// Kinds that translation does not read, and where they occur first.
+    unknown_kinds: BTreeMap<(String, String), (Place, usize)>,
+}
+
+impl FileObjects {
+    /// Decodes every document of a file; a fault costs the document it is in, and nothing else.
+    pub(crate) fn decode(file: &FileText) -> Self {
+        let mut decoded = Self::default();
+        let text = match &file.text {
+            Ok(text) => text,
+            Err(error) => {
+                decoded.broken = true;
+                let place = Place { file: file.name.clone(), document: 1, line: 0 };
+                let message = format!("The file cannot be read: {error}.");
+                decoded.findings.push(about(place, Level::Error, reason::UNREADABLE, message));
+                return decoded;
+            }
+        };
+        for chunk in crate::yaml::split(text) {
+            let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
+            match crate::yaml::decode(chunk.text) {
+                Ok(value) => decoded.add(&place, value),
+                Err(error) => {
+                    decoded.broken = true;
+                    let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
+                    let message =
+                        format!("The document is not valid YAML: {}.", error.message.trim_end_matches('.'));
+                    decoded.findings.push(about(
+                        Place { line, ..place },
+                        Level::Error,
+                        reason::NOT_YAML,
+                        message,
+                    ));
+                }
+            }
+        }
+        decoded
+    }
+
+    fn add(&mut self, place: &Place, value: serde_json::Value) {
+        match decode(value) {
+            Decoded::Nothing => {}
+            Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, item)),
+            Decoded::Object { object, ignored } => {
+                let name = object.key().to_string();
+                self.findings.extend(ignored.into_iter().map(|field| Finding {
+                    place: Some(place.clone()),
+                    object: name.clone(),
+                    message: format!("The API has no field {field}, so it says nothing."),
+                    field,
+                    severity: Level::Warning,
+                    reason: reason::UNKNOWN_FIELD.to_owned(),
+                }));
+                self.objects.push((place.clone(), object));
+            }
+            Decoded::UnknownKind { group, kind } => {
+                let (_, count) =
+                    self.unknown_kinds.entry((group, kind)).or_insert_with(|| (place.clone(), 0));
+                *count += 1;
+            }
+            Decoded::Fault { object, key, field, reason, message } => {
+                self.undecodable.extend(key);
+                self.findings.push(Finding {
+                    place: Some(place.clone()),
+                    object,
+                    field,
+                    severity: Level::Error,
+                    reason: reason.to_owned(),
+                    message,
+                });
+            }
+        }
+    }
+}
+
+fn about(place: Place, severity: Level, reason: &str, message: String) -> Finding {
+    Finding {
+        place: Some(place),
+        object: String::new(),
+        field: String::new(),
+        severity,
+        reason: reason.to_owned(),
+        message,
+    }
+}
+
+/// All objects of all files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Manifests {
+    pub(crate) objects: Objects,
+    pub(crate) places: BTreeMap<ObjectKey, Place>,
+    pub(crate) findings: Vec<Finding>,
+    /// How many objects there are, without those made up.
+    pub(crate) count: usize,
+}
+
+impl Manifests {
+    /// Puts files together, in order. Of two objects with one key the first counts.
+    pub(crate) fn collect<'a>(
+        files: impl IntoIterator<Item = &'a FileObjects>,
+        supplied: &[SuppliedEndpoints],
+    ) -> Self {
+        let mut all = Self::default();
+        let mut unknown: BTreeMap<&(String, String), (&Place, usize)> = BTreeMap::new();
+        for file in files {
+            all.findings.extend(file.findings.iter().cloned());
+            for (kind, (place, count)) in &file.unknown_kinds {
+                unknown.entry(kind).or_insert((place, 0)).1 += count;
+            }
+            for (place, object) in &file.objects {
+                all.insert(place, object);
+            }
+        }
+        for ((group, kind), (place, count)) in unknown {
+            let (severity, reason, what) = if group == pingsix_translate::GATEWAY_GROUP {
+                (Level::Warning, reason::UNSUPPORTED_KIND, "are not supported yet")
+            } else {
+                (Level::Info, reason::UNKNOWN_KIND, "have no part in this")
+            };
+            let group = if group.is_empty() { "the core group" } else { group };
+            let times = if count == 1 { "one is".to_owned() } else { format!("{count} are") };
+            let message = format!("Objects of kind {kind} of {group} {what}; {times} ignored.");
+            all.findings.push(about(place.clone(), severity, reason, message));
+        }
+        endpoints::supply(&mut all, supplied);
+        endpoints::report_missing(&mut all);
+        all
+    }
+
+    fn insert(&mut self, place: &Place, object: &Object) {
+        let key = object.key();
+        if let Some(first) = self.places.get(&key) {
+            self.findings.push(Finding {
+                place: Some(place.clone()),
+                object: key.to_string(),
+                field: String::new(),
+                severity: Level::Error,
+                reason: reason::DUPLICATE.to_owned(),
+                message: format!("The object is already defined at {first}; this one is ignored."),
+            });
+            return;
+        }
+        self.objects.insert(object.clone());
+        self.places.insert(key, place.clone());
+        self.count += 1;
+    }
+
+    /// The Services that routes refer to.
+    fn referenced_services(&self) -> BTreeSet<ObjectName> {
+        self.objects
+            .http_routes()
+            .flat_map(|(name, route)| snapshot::referenced_services(route, &name.namespace))
+            .collect()
+    }
+
+    /// Where an object stands, with its key.
+    pub(crate) fn place(&self, key: &ObjectKey) -> Option<&Place> {
+        self.places.get(key)
+    }
+
+    fn add_endpoint_slice(&mut self, slice: snapshot::EndpointSlice) {
+        self.objects.insert(Object::EndpointSlice(Arc::new(slice)));
+    }
+}
+
+/// Reads manifests once.
+///
+/// # Errors
+///
+/// When a path cannot be read, or there is no manifest at all: these are mistakes of whoever typed the command.
+pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow::Result<Manifests> {
+    let files = read_all(paths)?;
+    if files.is_empty() {
+        bail!("no manifests (*.yaml, *.yml, *.json) in {}", files::in_words(paths));
+    }
+    for file in &files {
+        if let Err(error) = &file.text {
+            bail!("cannot read {}: {error}", file.name);
+        }
+    }
+    let decoded: Vec<FileObjects> = files.iter().map(FileObjects::decode).collect();
+    Ok(Manifests::collect(&decoded, supplied))
+}
+
+/// The key of an object of a kind.
+fn key(kind: Kind, name: &ObjectName) -> ObjectKey {
+    ObjectKey { kind, name: name.clone() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! One value to one object.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use pingsix_translate::snapshot::Object;
+use pingsix_translate::{Kind, ObjectKey};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::finding::reason;
+use crate::yaml::unquoted;
+
+/// What a value turned out to be.
+#[derive(Debug)]
+pub(super) enum Decoded {
+    /// `null`.
+    Nothing,
+    /// The items of a list.
+    List(Vec<Value>),
+    /// An object, with the paths of fields its type does not have.
+    Object { object: Object, ignored: Vec<String> },
+    /// A kind that translation does not read.
+    UnknownKind { group: String, kind: String },
+    /// Not an object, or not one that can be decoded.
+    Fault {
+        /// Kind, namespace and name, as far as they are known.
+        object: String,
+        key: Option<ObjectKey>,
+        field: String,
+        reason: &'static str,
+        message: String,
+    },
+}
+
+fn fault(object: &str, field: &str, reason: &'static str, message: impl Into<String>) -> Decoded {
+    Decoded::Fault {
+        object: object.to_owned(),
+        key: None,
+        field: field.to_owned(),
+        reason,
+        message: message.into(),
+    }
+}
+
+pub(super) fn decode(value: Value) -> Decoded {
+    let mut fields = match value {
+        Value::Null => return Decoded::Nothing,
+        Value::Object(fields) => fields,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return fault("", "", reason::NOT_AN_OBJECT, "A manifest is an object with apiVersion and kind.");
+        }
+    };
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if kind.is_empty() || api_version.is_empty() {
+        let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
+        return fault("", missing, reason::NOT_AN_OBJECT, format!("A manifest needs {missing}."));
+    }
+    if kind.ends_with("List")
+        && let Some(Value::Array(items)) = fields.get_mut("items")
+    {
+        return Decoded::List(with_type(std::mem::take(items), &api_version, &kind));
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let Some(known) = Kind::from_group_kind(group, &kind) else {
+        // Ours by name, but under a group of Kubernetes' own: a typing error rather than somebody else's kind.
+        let namesake = Kind::ALL.into_iter().find(|known| known.as_str() == kind);
+        return match namesake {
+            Some(known) if is_group_of_ours(group) => {
+                let message =
+                    format!("Kind {kind} has apiVersion {}, not {api_version}.", current_version(known));
+                fault(
+                    &format!("{kind} {}", shown_name(&fields)),
+                    "apiVersion",
+                    reason::UNSUPPORTED_VERSION,
+                    message,
+                )
+            }
+            Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
+        };
+    };
+    if !versions(known).contains(&version) {
+        let message =
+            format!("apiVersion {api_version} of {kind} is not supported; use {}.", current_version(known));
+        let object = format!("{kind} {}", shown_name(&fields));
+        return fault(&object, "apiVersion", reason::UNSUPPORTED_VERSION, message);
+    }
+    let name = fields.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
+    if name.is_none_or(str::is_empty) {
+        return fault(&kind, "metadata.name", reason::NOT_AN_OBJECT, format!("A {kind} needs a name."));
+    }
+    as_stored(known, &mut fields);
+    decode_as(known, fields)
+}
+
+/// Items of a typed list may leave their type out.
+fn with_type(items: Vec<Value>, api_version: &str, list_kind: &str) -> Vec<Value> {
+    let kind = list_kind.strip_suffix("List").unwrap_or_default();
+    if kind.is_empty() {
+        return items;
+    }
+    items
+        .into_iter()
+        .map(|mut item| {
+            if let Value::Object(fields) = &mut item {
+                fields.entry("apiVersion").or_insert_with(|| json!(api_version));
+                fields.entry("kind").or_insert_with(|| json!(kind));
+            }
+            item
+        })
+        .collect()
+}
+
+fn is_group_of_ours(group: &str) -> bool {
+    Kind::ALL.into_iter().any(|kind| kind.group() == group)
+}
+
+/// Versions whose objects decode as the current one.
+const fn versions(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => &["v1", "v1beta1"],
+        Kind::Service | Kind::EndpointSlice | Kind::Secret | Kind::Namespace => &["v1"],
+    }
+}
+
+fn current_version(kind: Kind) -> String {
+    match kind.group() {
+        "" => "v1".to_owned(),
+        group => format!("{group}/v1"),
+    }
+}
+
+fn shown_name(fields: &Map<String, Value>) -> String {
+    let metadata = fields.get("metadata");
+    let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
+    match (text("namespace"), text("name")) {
+        (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
+        (_, name) => name.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Fills in what an API server would have, where decoding or translation needs it.
+fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
+    // Types of an older version are the current ones.
+    fields.insert("apiVersion".to_owned(), Value::String(current_version(kind)));
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        if !kind.is_namespaced() {
+            metadata.remove("namespace");
+        } else if metadata.get("namespace").and_then(Value::as_str).is_none_or(str::is_empty) {
+            metadata.insert("namespace".to_owned(), json!("default"));
+        }
+    }
+    match kind {
+        Kind::Secret => merge_string_data(fields),
+        Kind::EndpointSlice => {
+            for endpoints in ["endpoints", "ports"] {
+                if fields.get(endpoints).is_none_or(Value::is_null) {
+                    fields.insert(endpoints.to_owned(), json!([]));
+                }
+            }
+        }
+        Kind::GatewayClass
+        | Kind::Gateway
+        | Kind::HttpRoute
+        | Kind::ReferenceGrant
+        | Kind::Service
+        | Kind::Namespace => {}
+    }
+}
+
+/// `stringData` is for writing only: the API server moves it into `data`.
+fn merge_string_data(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(texts)) = fields.remove("stringData") else { return };
+    let data = fields.entry("data").or_insert_with(|| json!({}));
+    if let Value::Object(data) = data {
+        for (name, text) in texts {
+            let text = text.as_str().unwrap_or_default();
+            data.insert(name, json!(base64::engine::general_purpose::STANDARD.encode(text)));
+        }
+    }
+}
+
+fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
+    match kind {
+        Kind::GatewayClass => typed(kind, fields, Object::GatewayClass),
+        Kind::Gateway => typed(kind, fields, Object::Gateway),
+        Kind::HttpRoute => typed(kind, fields, Object::HttpRoute),
+        Kind::ReferenceGrant => typed(kind, fields, Object::ReferenceGrant),
+        Kind::Service => typed(kind, fields, Object::Service),
+        Kind::EndpointSlice => typed(kind, fields, Object::EndpointSlice),
+        Kind::Secret => typed(kind, fields, Object::Secret),
+        Kind::Namespace => typed(kind, fields, Object::Namespace),
+    }
+}
+
+fn typed<K: DeserializeOwned + serde::Serialize>(
+    kind: Kind,
+    fields: Map<String, Value>,
+    object: impl FnOnce(Arc<K>) -> Object,
+) -> Decoded {
+    let value = Value::Object(fields);
+    match serde_path_to_error::deserialize::<_, K>(&value) {
+        Ok(decoded) => {
+            let mut ignored = Vec::new();
+            if let Ok(kept) = serde_json::to_value(&decoded) {
+                lost(&value, &kept, &mut String::new(), &mut ignored);
+            }
+            Decoded::Object { object: object(Arc::new(decoded)), ignored }
+        }
+        Err(error) => {
+            let metadata = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let key = ObjectKey::new(kind, metadata("namespace"), metadata("name"));
+            let field = match error.path().to_string() {
+                path if path == "." => String::new(),
+                path => path,
+            };
+            let message = error.inner().to_string();
+            // The decoder quotes what it does not understand.
+            let message = if kind == Kind::Secret { unquoted(&message) } else { message };
+            Decoded::Fault {
+                object: key.to_string(),
+                key: Some(key),
+                field,
+                reason: reason::DOES_NOT_DECODE,
+                message: format!("The object does not decode: {message}."),
+            }
+        }
+    }
+}
+
+/// The paths of fields that did not survive decoding, the outermost of each.
+fn lost(before: &Value, after: &Value, path: &mut String, ignored: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, value) in before {
+                let empty = value.is_null()
+                    || value.as_object().is_some_and(Map::is_empty)
+                    || value.as_array().is_some_and(Vec::is_empty);
+                if empty || (path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind")) {
+                    continue;
+                }
+                let length = path.len();
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+                match after.get(name) {
+                    Some(kept) => lost(value, kept, path, ignored),
+                    // What the API server writes, and nobody reads here.
+                    None if path == "status" || path.starts_with("metadata.") => {}
+                    None => ignored.push(path.clone()),
+                }
+                path.truncate(length);
+            }
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            for (index, (value, kept)) in before.iter().zip(after).enumerate() {
+                let length = path.len();
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
+                lost(value, kept, path, ignored);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}

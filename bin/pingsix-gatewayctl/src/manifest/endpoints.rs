@@ -1,0 +1,142 @@
+//! Endpoints given on the command line, and Services that have none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use pingsix_translate::snapshot::service_of_slice;
+use pingsix_translate::{Kind, ObjectName};
+use serde_json::json;
+
+use super::{Manifests, key};
+use crate::finding::{Finding, Level, reason};
+
+/// `NS/SVC[:PORT]=IP:PORT[,IP:PORT]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SuppliedEndpoints {
+    pub(crate) service: ObjectName,
+    /// The port of the Service; every port without a value.
+    pub(crate) port: Option<u16>,
+    pub(crate) addresses: BTreeSet<SocketAddr>,
+}
+
+impl FromStr for SuppliedEndpoints {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected NAMESPACE/SERVICE[:PORT]=IP:PORT[,IP:PORT...]";
+        let (service, addresses) = text.split_once('=').ok_or(expected)?;
+        let (namespace, name) = service.split_once('/').ok_or(expected)?;
+        let (name, port) = match name.split_once(':') {
+            Some((name, port)) => {
+                (name, Some(port.parse().map_err(|_| format!("\"{port}\" is not a port; {expected}"))?))
+            }
+            None => (name, None),
+        };
+        if namespace.is_empty() || name.is_empty() {
+            return Err(expected.to_owned());
+        }
+        let addresses = addresses
+            .split(',')
+            .map(|address| {
+                address
+                    .parse()
+                    .map_err(|_| format!("\"{address}\" is not an address with a port; {expected}"))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { service: ObjectName::new(namespace, name), port, addresses })
+    }
+}
+
+/// Makes `EndpointSlice`s of what was given. They stand in the place of those the Service has.
+pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) {
+    let mut replaced = BTreeSet::new();
+    for (index, given) in supplied.iter().enumerate() {
+        let service = manifests.objects.services().find(|(name, _)| **name == given.service);
+        let spec = service.and_then(|(_, service)| service.spec.clone());
+        let ports: Vec<_> = spec
+            .and_then(|spec| spec.ports)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|port| given.port.is_none_or(|wanted| i32::from(wanted) == port.port))
+            .collect();
+        if ports.is_empty() {
+            let port = given.port.map(|port| format!(" with port {port}")).unwrap_or_default();
+            manifests.findings.push(Finding {
+                place: None,
+                object: key(Kind::Service, &given.service).to_string(),
+                field: String::new(),
+                severity: Level::Error,
+                reason: reason::NO_ENDPOINT_SLICES.to_owned(),
+                message: format!("Endpoints are given for it, but there is no such Service{port}."),
+            });
+            continue;
+        }
+        if replaced.insert(&given.service) {
+            remove_slices(manifests, &given.service);
+        }
+        // One slice per port number and family, for a slice has one of each.
+        let mut groups: BTreeMap<(bool, u16), Vec<String>> = BTreeMap::new();
+        for address in &given.addresses {
+            groups.entry((address.is_ipv6(), address.port())).or_default().push(address.ip().to_string());
+        }
+        for ((is_ipv6, number), addresses) in groups {
+            let family = if is_ipv6 { "IPv6" } else { "IPv4" };
+            let ports: Vec<_> = ports
+                .iter()
+                .map(|port| json!({ "name": port.name.clone().unwrap_or_default(), "port": number, "protocol": "TCP" }))
+                .collect();
+            let endpoints: Vec<_> =
+                addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
+            let slice = json!({
+                "metadata": {
+                    "namespace": &*given.service.namespace, "name": format!("supplied-{index}-{family}-{number}"),
+                    "labels": { "kubernetes.io/service-name": &*given.service.name },
+                },
+                "addressType": family, "ports": ports, "endpoints": endpoints,
+            });
+            if let Ok(slice) = serde_json::from_value(slice) {
+                manifests.add_endpoint_slice(slice);
+            }
+        }
+    }
+}
+
+fn remove_slices(manifests: &mut Manifests, service: &ObjectName) {
+    let own: Vec<_> = manifests
+        .objects
+        .endpoint_slices()
+        .filter(|(_, slice)| service_of_slice(slice).as_ref() == Some(service))
+        .map(|(_, slice)| slice.clone())
+        .collect();
+    for slice in own {
+        let mut empty = (*slice).clone();
+        empty.endpoints = Some(Vec::new());
+        manifests.add_endpoint_slice(empty);
+    }
+}
+
+/// Names each Service that routes refer to and that has no EndpointSlice, once.
+pub(super) fn report_missing(manifests: &mut Manifests) {
+    let with_slices: BTreeSet<ObjectName> =
+        manifests.objects.endpoint_slices().filter_map(|(_, slice)| service_of_slice(slice)).collect();
+    let referenced = manifests.referenced_services();
+    let missing: Vec<ObjectName> = manifests
+        .objects
+        .services()
+        .map(|(name, _)| name)
+        .filter(|name| referenced.contains(*name) && !with_slices.contains(*name))
+        .cloned()
+        .collect();
+    for name in missing {
+        let key = key(Kind::Service, &name);
+        manifests.findings.push(Finding {
+            place: manifests.place(&key).cloned(),
+            object: key.to_string(),
+            field: String::new(),
+            severity: Level::Warning,
+            reason: reason::NO_ENDPOINT_SLICES.to_owned(),
+            message: format!("No EndpointSlice is given; --endpoints {name}=IP:PORT supplies endpoints."),
+        });
+    }
+}

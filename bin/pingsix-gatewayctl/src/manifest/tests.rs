@@ -1,0 +1,65 @@
+use serde_json::json;
+
+use super::*;
+
+fn file(name: &str, text: &str) -> FileObjects {
+    FileObjects::decode(&FileText { name: name.to_owned(), text: Ok(text.to_owned()) })
+}
+
+#[test]
+fn string_data_is_stored_as_data() {
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: YQ==, b: YQ==}\nstringData: {b: x}\n";
+    let file = file("s.yaml", secret);
+    assert!(file.findings.is_empty(), "{:?}", file.findings);
+    let Object::Secret(secret) = &file.objects[0].1 else { panic!("{:?}", file.objects) };
+    let data = secret.data.as_ref().unwrap();
+    assert_eq!((&*data["a"].0, &*data["b"].0), (&b"a"[..], &b"x"[..]));
+    assert_eq!(secret.metadata.namespace.as_deref(), Some("default"));
+}
+
+#[test]
+fn what_an_api_server_exports_is_read_without_remarks() {
+    let exported = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "s", "namespace": "n", "uid": "u", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": { "a": "b" }, "managedFields": [{ "manager": "kubectl", "fieldsV1": { "f:metadata": {} } }],
+        },
+        "spec": { "clusterIP": "None", "ports": [{ "port": 80, "protocol": "TCP", "targetPort": "http" }],
+            "sessionAffinity": "None", "type": "ClusterIP" },
+        "status": { "loadBalancer": {} },
+    });
+    let file = file("s.json", &exported.to_string());
+    assert!(file.findings.is_empty(), "{:?}", file.findings);
+    assert_eq!(file.objects.len(), 1);
+}
+
+#[test]
+fn typed_lists_may_leave_the_type_of_items_out() {
+    let list = json!({
+        "apiVersion": "v1", "kind": "ServiceList", "items": [{ "metadata": { "name": "a" } }, { "metadata": { "name": "b" } }],
+    });
+    assert_eq!(file("l.json", &list.to_string()).objects.len(), 2);
+}
+
+#[test]
+fn cluster_scoped_objects_lose_their_namespace() {
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+        "metadata": { "name": "c", "namespace": "n" }, "spec": { "controllerName": "a.b/c" },
+    });
+    let manifests = Manifests::collect([&file("c.json", &class.to_string())], &[]);
+    assert!(manifests.objects.contains(&ObjectKey::new(Kind::GatewayClass, "", "c")));
+}
+
+#[test]
+fn supplied_endpoints_are_parsed() {
+    let supplied: SuppliedEndpoints = "shop/cart:80=127.0.0.1:1,[::1]:2".parse().unwrap();
+    assert_eq!((supplied.port, supplied.addresses.len()), (Some(80), 2));
+    for wrong in
+        ["", "shop/cart", "cart=1.2.3.4:5", "shop/cart:x=1.2.3.4:5", "shop/cart=1.2.3.4", "/cart=1.2.3.4:5"]
+    {
+        assert!(wrong.parse::<SuppliedEndpoints>().is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,96 @@
+//! `pingsix-config`: the process configuration of the PingSIX that serves a data plane.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, anyhow, bail};
+use pingsix_gateway_api::explain::{Listener, listeners};
+use pingsix_translate::DataPlaneKey;
+use serde_json::{Value, json};
+
+use crate::arguments::PingsixConfigArguments;
+use crate::plane::Translated;
+use crate::{Exit, Streams, manifest, yaml};
+
+pub(crate) fn run(arguments: &PingsixConfigArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
+    let options = arguments.translation.options();
+    let translated = Translated::new(&manifests, &options);
+    let mut printed = 0;
+    for (index, (key, plane)) in translated.planes.iter().enumerate() {
+        if arguments.data_plane.as_ref().is_some_and(|wanted| *wanted != key.to_string()) {
+            continue;
+        }
+        let listeners = listeners(&plane.to_explain(key));
+        if listeners.is_empty() {
+            writeln!(
+                streams.err,
+                "warning: no listener of data plane {key} is served, so it needs no PingSIX"
+            )?;
+            continue;
+        }
+        let config = config(arguments, key, &key.prefix(&options.root), (&listeners, index))?;
+        writeln!(streams.out, "---\n# PingSIX of data plane {key}")?;
+        writeln!(streams.out, "{}", yaml::encode(&config)?.trim_end())?;
+        printed += 1;
+    }
+    if printed == 0 {
+        let known: Vec<String> = translated.planes.keys().map(DataPlaneKey::to_string).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        if let Some(wanted) = &arguments.data_plane {
+            bail!("there is no data plane {wanted} that serves a listener; known: {known}");
+        }
+        writeln!(streams.err, "error: no data plane serves a listener; known: {known}")?;
+        return Ok(Exit::Problems);
+    }
+    Ok(Exit::Success)
+}
+
+fn config(
+    arguments: &PingsixConfigArguments,
+    key: &DataPlaneKey,
+    prefix: &str,
+    (listeners, index): (&[Listener], usize),
+) -> anyhow::Result<Value> {
+    let mut by_port: BTreeMap<u16, (&Listener, bool)> = BTreeMap::new();
+    for listener in listeners {
+        let own =
+            u16::try_from(listener.port).with_context(|| format!("port of listener {}", listener.name))?;
+        let port = if own < 1024 { own.checked_add(arguments.port_offset) } else { Some(own) };
+        let port = port.ok_or_else(|| anyhow!("port {own} of {key} and the offset are more than 65535"))?;
+        let tls = listener.protocol == "HTTPS";
+        match by_port.insert(port, (listener, tls)) {
+            Some((other, _)) if other.port != listener.port => {
+                bail!("ports {} and {} of {key} would both become {port}", other.port, listener.port);
+            }
+            Some(_) | None => {}
+        }
+    }
+    // The switch is for the whole process, and breaks HTTP/1.1 on TLS listeners.
+    let plaintext_only = by_port.values().all(|(_, tls)| !tls);
+    let listeners: Vec<Value> = by_port
+        .iter()
+        .map(|(port, (_, tls))| {
+            let address = SocketAddr::new(arguments.bind, *port).to_string();
+            if *tls {
+                let files = json!({ "cert_path": arguments.cert, "key_path": arguments.key });
+                json!({ "address": address, "tls": files, "offer_h2": true })
+            } else if plaintext_only {
+                json!({ "address": address, "offer_h2c": true })
+            } else {
+                json!({ "address": address })
+            }
+        })
+        .collect();
+    let status_port = u16::try_from(index).ok().and_then(|index| arguments.status.port().checked_add(index));
+    let status_port = status_port.ok_or_else(|| anyhow!("no port is left for the status of {key}"))?;
+    Ok(json!({
+        "pingora": { "threads": arguments.threads, "grace_period_seconds": 5, "graceful_shutdown_timeout_seconds": 5 },
+        "pingsix": {
+            "listeners": listeners,
+            "etcd": { "host": arguments.etcd, "prefix": prefix, "timeout": 5, "connect_timeout": 3 },
+            "status": { "address": SocketAddr::new(arguments.status.ip(), status_port).to_string() },
+            "defaults": { "dns_refresh_interval": arguments.dns_refresh },
+        },
+    }))
+}

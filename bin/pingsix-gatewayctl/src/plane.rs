@@ -1,0 +1,228 @@
+//! Manifests to data planes: every Gateway that is ours is translated and bridged, the rest is reported.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pingsix_gateway_api::explain::Plane;
+use pingsix_gateway_api::{Bridged, bridge};
+use pingsix_translate::snapshot::{Gateway, HttpRoute};
+use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, translate,
+};
+
+use crate::finding::{Finding, Level, reason};
+use crate::manifest::Manifests;
+
+/// Everything manifests amount to.
+#[derive(Debug, Default)]
+pub(crate) struct Translated {
+    pub(crate) planes: BTreeMap<DataPlaneKey, ServedPlane>,
+    pub(crate) classes: Vec<GatewayClassVerdict>,
+    /// With `Programmed`, as far as that is known offline.
+    pub(crate) gateways: Vec<Arc<Verdicts>>,
+    /// Of all Gateways together.
+    pub(crate) routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Sorted, without repetitions.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// A data plane and what it was made from.
+#[derive(Debug)]
+pub(crate) struct ServedPlane {
+    gateway: Arc<Gateway>,
+    verdicts: Arc<Verdicts>,
+    data_plane: DataPlane,
+    /// None when nothing can be published; a finding says why.
+    pub(crate) bridged: Option<Bridged>,
+}
+
+impl ServedPlane {
+    pub(crate) fn to_explain<'a>(&'a self, key: &'a DataPlaneKey) -> Plane<'a> {
+        Plane {
+            key,
+            config: self.bridged.as_ref().map_or(&self.data_plane.config, |bridged| &bridged.config),
+            provenance: &self.data_plane.provenance,
+            gateway: &self.gateway,
+            verdicts: &self.verdicts,
+        }
+    }
+}
+
+impl Translated {
+    pub(crate) fn new(manifests: &Manifests, options: &Options) -> Self {
+        let mut translated = Self { findings: manifests.findings.clone(), ..Self::default() };
+        translated.judge_classes(manifests, options);
+        for (name, gateway) in manifests.objects.gateways() {
+            if translated.is_ours(manifests, name, gateway, options) {
+                translated.add_gateway(manifests, name, gateway, options);
+            }
+        }
+        for (name, route) in manifests.objects.http_routes() {
+            translated.check_parents(manifests, name, route);
+        }
+        translated.findings.sort();
+        translated.findings.dedup();
+        translated
+    }
+
+    fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
+        for class in manifests.objects.gateway_classes() {
+            if let Some(verdict) = judge_gateway_class(class, options) {
+                let findings = verdict
+                    .problems
+                    .iter()
+                    .map(|problem| Finding::of(problem, manifests.place(&verdict.key)));
+                self.findings.extend(findings);
+                self.classes.push(verdict);
+            }
+        }
+    }
+
+    /// Whether a Gateway's class is there, ours and accepted; says so if not.
+    fn is_ours(
+        &mut self,
+        manifests: &Manifests,
+        name: &ObjectName,
+        gateway: &Gateway,
+        options: &Options,
+    ) -> bool {
+        let wanted = gateway.spec.gateway_class_name.as_str();
+        let class =
+            manifests.objects.gateway_classes().find(|class| class.metadata.name.as_deref() == Some(wanted));
+        let accepted =
+            self.classes.iter().any(|verdict| &*verdict.key.name.name == wanted && verdict.is_accepted());
+        let (reason, message) = match class {
+            None => (
+                reason::CLASS_NOT_FOUND,
+                format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
+            ),
+            Some(class) if class.spec.controller_name != options.controller_name => (
+                reason::CLASS_NOT_OURS,
+                format!(
+                    "GatewayClass \"{wanted}\" has controllerName {}, not {}, so the Gateway is not served.",
+                    class.spec.controller_name, options.controller_name
+                ),
+            ),
+            Some(_) if !accepted => (
+                reason::CLASS_NOT_ACCEPTED,
+                format!("GatewayClass \"{wanted}\" is not accepted, so the Gateway is not served."),
+            ),
+            Some(_) => return true,
+        };
+        self.report(
+            manifests,
+            &ObjectKey { kind: Kind::Gateway, name: name.clone() },
+            Level::Error,
+            Fault { field: "spec.gatewayClassName".to_owned(), reason, message },
+        );
+        false
+    }
+
+    fn add_gateway(
+        &mut self,
+        manifests: &Manifests,
+        name: &ObjectName,
+        gateway: &Arc<Gateway>,
+        options: &Options,
+    ) {
+        let Some(snapshot) = manifests.objects.snapshot(name) else { return };
+        let translation = translate(&snapshot, options);
+        let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
+        let mut problems = verdicts.problems.clone();
+        for (key, data_plane) in translation.data_planes {
+            let bridged = match bridge(&key, &data_plane, options) {
+                Ok(bridged) => {
+                    problems.extend(bridged.problems.iter().cloned());
+                    Some(bridged)
+                }
+                Err(error) => {
+                    let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
+                    self.report(
+                        manifests,
+                        &gateway,
+                        Level::Error,
+                        Fault {
+                            field: String::new(),
+                            reason: reason::NOT_PUBLISHED,
+                            message: format!("{error}."),
+                        },
+                    );
+                    None
+                }
+            };
+            let plane =
+                ServedPlane { gateway: gateway.clone(), verdicts: verdicts.clone(), data_plane, bridged };
+            self.planes.insert(key, plane);
+        }
+        for (key, verdict) in &verdicts.routes {
+            match self.routes.get_mut(key) {
+                Some(held) => held.merge(verdict.clone()),
+                None => {
+                    self.routes.insert(key.clone(), verdict.clone());
+                }
+            }
+        }
+        let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
+        self.findings.extend(findings);
+        self.gateways.push(verdicts);
+    }
+
+    /// Routes that name a parent that is not there; a cluster would leave them without a word.
+    fn check_parents(&mut self, manifests: &Manifests, name: &ObjectName, route: &HttpRoute) {
+        let object = ObjectKey { kind: Kind::HttpRoute, name: name.clone() };
+        let parents = route.spec.parent_refs.as_deref().unwrap_or_default();
+        if parents.is_empty() {
+            self.report(
+                manifests,
+                &object,
+                Level::Warning,
+                Fault {
+                    field: "spec.parentRefs".to_owned(),
+                    reason: reason::NO_PARENT,
+                    message: "The route names no Gateway, so nothing serves it.".to_owned(),
+                },
+            );
+            return;
+        }
+        for (index, parent) in parents.iter().enumerate() {
+            let group = parent.group.as_deref().unwrap_or(GATEWAY_GROUP);
+            let kind = parent.kind.as_deref().unwrap_or(Kind::Gateway.as_str());
+            if Kind::from_group_kind(group, kind) != Some(Kind::Gateway) {
+                continue;
+            }
+            let namespace = parent.namespace.as_deref().unwrap_or(&name.namespace);
+            let gateway = ObjectKey::new(Kind::Gateway, namespace, parent.name.as_str());
+            if !manifests.objects.contains(&gateway) {
+                self.report(
+                    manifests,
+                    &object,
+                    Level::Error,
+                    Fault {
+                        field: format!("spec.parentRefs[{index}]"),
+                        reason: reason::PARENT_NOT_FOUND,
+                        message: format!("{gateway} does not exist."),
+                    },
+                );
+            }
+        }
+    }
+
+    fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {
+        let Fault { field, reason, message } = fault;
+        self.findings.push(Finding {
+            place: manifests.place(object).cloned(),
+            object: object.to_string(),
+            field,
+            severity,
+            reason: reason.to_owned(),
+            message,
+        });
+    }
+}
+
+struct Fault {
+    field: String,
+    reason: &'static str,
+    message: String,
+}

@@ -1,0 +1,160 @@
+//! `serve`: manifests to PingSIX over the etcd protocol, again and again.
+
+mod explainer;
+mod keeper;
+mod publisher;
+mod state;
+mod watcher;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use pingsix_gateway_responder::{BindError, Reach, Responder};
+use pingsix_sink::EmbeddedEtcd;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, block_in_place};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::Exit;
+use crate::arguments::{ResponderArgument, ServeArguments};
+use crate::plane::Translated;
+use keeper::Keeper;
+use publisher::Publisher;
+use watcher::Watcher;
+
+/// How long clients may take to end at shutdown.
+const DRAIN: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<Exit> {
+    let filter = EnvFilter::builder().with_default_directive(tracing::Level::WARN.into()).from_env_lossy();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
+    // A second subscriber cannot be installed, which only a test could try.
+    let _ = log.try_init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(arguments))
+}
+
+/// Prints a line at once: whoever reads it acts on it.
+fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}
+
+async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
+    // First of all, so that no signal finds the default action in place.
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    let mut keeper = Keeper::new(arguments.paths.clone(), arguments.translation.endpoints.clone())?;
+    let mut watcher = Watcher::new(arguments);
+
+    let stop = CancellationToken::new();
+    let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
+    let mut options = arguments.translation.options();
+    if let ResponderArgument::At(address) = arguments.translation.responder {
+        let responder = bind_responder(address, arguments).await?;
+        let address = responder.local_addr()?;
+        options.responder = Some(address);
+        say(format_args!("responder on {address}"))?;
+        let stop = stop.clone();
+        tasks.spawn(async move {
+            responder.run(stop.cancelled_owned()).await;
+            Ok(())
+        });
+    }
+    let etcd = start_etcd(arguments).await?;
+    let listener = TcpListener::bind(arguments.listen)
+        .await
+        .with_context(|| format!("cannot listen on {} (--listen)", arguments.listen))?;
+    say(format_args!("etcd on {}", listener.local_addr()?))?;
+    {
+        let (etcd, stop) = (etcd.clone(), stop.clone());
+        tasks.spawn(async move { Ok(etcd.serve(listener, stop).await?) });
+    }
+
+    let mut publisher = Publisher::new(etcd.clone(), options);
+    let translated = Arc::new(block_in_place(|| Translated::new(&keeper.load(), publisher.options())));
+    let (current, latest) = watch::channel(translated.clone());
+    if let Some(address) = arguments.explain {
+        let listener = bind_explainer(address, arguments).await?;
+        say(format_args!("explaining on http://{}", listener.local_addr()?))?;
+        tasks.spawn(explainer::run(listener, latest, stop.clone()));
+    }
+    publisher.publish(&translated).await?;
+    etcd.open();
+    say("ready")?;
+
+    let ended = loop {
+        tokio::select! {
+            _ = terminate.recv() => break Ok(()),
+            _ = interrupt.recv() => break Ok(()),
+            Some(task) = tasks.join_next() => break task.map_err(anyhow::Error::from).flatten(),
+            () = watcher.changed() => {
+                let translated = Arc::new(block_in_place(|| Translated::new(&keeper.load(), publisher.options())));
+                current.send_replace(translated.clone());
+                publisher.publish(&translated).await?;
+            }
+        }
+    };
+    stop.cancel();
+    while let Some(task) = tasks.join_next().await {
+        task??;
+    }
+    ended.map(|()| Exit::Success)
+}
+
+async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> {
+    if !arguments.listen.ip().is_loopback() && !arguments.allow_non_loopback {
+        bail!(
+            "{} can be reached from other machines, and private keys pass in plaintext; use a loopback address, or \
+             --allow-non-loopback",
+            arguments.listen
+        );
+    }
+    let mut builder = EmbeddedEtcd::builder().drain_timeout(DRAIN);
+    if let Some(path) = state::state_file(arguments.state.as_deref(), arguments.listen) {
+        builder = builder.state_file(path);
+    }
+    if arguments.allow_non_loopback {
+        builder = builder.allow_plaintext_beyond_loopback();
+    }
+    builder.start().await.context("cannot start the etcd server (--state)")
+}
+
+async fn bind_responder(
+    address: std::net::SocketAddr,
+    arguments: &ServeArguments,
+) -> anyhow::Result<Responder> {
+    let reach = if arguments.allow_non_loopback { Reach::Anywhere } else { Reach::Loopback };
+    let options = pingsix_gateway_responder::Options { shutdown_grace: DRAIN, ..Default::default() };
+    match Responder::bind(address, reach, options).await {
+        Ok(responder) => Ok(responder),
+        Err(error @ BindError::NotLoopback(_)) => {
+            Err(error).context("use --allow-non-loopback to listen where other machines can connect")
+        }
+        Err(error @ BindError::Listen { .. }) => {
+            Err(error).context("cannot run the responder; --responder chooses another address, or off")
+        }
+    }
+}
+
+async fn bind_explainer(
+    address: std::net::SocketAddr,
+    arguments: &ServeArguments,
+) -> anyhow::Result<TcpListener> {
+    if !address.ip().is_loopback() && !arguments.allow_non_loopback {
+        bail!(
+            "{address} can be reached from other machines; use a loopback address, or --allow-non-loopback"
+        );
+    }
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} (--explain)"))
+}

@@ -1,0 +1,159 @@
+//! Answers any HTTP request with what PingSIX would do with that very request.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Response, StatusCode, Version};
+use http_body_util::Full;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use pingsix_gateway_api::Explanation;
+use pingsix_gateway_api::explain::{Answer, NotFoundCause};
+use pingsix_translate::pingsix::Request;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::explain::{Inquiry, Port, in_words};
+use crate::plane::Translated;
+
+/// Chooses the port a request is taken to arrive at.
+const PORT_HEADER: &str = "x-explain-port";
+
+/// Connections served at a time.
+const MAX_CONNECTIONS: usize = 64;
+
+/// How long the head of a request may take, and a connection may last.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_mins(5);
+
+pub(super) async fn run(
+    listener: TcpListener,
+    latest: watch::Receiver<Arc<Translated>>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let (stream, place) = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            accepted = accept(&listener, &places) => match accepted {
+                Some(accepted) => accepted,
+                None => continue,
+            },
+        };
+        let (latest, stop) = (latest.clone(), stop.clone());
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let translated = latest.borrow().clone();
+                async move { Ok::<_, Infallible>(respond(&translated, &request)) }
+            });
+            let mut builder = auto::Builder::new(TokioExecutor::new());
+            builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            // How a connection ends is nobody's concern.
+            tokio::select! {
+                _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection) => {}
+                () = stop.cancelled() => {}
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    // The semaphore is never closed.
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            tracing::warn!(error = %error, "cannot accept a connection, retrying");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            None
+        }
+    }
+}
+
+fn respond<B>(translated: &Translated, request: &http::Request<B>) -> Response<Full<Bytes>> {
+    let json = request
+        .headers()
+        .get(ACCEPT)
+        .is_some_and(|accept| accept.to_str().is_ok_and(|accept| accept.contains("application/json")));
+    let explanations = match inquiry(request).and_then(|inquiry| answer(&inquiry, translated)) {
+        Ok(explanations) => explanations,
+        Err(message) => {
+            return response(StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", format!("{message}\n"));
+        }
+    };
+    if json {
+        match serde_json::to_string_pretty(&explanations) {
+            Ok(text) => response(StatusCode::OK, "application/json", text),
+            Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error.to_string()),
+        }
+    } else {
+        response(StatusCode::OK, "text/plain; charset=utf-8", in_words(&explanations))
+    }
+}
+
+fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
+    let http2 = request.version() == Version::HTTP_2;
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let authority = request.uri().authority().map(ToString::to_string);
+    let host = request.headers().get(HOST).map(text);
+    let host = if http2 { authority.or(host) } else { host.or(authority) };
+    let port = if let Some(port) = request.headers().get(PORT_HEADER) {
+        let port = text(port);
+        Port::Known(port.trim().parse().map_err(|_| format!("{PORT_HEADER}: \"{port}\" is not a port"))?)
+    } else {
+        let authority = host.as_deref().and_then(|host| host.parse::<http::uri::Authority>().ok());
+        authority.and_then(|authority| authority.port_u16()).map_or(Port::Unknown, Port::Likely)
+    };
+    let headers = request
+        .headers()
+        .iter()
+        .filter(|(name, _)| *name != HOST && *name != PORT_HEADER)
+        .map(|(name, value)| (name.to_string(), text(value)))
+        .collect();
+    let request = Request {
+        method: request.method().to_string(),
+        host,
+        path: request.uri().path().to_owned(),
+        query: request.uri().query().map(str::to_owned),
+        headers,
+        http2,
+        ..Request::default()
+    };
+    Ok(Inquiry { request, port, gateway: None })
+}
+
+/// The explanation over plaintext, or over TLS where only that is served.
+fn answer(inquiry: &Inquiry, translated: &Translated) -> Result<Vec<Explanation>, String> {
+    let unserved = |explanations: &[Explanation]| {
+        explanations.iter().all(|explanation| {
+            matches!(explanation.answer, Answer::NotFound { cause: NotFoundCause::Listener, .. })
+        })
+    };
+    let plaintext = inquiry.answer(translated).map_err(|error| format!("{error:#}"))?;
+    if unserved(&plaintext) {
+        let mut over_tls = inquiry.clone();
+        over_tls.request.tls = true;
+        let encrypted = over_tls.answer(translated).map_err(|error| format!("{error:#}"))?;
+        if !unserved(&encrypted) {
+            return Ok(encrypted);
+        }
+    }
+    Ok(plaintext)
+}

@@ -1,0 +1,96 @@
+//! `translate`: manifests to PingSIX configuration.
+
+use anyhow::Context as _;
+use pingsix_translate::pingsix::Config;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{TranslateArguments, TranslateOutput};
+use crate::finding::{Tally, print_grouped};
+use crate::plane::Translated;
+use crate::{Exit, Streams, manifest, yaml};
+
+pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let manifests = manifest::load(&arguments.paths, &arguments.translation.endpoints)?;
+    let options = arguments.translation.options();
+    let translated = Translated::new(&manifests, &options);
+    match arguments.output {
+        TranslateOutput::Yaml => {
+            for (key, config) in configs(&translated) {
+                writeln!(streams.out, "---\n# data plane {key}, etcd prefix {}", key.prefix(&options.root))?;
+                let lists = yaml::encode(&config.to_static())?;
+                writeln!(streams.out, "{}", lists.trim_end())?;
+            }
+        }
+        TranslateOutput::Json => {
+            let planes: Vec<Value> = configs(&translated)
+                .map(|(key, config)| {
+                    json!({
+                        "dataPlane": key.to_string(), "prefix": key.prefix(&options.root), "config": config.to_static(),
+                    })
+                })
+                .collect();
+            print_json(&json!({ "dataPlanes": planes }), streams)?;
+        }
+        TranslateOutput::EtcdJson => print_json(&Value::Object(etcd(&translated, &options)?), streams)?,
+        TranslateOutput::Status => {
+            for status in statuses(&translated, &options) {
+                writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
+            }
+        }
+    }
+    let tally = Tally::of(&translated.findings);
+    if tally != Tally::default() {
+        streams.out.flush()?;
+        print_grouped(&translated.findings, streams.err)?;
+        writeln!(streams.err, "{tally}")?;
+    }
+    Ok(if tally.errors > 0 { Exit::Problems } else { Exit::Success })
+}
+
+fn configs(translated: &Translated) -> impl Iterator<Item = (&DataPlaneKey, &Config)> {
+    translated.planes.iter().filter_map(|(key, plane)| Some((key, &plane.bridged.as_ref()?.config)))
+}
+
+fn print_json(value: &Value, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    writeln!(streams.out, "{}", serde_json::to_string_pretty(value)?)?;
+    Ok(())
+}
+
+/// Every key with its value, as a PingSIX reads them.
+fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String, Value>> {
+    let mut pairs = Map::new();
+    for (key, config) in configs(translated) {
+        for (key, value) in config.to_pairs(&key.prefix(&options.root)) {
+            let value = serde_json::from_str(&value).with_context(|| format!("cannot print {key}"))?;
+            pairs.insert(key, value);
+        }
+    }
+    Ok(pairs)
+}
+
+/// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
+fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
+    let mut statuses = Vec::new();
+    for class in &translated.classes {
+        statuses.push(with_status(&class.key, &class.to_status()));
+    }
+    for verdicts in &translated.gateways {
+        statuses.push(with_status(&verdicts.gateway.key, &verdicts.gateway.to_status()));
+    }
+    for (key, verdict) in &translated.routes {
+        statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+    }
+    statuses
+}
+
+fn with_status(key: &ObjectKey, status: &Value) -> Value {
+    let group = key.kind.group();
+    let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+    let metadata = if Kind::is_namespaced(key.kind) {
+        json!({ "namespace": &*key.name.namespace, "name": &*key.name.name })
+    } else {
+        json!({ "name": &*key.name.name })
+    };
+    json!({ "apiVersion": api_version, "kind": key.kind.as_str(), "metadata": metadata, "status": status })
+}

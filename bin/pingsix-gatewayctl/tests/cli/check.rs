@@ -1,0 +1,80 @@
+use crate::support::{Manifests, route, run, run_with};
+use crate::translate::https;
+
+#[test]
+fn findings_are_grouped_by_object_and_counted() {
+    let routes = format!("{}---\n{}", route("bad", "/bad", "nowhere"), route("braces", "/{id}", "cart"));
+    let run = Manifests::shop(&routes).check().exits(1);
+    let bad = run.out.find("routes.yaml:2 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
+    assert!(bad < run.out.find("routes.yaml:12 HTTPRoute shop/braces\n  error: ").expect(&run.out));
+    run.says("2 errors, 0 warnings (6 objects, 1 data plane)");
+}
+
+#[test]
+fn json_has_file_object_field_and_reason() {
+    let manifests = Manifests::shop(&route("bad", "/bad", "nowhere"));
+    let run = run(["check", manifests.path().to_str().unwrap(), "-o", "json"]).exits(1);
+    let report = run.json();
+    assert_eq!(report["errors"], 1);
+    let finding = &report["findings"][0];
+    assert_eq!((&finding["object"], &finding["severity"]), (&"HTTPRoute shop/bad".into(), &"error".into()));
+    assert_eq!(
+        (&finding["reason"], &finding["line"], &finding["document"]),
+        (&"BackendNotFound".into(), &2.into(), &1.into())
+    );
+    assert!(finding["file"].as_str().unwrap().ends_with("routes.yaml"));
+    assert!(finding["field"].as_str().unwrap().starts_with("spec.rules[0].backendRefs[0]"));
+}
+
+#[test]
+fn a_pingsix_configuration_is_judged_by_pingsix_rules() {
+    let config = r#"
+pingsix:
+  listeners: [{ address: "0.0.0.0:80" }]
+routes:
+- { id: good, uri: /, upstream: { nodes: { "10.0.0.1:80": 1 } } }
+- { id: bad, uri: /x, plugins: { no-such-plugin: {} }, upstream_id: gone }
+"#;
+    let run = run_with(config, ["check", "--pingsix", "-"]).exits(1).says("routes/bad");
+    let run =
+        run.says("plugins.no-such-plugin").says("upstream_id").says("[reference]").says("[plugin-name]");
+    assert!(!run.out.contains("routes/good"), "{}", run.out);
+    let two = "routes: [{ id: a, uri: /, upstream: { nodes: { \"10.0.0.1:80\": 1 } } }]\n---\nroutes: [{ id: b }]\n";
+    run_with(two, ["check", "--pingsix", "-"])
+        .exits(1)
+        .says("<stdin>:3 routes/b")
+        .says("PingSIX refuses the whole");
+    run_with("routes: [", ["check", "--pingsix", "-"]).exits(1).says("not valid YAML");
+    crate::support::run(["check", "--pingsix", "/no/such/file"]).exits(2);
+}
+
+#[test]
+fn a_table_whose_answers_depend_on_luck_is_a_warning() {
+    let config = r#"
+upstreams: [{ id: u, nodes: { "10.0.0.1:80": 1 } }]
+routes:
+- { id: broad, uri: "/{*p}", upstream_id: u }
+- { id: narrow, uri: "/foo/{*p}", upstream_id: u }
+"#;
+    run_with(config, ["check", "--pingsix", "-"]).exits(0).says("warning").says("[closure]");
+    run_with(config, ["check", "--strict", "--pingsix", "-"]).exits(1);
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    let (manifests, key) = https();
+    let path = manifests.path().to_str().unwrap();
+    let broken = std::fs::read_to_string(manifests.path().join("gateway.yaml"))
+        .unwrap()
+        .replace("tls.crt", "tls.cert");
+    for text in [None, Some(broken)] {
+        if let Some(text) = text {
+            manifests.write("gateway.yaml", &text);
+        }
+        for arguments in [vec!["check", path], vec!["explain", path, "GET", "https://shop.example.com/cart"]]
+        {
+            let run = run(arguments);
+            assert!(!run.out.contains(&key) && !run.err.contains(&key), "{run:?}");
+        }
+    }
+}

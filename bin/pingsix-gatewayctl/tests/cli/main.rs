@@ -1,0 +1,17 @@
+//! The program as it is used: arguments in, output and exit codes out, and `serve` over loopback.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, also in what it shares with others"
+)]
+
+mod check;
+mod explain;
+mod input;
+mod pingsix;
+mod pingsix_config;
+mod quickstart;
+mod serve;
+mod support;
+mod translate;

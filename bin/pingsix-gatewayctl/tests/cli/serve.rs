@@ -1,0 +1,252 @@
+//! `serve` over loopback: what it prints, what etcd clients read, and what the explainer answers.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use pingsix_sink::proto::etcdserverpb::RangeRequest;
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+
+use crate::support::{GATEWAY, Manifests, route};
+
+/// Nothing takes longer, except on a machine that does something else.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running `serve`; dropping it ends it.
+pub(crate) struct Served {
+    child: Child,
+    lines: Receiver<String>,
+    pub(crate) etcd: SocketAddr,
+    pub(crate) explain: SocketAddr,
+    pub(crate) responder: SocketAddr,
+}
+
+impl Served {
+    pub(crate) fn start(manifests: &Manifests, arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"))
+            .arg("serve")
+            .arg(manifests.path())
+            .args(["--listen", "127.0.0.1:0", "--explain", "127.0.0.1:0", "--responder", "127.0.0.1:0"])
+            .args(["--debounce", "50", "--poll", "100"])
+            .args(arguments)
+            .env("RUST_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut served = Self { child, lines, etcd: nowhere, explain: nowhere, responder: nowhere };
+        let address = |line: String| line.rsplit([' ', '/']).next().unwrap().parse().unwrap();
+        served.responder = address(served.wait_for("responder on "));
+        served.etcd = address(served.wait_for("etcd on "));
+        served.explain = address(served.wait_for("explaining on "));
+        served
+    }
+
+    /// The next line that contains a text; lines before it are dropped.
+    pub(crate) fn wait_for(&self, text: &str) -> String {
+        let mut seen = Vec::new();
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => seen.push(line),
+                Err(error) => panic!("no {text:?}: {error}; seen: {seen:#?}"),
+            }
+        }
+    }
+
+    /// Asks the explainer for a path, and returns status line, headers and body.
+    fn ask(&self, head: &str) -> String {
+        let mut stream = TcpStream::connect(self.explain).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The keys below a prefix, as an etcd client reads them.
+    fn keys(&self, prefix: &str) -> Result<Vec<String>, tonic::Status> {
+        let endpoint = format!("http://{}", self.etcd);
+        let mut end = prefix.as_bytes().to_vec();
+        *end.last_mut().unwrap() += 1;
+        let request =
+            RangeRequest { key: prefix.to_owned().into(), range_end: end.into(), ..RangeRequest::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let channel = tonic::transport::Channel::from_shared(endpoint).unwrap().connect().await.unwrap();
+            let response = KvClient::new(channel).range(request).await?.into_inner();
+            Ok(response.kvs.iter().map(|kv| String::from_utf8(kv.key.to_vec()).unwrap()).collect())
+        })
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    fn terminate(mut self) -> i32 {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap();
+            }
+            assert!(Instant::now() < end, "still running");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn changes_are_published_and_etcd_clients_read_them() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let served = Served::start(&manifests, &[]);
+    let first = served.wait_for("published shop/web ");
+    assert!(first.contains("0 updated, 0 deleted"), "{first}");
+    served.wait_for("ready");
+    let before = served.keys("/pingsix/shop/web/").unwrap();
+    assert!(before.iter().any(|key| key.starts_with("/pingsix/shop/web/routes/")), "{before:?}");
+    assert!(served.keys("/pingsix/no/such/").is_err());
+
+    manifests.write("more.yaml", &route("more", "/more", "cart"));
+    let second = served.wait_for("published shop/web ");
+    let revision = |line: &str| {
+        line.split_once("revision ").unwrap().1.split(':').next().unwrap().parse::<i64>().unwrap()
+    };
+    assert!(revision(&second) > revision(&first), "{first} {second}");
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap().len(), before.len() + 1);
+
+    manifests.remove("more.yaml");
+    served.wait_for("1 deleted");
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
+
+    manifests.remove("gateway.yaml");
+    served.wait_for("published shop/web (withdrawn) ");
+    assert!(served.keys("/pingsix/shop/web/").unwrap().is_empty());
+    assert_eq!(served.terminate(), 0);
+}
+
+#[test]
+fn a_file_that_stops_being_valid_keeps_its_last_good_objects() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let served = Served::start(&manifests, &[]);
+    served.wait_for("ready");
+    let before = served.keys("/pingsix/shop/web/").unwrap();
+
+    manifests.write("routes.yaml", "kind: [\n");
+    served.wait_for("What was there before stays in force. [NotYaml]");
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
+
+    manifests.write("routes.yaml", &route("cart", "/cart", "cart").replace("port: 80", "port: x"));
+    served.wait_for("What was there before stays in force. [DoesNotDecode]");
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
+
+    manifests.write("routes.yaml", &route("cart", "/basket", "cart"));
+    served.wait_for("published shop/web ");
+    served.wait_for("resolved: error");
+}
+
+#[test]
+fn findings_are_said_when_they_come_and_when_they_go() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "missing"));
+    let served = Served::start(&manifests, &[]);
+    let finding = served.wait_for("HTTPRoute shop/cart");
+    assert!(finding.starts_with("error: ") && finding.ends_with("[BackendNotFound]"), "{finding}");
+    manifests.write("more.yaml", &route("more", "/more", "cart"));
+    served.wait_for("published ");
+    manifests.write("routes.yaml", &format!("# moved\n\n{}", route("cart", "/cart", "missing")));
+    manifests.write("routes.yaml", &route("cart", "/cart", "cart"));
+    let resolved = served.wait_for("HTTPRoute shop/cart");
+    assert_eq!(resolved, format!("resolved: {finding}"));
+}
+
+#[test]
+fn an_empty_directory_is_waited_for() {
+    let manifests = Manifests::new(&[]);
+    let served = Served::start(&manifests, &[]);
+    served.wait_for("There are no manifests");
+    served.wait_for("ready");
+    manifests.write("gateway.yaml", GATEWAY);
+    served.wait_for("published shop/web ");
+}
+
+#[test]
+fn any_http_request_is_explained() {
+    let (manifests, key) = crate::translate::https();
+    let served = Served::start(&manifests, &[]);
+    served.wait_for("ready");
+    let text = served.ask("PATCH /cart/x?y=z HTTP/1.1\r\nHost: a.test\r\nX-Any: thing");
+    assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    assert!(text.contains("PATCH http://a.test/cart/x?y=z (HTTP/1.1)"), "{text}");
+    assert!(text.contains("Service shop/cart port 80"), "{text}");
+    let json = served.ask("GET /nowhere HTTP/1.1\r\nHost: a.test\r\nAccept: application/json");
+    assert!(json.contains("\"cause\": \"path\""), "{json}");
+    let port = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: 81");
+    assert!(port.contains("No listener serves this host and port"), "{port}");
+    let tls = served.ask("GET /cart HTTP/1.1\r\nHost: shop.example.com\r\nX-Explain-Port: 443");
+    assert!(tls.contains("https://shop.example.com/cart"), "{tls}");
+    let wrong = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: many");
+    assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");
+    for answer in [text, json, port, tls, wrong] {
+        assert!(!answer.contains(&key), "{answer}");
+    }
+}
+
+#[test]
+fn the_responder_answers_in_process_and_documents_name_it() {
+    let conditional = route("cart", "/cart", "cart")
+        .replace("value: \"/cart\" } }", "value: /cart }, headers: [{ name: a, value: b }] }");
+    let manifests = Manifests::shop(&conditional);
+    let served = Served::start(&manifests, &[]);
+    served.wait_for("ready");
+    assert!(served.keys("/pingsix/shop/web/upstreams/status-404").unwrap().len() == 1);
+    let mut stream = TcpStream::connect(served.responder).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request =
+        "GET / HTTP/1.1\r\nHost: status-404.responder.pingsix.internal\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
+#[test]
+fn revisions_survive_a_restart() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let state = tempfile::tempdir().unwrap();
+    let state = state.path().join("revisions");
+    let start = || Served::start(&manifests, &["--state", state.to_str().unwrap()]);
+    let revision = |served: &Served| {
+        let line = served.wait_for("published shop/web ");
+        line.split_once("revision ").unwrap().1.split(':').next().unwrap().parse::<i64>().unwrap()
+    };
+    let served = start();
+    let first = revision(&served);
+    assert_eq!(served.terminate(), 0);
+    assert!(revision(&start()) > first);
+}
+
+#[test]
+fn addresses_beyond_loopback_need_to_be_asked_for() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let path = manifests.path().to_str().unwrap();
+    let explain = ["serve", path, "--listen", "127.0.0.1:0", "--responder", "off", "--explain", "0.0.0.0:0"];
+    crate::support::run(explain).exits(2).warns("--allow-non-loopback");
+    let listen = ["serve", path, "--listen", "0.0.0.0:0", "--responder", "off"];
+    crate::support::run(listen).exits(2).warns("private keys pass in plaintext");
+    let responder = ["serve", path, "--listen", "127.0.0.1:0", "--responder", "0.0.0.0:0"];
+    crate::support::run(responder).exits(2).warns("--allow-non-loopback");
+    crate::support::run(["serve", "-"]).exits(2).warns("standard input cannot be watched");
+    crate::support::run(["serve", "/no/such/directory"]).exits(2).warns("cannot read");
+}

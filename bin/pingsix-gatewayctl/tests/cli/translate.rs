@@ -1,0 +1,125 @@
+use crate::support::{GATEWAY, Manifests, route, run, run_with};
+
+/// An HTTPS Gateway with its certificate, and the private key in base64 as it stands in the Secret.
+pub(crate) fn https() -> (Manifests, String) {
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
+    let indent = |pem: &str| format!("    {}\n", pem.trim_end().replace('\n', "\n    "));
+    let key = signing_key.serialize_pem();
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{ name: tls, namespace: shop }}\nstringData:\n  \
+         tls.crt: |\n{}  tls.key: |\n{}",
+        indent(&cert.pem()),
+        indent(&key)
+    );
+    let tls = "  - { name: https, port: 443, protocol: HTTPS, hostname: shop.example.com, tls: { certificateRefs: [{ name: tls }] } }\n";
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    manifests.write("gateway.yaml", &format!("{GATEWAY}{tls}---\n{secret}"));
+    let line = key.lines().nth(1).unwrap().to_owned();
+    (manifests, line)
+}
+
+#[test]
+fn each_data_plane_is_a_document_that_pingsix_accepts() {
+    let (manifests, key) = https();
+    let shared =
+        manifests.translate(&[]).exits(0).says("# data plane shop/web, etcd prefix /pingsix/shop/web\n");
+    assert!(shared.out.contains(&key), "the key is part of the configuration");
+    run_with(&shared.out, ["check", "--pingsix", "-"]).exits(0);
+    let per_port = manifests.translate(&["--layout", "per-port", "--root", "/edge"]).exits(0);
+    let per_port = per_port.says("etcd prefix /edge/shop/web:80\n").says("etcd prefix /edge/shop/web:443\n");
+    run_with(&per_port.out, ["check", "--pingsix", "-"]).exits(0);
+}
+
+#[test]
+fn all_forms_agree() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let yaml: serde_json::Value = serde_saphyr::from_str(&manifests.translate(&[]).exits(0).out).unwrap();
+    let json = manifests.translate(&["-o", "json"]).exits(0).json();
+    assert_eq!(json["dataPlanes"][0]["config"], yaml);
+    assert_eq!(json["dataPlanes"][0]["prefix"], "/pingsix/shop/web");
+    let etcd = manifests.translate(&["-o", "etcd-json"]).exits(0).json();
+    let routes = yaml["routes"].as_array().unwrap();
+    for route in routes {
+        let key = format!("/pingsix/shop/web/routes/{}", route["id"].as_str().unwrap());
+        assert_eq!(etcd[&key]["priority"], route["priority"]);
+    }
+}
+
+#[test]
+fn the_output_does_not_depend_on_the_order_of_files() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let path = |name: &str| manifests.path().join(name).display().to_string();
+    let one =
+        run(["translate", &path("gateway.yaml"), &path("cart.yaml"), &path("routes.yaml")]).exits(0).out;
+    let other =
+        run(["translate", &path("routes.yaml"), &path("cart.yaml"), &path("gateway.yaml")]).exits(0).out;
+    assert_eq!(one, other);
+}
+
+#[test]
+fn status_names_every_object_and_never_a_key() {
+    let (manifests, key) = https();
+    let run = manifests.translate(&["-o", "status"]).exits(0);
+    for text in
+        ["kind: GatewayClass", "kind: Gateway\n", "kind: HTTPRoute", "type: Accepted", "reason: Pending"]
+    {
+        assert!(run.out.contains(text), "{text} in {}", run.out);
+    }
+    assert!(!run.out.contains(&key));
+}
+
+#[test]
+fn problems_go_to_standard_error_and_what_can_be_served_is_printed() {
+    let routes = format!("{}---\n{}", route("cart", "/cart", "cart"), route("bad", "/bad", "nowhere"));
+    let run = Manifests::shop(&routes)
+        .translate(&[])
+        .exits(1)
+        .says("uri")
+        .warns("HTTPRoute shop/bad")
+        .warns("1 error");
+    assert!(!run.out.contains("HTTPRoute shop/bad"));
+}
+
+#[test]
+fn budgets_are_kept() {
+    let routes = format!("{}---\n{}", route("cart", "/cart", "cart"), route("more", "/more", "cart"));
+    let run = Manifests::shop(&routes).translate(&["--budget-entries", "4"]).exits(1);
+    run.warns("[BudgetExceeded]");
+}
+
+#[test]
+fn without_a_responder_what_needs_one_is_refused() {
+    let conditional = route("cart", "/cart", "cart")
+        .replace("value: \"/cart\" } }", "value: /cart }, headers: [{ name: a, value: b }] }");
+    let manifests = Manifests::shop(&conditional);
+    manifests.check().exits(0);
+    manifests.translate(&["--responder", "off"]).exits(1).warns("without a responder");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"))
+        .args(["translate", manifests.path().to_str().unwrap()])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn completions_and_help_are_printed() {
+    for shell in ["bash", "zsh", "fish"] {
+        run(["completions", shell]).exits(0).says("pingsix-gatewayctl");
+    }
+    for command in ["translate", "check", "explain", "serve", "pingsix-config", "completions"] {
+        run([command, "--help"]).exits(0).says("Usage: pingsix-gatewayctl");
+    }
+    run(["--version"]).exits(0).says("pingsix-gatewayctl 0.");
+}

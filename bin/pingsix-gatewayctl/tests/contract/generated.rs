@@ -1,0 +1,81 @@
+//! Random Gateways and routes, as manifests on disk.
+
+use std::fs;
+
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use serde_json::{Value, json};
+
+use crate::comparison::{Comparison, Tally};
+use crate::echo::Echo;
+use crate::process::PingSix;
+use crate::properties::generate::{Taste, table};
+use crate::run::{binary, cases, say, seed};
+use crate::serve::Serve;
+
+/// How often PingSIX is started on each data plane; each time it draws another order.
+const STARTS: usize = 3;
+
+/// How many requests it is asked after each start.
+const REQUESTS: usize = 120;
+
+/// The manifests of a table, with the class that makes its Gateway ours.
+fn manifests(objects: &[Value]) -> String {
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "GatewayClass",
+        "metadata": { "name": "pingsix" },
+        "spec": { "controllerName": "pingsix.io/gateway-controller" },
+    });
+    let items: Vec<&Value> = objects.iter().chain([&class]).collect();
+    json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_answers_served_tables_as_the_oracle_does() {
+    const TEST: &str = "serve";
+    let Some(binary) = binary(TEST) else { return };
+    let mut echoes = Vec::new();
+    for namespace in ["infra", "app", "app-b"] {
+        for service in ["one", "two"] {
+            for port in [80, 81] {
+                echoes.push(Echo::start(&format!("{namespace}/{service}:{port}")).await);
+            }
+        }
+    }
+    let endpoints: Vec<_> = echoes.iter().map(|echo| (echo.name.clone(), echo.address)).collect();
+    let mut tally = Tally::default();
+    while tally.requests < cases() {
+        let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
+        let objects = table(&mut rng, Taste { https: tally.tables % 2 == 1 });
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("table.json"), manifests(&objects)).unwrap();
+        let comparison = Comparison::new(&objects, |_, (namespace, name, port), backend| {
+            backend == format!("{namespace}/{name}:{port}")
+        });
+        let ports = comparison.world.ports();
+        for layout in ["shared", "per-port"] {
+            let planes: Vec<Option<u16>> = match layout {
+                "shared" if ports.is_empty() => Vec::new(),
+                "shared" => vec![None],
+                _ => ports.iter().copied().map(Some).collect(),
+            };
+            let serve = Serve::start(directory.path(), &endpoints, layout).await;
+            for port in planes {
+                let scope = match port {
+                    None => "/pingsix/infra/public".to_owned(),
+                    Some(port) => format!("/pingsix/infra/public:{port}"),
+                };
+                tally.planes += 1;
+                for _ in 0..STARTS {
+                    let pingsix = PingSix::start(&binary, serve.etcd, &scope).await;
+                    tally.starts += 1;
+                    let probes = comparison.probes(&mut rng, port, REQUESTS);
+                    comparison.compare(pingsix.address, port, &probes, &mut rng, &mut tally).await;
+                }
+            }
+        }
+        tally.tables += 1;
+    }
+    say(&format!("{TEST}: {tally}; seed {}", seed()));
+}

@@ -1,0 +1,48 @@
+//! `serve` and the real PingSIX, from manifests on disk to answers.
+//!
+//! The tests run when `PINGSIX_BIN` names a PingSIX binary, and say so when they did not run. `CONTRACT_CASES` and
+//! `CONTRACT_SEED` are those of the contract tests of `pingsix-gateway-api`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::format_push_string,
+    reason = "a test fails by panicking, also in what it shares with others, and says what it did not run"
+)]
+
+mod generated;
+mod quickstart;
+mod serve;
+
+/// How PingSIX is started and asked.
+#[allow(dead_code, reason = "other contract tests use more of them")]
+#[path = "../../../../pingsix-gateway-api/tests/contract"]
+mod harness {
+    pub(crate) mod client;
+    pub(crate) mod comparison;
+    pub(crate) mod echo;
+    pub(crate) mod process;
+    pub(crate) mod run;
+}
+
+/// The oracle and the random tables of translation's own property tests.
+#[allow(
+    dead_code,
+    unused_imports,
+    clippy::all,
+    clippy::pedantic,
+    reason = "the tests of translation use more of them, and are judged where they stand"
+)]
+#[path = "../../../../pingsix-translate/tests/properties"]
+mod properties {
+    pub(crate) mod answer;
+    pub(crate) mod case;
+    pub(crate) mod generate;
+    pub(crate) mod oracle;
+    pub(crate) mod probe;
+}
+
+// They call each other by these names.
+use harness::{client, comparison, echo, process, run};
+use properties::{answer, oracle, probe};

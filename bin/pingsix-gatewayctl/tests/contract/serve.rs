@@ -1,0 +1,52 @@
+//! `pingsix-gatewayctl serve` as a child process.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// Far more than a start takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running `serve`, killed when it is dropped.
+pub(crate) struct Serve {
+    _child: Child,
+    /// Where PingSIX reads its configuration.
+    pub(crate) etcd: SocketAddr,
+}
+
+impl Serve {
+    /// Serves manifests, each Service with the endpoints given for it, and waits until it is ready.
+    pub(crate) async fn start(manifests: &Path, endpoints: &[(String, SocketAddr)], layout: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"));
+        command.arg("serve").arg(manifests);
+        command.args(["--listen", "127.0.0.1:0", "--responder", "127.0.0.1:0", "--layout", layout]);
+        command.env("RUST_LOG", "error");
+        command.args(["--debounce", "1", "--poll", "10"]);
+        for (service, address) in endpoints {
+            command.arg("--endpoints").arg(format!("{service}={address}"));
+        }
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut etcd = None;
+        let started = async {
+            while let Some(line) = lines.next_line().await.unwrap() {
+                if let Some(address) = line.strip_prefix("etcd on ") {
+                    etcd = Some(address.parse().unwrap());
+                }
+                if line == "ready" {
+                    return;
+                }
+            }
+            panic!("serve ended");
+        };
+        tokio::time::timeout(PATIENCE, started).await.expect("serve hangs");
+        // What it prints from now on is read, so that it never waits for a reader.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { _child: child, etcd: etcd.unwrap() }
+    }
+}

@@ -1,0 +1,194 @@
+//! From a translated data plane to what a sink publishes.
+//!
+//! Every document passes PingSIX's acceptance rules first, for PingSIX drops a whole update for one fault in it.
+//! Translation emits nothing that would be refused, so the guard finds nothing unless there is a bug; then it keeps
+//! the damage to the documents at fault. The rule, which fails closed:
+//!
+//! 1. A **Route** at fault, or one that refers to something left out, is *closed*: it keeps its hosts, paths, methods
+//!    and priority and answers 500 itself. Its requests never fall to another rule.
+//! 2. If its patterns are at fault, it is closed for those that are not. Only when none is left is the Route *left
+//!    out*, and the next broader Route answers: PingSIX cannot hold the pattern in any form.
+//! 3. An upstream, service or certificate at fault is left out, and rule 1 then closes the Routes that refer to it.
+//! 4. A global rule is never left out, for it may be what protects every request. When one is at fault, or the
+//!    configuration as a whole, for its size, nothing can be published: [`BridgeError::Refused`]. What was published
+//!    before then stays in force.
+//!
+//! Whatever happens to a document is in [`Bridged::quarantined`], and in [`Bridged::problems`] with the objects that
+//! asked for it.
+
+mod order;
+mod quarantine;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
+use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
+use pingsix_translate::pingsix::{Config, DocumentKey};
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey, Options, Origin, Provenance};
+
+pub use order::order_hint;
+use quarantine::{Guarded, quarantine};
+pub use quarantine::{Measure, Quarantined};
+
+/// A data plane, ready to be published.
+#[derive(Clone, Debug)]
+pub struct Bridged {
+    /// What the sink shall hold, under the data plane's prefix.
+    pub desired: Desired,
+    /// The same documents, decoded: the configuration after quarantine.
+    pub config: Config,
+    /// What PingSIX would have refused; normally nothing.
+    pub quarantined: Vec<Quarantined>,
+    /// What is wrong, by object: an error for what is in quarantine, a warning for what PingSIX accepts but handles
+    /// otherwise than it seems to say.
+    pub problems: Vec<Problem>,
+}
+
+/// A data plane cannot be published.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeError {
+    /// The prefix or a key cannot be used.
+    #[error("data plane {data_plane} has no valid keys")]
+    Key {
+        /// The data plane.
+        data_plane: DataPlaneKey,
+        /// What is wrong with the key.
+        #[source]
+        source: SinkError,
+    },
+    /// PingSIX would refuse the configuration, and no document can be blamed.
+    #[error("data plane {data_plane} would be refused by PingSIX: {}", sentences(violations))]
+    Refused {
+        /// The data plane.
+        data_plane: DataPlaneKey,
+        /// Why.
+        violations: Vec<Violation>,
+    },
+}
+
+impl BridgeError {
+    /// Whether the same call may succeed later: never, for the bridge is a function.
+    pub const fn is_retryable(&self) -> bool {
+        false
+    }
+
+    /// A stable name of the kind of fault, for metrics.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::Key { .. } => "invalid_key",
+            Self::Refused { .. } => "refused",
+        }
+    }
+}
+
+fn sentences(violations: &[Violation]) -> String {
+    violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Makes of a translated data plane what a sink publishes; see [`mod@crate::bridge`].
+///
+/// A pure function: equal arguments give equal bytes. `options` are those of the translation.
+///
+/// # Errors
+///
+/// [`BridgeError`] when nothing can be published at all. What was published before then stays the best there is.
+pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
+    let acceptance = ValidateOptions {
+        prefix: key.prefix(&options.root),
+        bytes_budget: options.budget.bytes,
+        entries_budget: options.budget.matcher_entries,
+        ..ValidateOptions::default()
+    };
+    let Guarded { config, quarantined, refused, remarks } =
+        quarantine(&plane.config, |config| validate(config, &acceptance));
+    if !refused.is_empty() {
+        return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
+    }
+    let DataPlaneKey::Gateway { gateway, .. } = key;
+    let gateway = Arc::new(ObjectKey { kind: Kind::Gateway, name: gateway.clone() });
+    let origins = |key: &DocumentKey| origins_of(&plane.provenance, key, &gateway);
+    let desired = desired(&acceptance.prefix, &config, |key| {
+        Owner::new(
+            origins(key).first().map_or_else(|| gateway.to_string(), |origin| origin.object.to_string()),
+        )
+    });
+    let desired = desired.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
+
+    let mut problems = Vec::new();
+    for entry in &quarantined {
+        problems.extend(origins(&entry.key).into_iter().map(|origin| Problem {
+            field: origin.field(),
+            object: origin.object,
+            severity: Severity::Error,
+            reason: Reason::Quarantined,
+            message: entry.to_string(),
+        }));
+    }
+    for (subject, message) in remarks {
+        let origins = subject.map_or_else(|| vec![Origin::object(gateway.clone())], |key| origins(&key));
+        problems.extend(origins.into_iter().take(1).map(|origin| Problem {
+            field: origin.field(),
+            object: origin.object,
+            severity: Severity::Warning,
+            reason: Reason::Limited,
+            message: message.clone(),
+        }));
+    }
+    problems.sort();
+    problems.dedup();
+    Ok(Bridged { desired, config, quarantined, problems })
+}
+
+/// The wish that a prefix holds nothing, for a data plane that is gone.
+///
+/// # Errors
+///
+/// [`BridgeError::Key`] when the prefix cannot be used.
+pub fn withdrawn(key: &DataPlaneKey, options: &Options) -> Result<Desired, BridgeError> {
+    let scope = Scope::new(key.prefix(&options.root));
+    Ok(Desired::empty(scope.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?))
+}
+
+fn desired(
+    prefix: &str,
+    config: &Config,
+    owner: impl Fn(&DocumentKey) -> Owner,
+) -> Result<Desired, SinkError> {
+    let documents = config.iter().map(|(key, document)| {
+        Ok(Document {
+            key: Key::new(key.to_string())?,
+            value: Bytes::from(document.to_json()),
+            order: order_hint(document),
+            owner: owner(key),
+        })
+    });
+    let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
+    Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
+}
+
+/// Who asked for a document: every rule a Route answers for, once per object; never empty.
+fn origins_of(
+    provenance: &BTreeMap<DocumentKey, Provenance>,
+    key: &DocumentKey,
+    gateway: &Arc<ObjectKey>,
+) -> Vec<Origin> {
+    let mut origins: Vec<Origin> = match provenance.get(key) {
+        Some(Provenance::Rules { decisions, .. }) => {
+            decisions.iter().filter_map(|decision| decision.origin.clone()).collect()
+        }
+        Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
+        Some(Provenance::Certificate { gateway, .. }) => vec![Origin::object(gateway.clone())],
+        Some(Provenance::Guard { .. } | Provenance::Status { .. }) | None => Vec::new(),
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    origins.retain(|origin| seen.insert(origin.object.clone()));
+    if origins.is_empty() {
+        origins.push(Origin::object(gateway.clone()));
+    }
+    origins
+}

@@ -1,0 +1,174 @@
+//! What becomes of documents that PingSIX would refuse.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
+use pingsix_translate::pingsix::validate::{Severity, Subject, Violation};
+use pingsix_translate::pingsix::{
+    Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
+    router::reverse_host,
+};
+
+/// Node of an upstream that no request reaches: the discard port.
+const NOWHERE: &str = "127.0.0.1:9";
+
+/// A document that PingSIX would have refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// The document.
+    pub key: DocumentKey,
+    /// What became of it.
+    pub measure: Measure,
+    /// The field at fault, empty for the document itself.
+    pub field: String,
+    /// Why PingSIX would have refused it, in one sentence that quotes no secret.
+    pub because: String,
+}
+
+/// What becomes of a document in quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    /// The Route keeps its place and answers 500.
+    Closed,
+    /// The Route answers 500 for the patterns PingSIX can hold; the others are gone.
+    Narrowed,
+    /// The document is not published.
+    LeftOut,
+}
+
+impl fmt::Display for Quarantined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, measure, field, because } = self;
+        let consequence = match measure {
+            Measure::Closed => "the requests it decides are answered with 500",
+            Measure::Narrowed => {
+                "the requests it decides are answered with 500, except for patterns PingSIX cannot hold"
+            }
+            Measure::LeftOut => "it is left out",
+        };
+        let colon = if field.is_empty() { "" } else { ": " };
+        write!(f, "PingSIX would refuse {key}{colon}{field}, so {consequence}. {because}")
+    }
+}
+
+/// A configuration that PingSIX accepts.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    pub(super) config: Config,
+    pub(super) quarantined: Vec<Quarantined>,
+    /// Why PingSIX would refuse even that.
+    pub(super) refused: Vec<Violation>,
+    /// What PingSIX accepts and then handles otherwise than it seems to say.
+    pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
+}
+
+/// Applies the rules of [`mod@crate::bridge`] until `check` finds nothing more to refuse.
+///
+/// Ends after at most three rounds per document, because each round takes a further step against every document that
+/// is at fault.
+pub(super) fn quarantine(original: &Config, check: impl Fn(&Config) -> Vec<Violation>) -> Guarded {
+    let mut config = original.clone();
+    let mut taken: BTreeMap<DocumentKey, Quarantined> = BTreeMap::new();
+    loop {
+        let violations = check(&config);
+        let mut at_fault: BTreeMap<DocumentKey, &Violation> = BTreeMap::new();
+        for violation in &violations {
+            if let (Subject::Document(key), true) =
+                (&violation.subject, violation.severity > Severity::Misbehaves)
+                && key.kind != ResourceKind::GlobalRule
+                && config.get(key).is_some()
+            {
+                at_fault.entry(key.clone()).or_insert(violation);
+            }
+        }
+        if at_fault.is_empty() {
+            let (refused, remarks): (Vec<_>, Vec<_>) =
+                violations.into_iter().partition(|violation| violation.severity > Severity::Misbehaves);
+            let remarks = remarks.into_iter().map(remark).collect();
+            return Guarded { config, quarantined: taken.into_values().collect(), refused, remarks };
+        }
+        for (key, violation) in at_fault {
+            let (measure, replacement) =
+                next_measure(original, &key, taken.get(&key).map(|held| held.measure));
+            match replacement {
+                Some(route) => config.insert(key.id.clone(), route),
+                None => config.remove(&key),
+            };
+            // The first fault is the cause; what follows is ours.
+            let held = taken.entry(key.clone()).or_insert_with(|| {
+                let Violation { field, message, .. } = violation.clone();
+                Quarantined { key, measure, field, because: message }
+            });
+            held.measure = measure;
+        }
+    }
+}
+
+fn remark(violation: Violation) -> (Option<DocumentKey>, String) {
+    let Violation { subject, field, message, .. } = violation;
+    match subject {
+        Subject::Configuration | Subject::Key(_) => (None, message),
+        Subject::Document(key) => {
+            let colon = if field.is_empty() { "" } else { ": " };
+            let message = format!("{key}{colon}{field}: {message}");
+            (Some(key), message)
+        }
+    }
+}
+
+/// The next step against a document, and what stands in its place.
+fn next_measure(config: &Config, key: &DocumentKey, held: Option<Measure>) -> (Measure, Option<Route>) {
+    let route = match config.get(key) {
+        Some(Document::Route(route)) => route,
+        Some(Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_))
+        | None => {
+            return (Measure::LeftOut, None);
+        }
+    };
+    match held {
+        None => (Measure::Closed, Some(closed(config, route))),
+        Some(Measure::Closed) => match narrowed(closed(config, route)) {
+            Some(route) => (Measure::Narrowed, Some(route)),
+            None => (Measure::LeftOut, None),
+        },
+        Some(Measure::Narrowed | Measure::LeftOut) => (Measure::LeftOut, None),
+    }
+}
+
+/// A Route that matches what another does and answers 500.
+fn closed(config: &Config, route: &Route) -> Route {
+    let service = route.service_id.as_deref().and_then(|id| config.service(id));
+    let own_hosts = !route.host_patterns().is_empty();
+    let hosts = if own_hosts { &route.hosts } else { service.map_or(&route.hosts, |service| &service.hosts) };
+    let abort = Abort { http_status: 500, ..Abort::default() };
+    Route {
+        name: route.name.clone(),
+        uri: route.uri.clone(),
+        uris: if route.uri.is_some() { Vec::new() } else { route.uris.clone() },
+        methods: route.methods.clone(),
+        host: route.host.clone(),
+        hosts: if route.host.is_some() { Vec::new() } else { hosts.clone() },
+        priority: route.priority,
+        plugins: Plugins::new().with(&FaultInjection { abort: Some(abort), ..FaultInjection::default() }),
+        upstream: Some(Upstream { nodes: BTreeMap::from([(NOWHERE.to_owned(), 1)]), ..Upstream::default() }),
+        ..Route::default()
+    }
+}
+
+/// The Route with those patterns and methods that PingSIX can hold; `None` when a kind of them has none left, for an
+/// empty list would mean all.
+fn narrowed(route: Route) -> Option<Route> {
+    let keep = |patterns: &[String], holds: &dyn Fn(&String) -> bool| -> Option<Vec<String>> {
+        let kept: Vec<String> = patterns.iter().filter(|pattern| holds(pattern)).cloned().collect();
+        (patterns.is_empty() || !kept.is_empty()).then_some(kept)
+    };
+    let is_path = |pattern: &String| pattern.starts_with('/') && inspect_pattern(pattern).is_ok();
+    let is_host = |host: &String| !host.is_empty() && inspect_pattern(&reverse_host(host)).is_ok();
+    let is_method =
+        |method: &String| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let uris = keep(route.path_patterns(), &is_path)?;
+    let hosts = keep(route.host_patterns(), &is_host)?;
+    let methods = keep(&route.methods, &is_method)?;
+    (!uris.is_empty()).then_some(Route { uri: None, uris, host: None, hosts, methods, ..route })
+}

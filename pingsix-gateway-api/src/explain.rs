@@ -1,0 +1,277 @@
+//! What a data plane does with a request, whose doing it is, and why nobody else's.
+//!
+//! The answer is read off the documents that are published, with the model of PingSIX's router, and led back to the
+//! objects by their provenance; so what is explained is what happens, not what was meant. The tables are closed,
+//! hence the answer does not depend on the order in which PingSIX inserts them.
+
+mod candidates;
+mod decision;
+mod explanation;
+mod listener;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::BTreeMap;
+
+use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
+use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
+use pingsix_translate::snapshot::Gateway;
+use pingsix_translate::verdict::{ConditionType, Verdicts};
+use pingsix_translate::{DataPlaneKey, Provenance};
+
+pub use candidates::{Loser, Loss};
+pub use decision::{FailedCondition, Step, StepResult};
+pub use explanation::{
+    Answer, Backend, Explanation, MatchedRoute, NotFoundCause, RequestLine, Source, Target,
+};
+pub use listener::{Listener, listeners, serving_listeners};
+
+/// A data plane with the objects it was translated from.
+#[derive(Clone, Copy, Debug)]
+pub struct Plane<'a> {
+    /// Which data plane it is.
+    pub key: &'a DataPlaneKey,
+    /// What is published: [`crate::Bridged::config`], or the translation's own configuration.
+    pub config: &'a Config,
+    /// Where the documents come from.
+    pub provenance: &'a BTreeMap<DocumentKey, Provenance>,
+    /// The Gateway.
+    pub gateway: &'a Gateway,
+    /// The verdicts of the translation.
+    pub verdicts: &'a Verdicts,
+}
+
+/// The documents could not be put into a router.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration of data plane {data_plane} cannot be inserted")]
+pub struct ExplainError {
+    /// The data plane.
+    pub data_plane: DataPlaneKey,
+    /// The pattern at fault.
+    #[source]
+    pub source: Box<InsertionError>,
+}
+
+/// Explains a request; see [`mod@crate::explain`]. `port` is the port it arrives at, if it is known.
+///
+/// # Errors
+///
+/// [`ExplainError`] for a configuration that PingSIX would refuse; the bridge lets none pass.
+pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Result<Explanation, ExplainError> {
+    let router = Router::build(plane.config, 0..plane.config.routes().count())
+        .map_err(|source| ExplainError { data_plane: plane.key.clone(), source: Box::new(source) })?;
+    let outcome = router.outcome(request);
+    let key = match &outcome {
+        Outcome::NotFound => None,
+        Outcome::Static { route, .. }
+        | Outcome::Preflight { route, .. }
+        | Outcome::Redirect { route, .. }
+        | Outcome::Forward { route, .. } => Some(*route),
+    };
+    let listeners = serving_listeners(plane, request, port);
+    if !listener::is_open(plane, request, port) {
+        // The documents know nothing of ports, but nobody could send this request to the data plane.
+        return Ok(Explanation {
+            request: request_line(request, port),
+            data_plane: plane.key.to_string(),
+            answer: not_found(plane, &listeners, &[]),
+            listeners,
+            route: None,
+            steps: Vec::new(),
+            problems: Vec::new(),
+            losers: Vec::new(),
+            more_losers: 0,
+        });
+    }
+    let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
+    let native = matches!(outcome, Outcome::Static { .. });
+    let steps =
+        matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
+    let (losers, more_losers) = candidates::losers(plane, request, key, &steps);
+    let answer = answer(plane, outcome, &listeners, &steps, &losers);
+    let problems = problems(plane, &steps, &answer);
+    Ok(Explanation {
+        request: request_line(request, port),
+        data_plane: plane.key.to_string(),
+        listeners,
+        route: matched.map(|(key, route)| matched_route(plane, key, route)),
+        steps,
+        answer,
+        problems,
+        losers,
+        more_losers,
+    })
+}
+
+fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
+    let scheme = if request.tls { "https" } else { "http" };
+    let host = request.host.as_deref().unwrap_or_default();
+    let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+    RequestLine {
+        method: request.method.clone(),
+        url: format!("{scheme}://{host}{}{query}", request.path),
+        port,
+        version: if request.http2 { "HTTP/2" } else { "HTTP/1.1" },
+    }
+}
+
+fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> MatchedRoute {
+    let global = plane.config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
+    let (host, purpose) = match plane.provenance.get(key) {
+        Some(Provenance::Rules { host, .. }) => (host.clone(), None),
+        Some(Provenance::Guard { listener }) => (
+            Some(listener.clone()),
+            Some(format!("keeps requests for {listener} from listeners with a wider hostname")),
+        ),
+        Some(Provenance::Backend { .. } | Provenance::Status { .. } | Provenance::Certificate { .. })
+        | None => (None, None),
+    };
+    MatchedRoute {
+        key: key.to_string(),
+        host,
+        path: path_in_words(route),
+        methods: route.methods.clone(),
+        priority: route.priority,
+        plugins: global.chain(route.plugins.iter()).map(|(name, _)| name.to_owned()).collect(),
+        purpose,
+    }
+}
+
+/// What follows the literal part of a pattern that matches everything below it.
+const CATCH_ALL: &str = "/{*";
+
+/// The path a Route stands for. It lists narrower patterns of other Routes before its own.
+fn path_in_words(route: &Route) -> String {
+    let widest = route.path_patterns().last().map(String::as_str).unwrap_or_default();
+    match widest.split_once(CATCH_ALL) {
+        Some(("", _)) => "prefix /".to_owned(),
+        Some((prefix, _)) => format!("prefix {prefix}"),
+        None => format!("exactly {widest}"),
+    }
+}
+
+fn answer(
+    plane: &Plane<'_>,
+    outcome: Outcome<'_>,
+    listeners: &[Listener],
+    steps: &[Step],
+    losers: &[Loser],
+) -> Answer {
+    match outcome {
+        Outcome::NotFound => not_found(plane, listeners, losers),
+        Outcome::Static { route, status: 404, .. }
+            if matches!(plane.provenance.get(route), Some(Provenance::Guard { .. })) =>
+        {
+            not_found(plane, listeners, losers)
+        }
+        Outcome::Static { status, .. } => {
+            let decided = steps.iter().find(|step| step.result == StepResult::Decides);
+            Answer::Status { status, by: "PingSIX", why: why_status(status, decided) }
+        }
+        Outcome::Redirect { status, location, .. } => Answer::Redirect { status, location },
+        Outcome::Preflight { allowed, .. } => Answer::Preflight { allowed },
+        Outcome::Forward { candidates, .. } => {
+            let backends: Vec<Backend> = candidates
+                .into_iter()
+                .map(|candidate| backend(plane, candidate.weight, candidate.upstream))
+                .collect();
+            match backends.as_slice() {
+                [Backend { target: Target::Status { status }, .. }] => {
+                    let decided = steps.iter().find(|step| step.result == StepResult::Decides);
+                    if *status == 404 && decided.is_none_or(|step| step.source.is_none()) {
+                        return Answer::NotFound {
+                            cause: NotFoundCause::Conditions,
+                            why: "The conditions of every match with this path and method fail.".to_owned(),
+                        };
+                    }
+                    Answer::Status { status: *status, by: "the responder", why: why_status(*status, decided) }
+                }
+                _ => Answer::Forward { backends },
+            }
+        }
+    }
+}
+
+fn why_status(status: u16, decided: Option<&Step>) -> String {
+    let who = decided.and_then(|step| step.source.as_ref());
+    let who =
+        who.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
+    match status {
+        500 => format!("{who} cannot be honoured, so it fails closed."),
+        503 => format!("{who} has no endpoint that takes traffic."),
+        _ => format!("{who} asks for it."),
+    }
+}
+
+fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
+    let (id, nodes, provenance) = match upstream {
+        UpstreamRef::Named(id) => {
+            let key = DocumentKey::new(pingsix_translate::pingsix::ResourceKind::Upstream, id.as_str());
+            let nodes = plane.config.upstream(&id).map(|upstream: &Upstream| upstream.nodes.clone());
+            (Some(id), nodes.unwrap_or_default(), plane.provenance.get(&key))
+        }
+        UpstreamRef::Inline(upstream) => (None, upstream.nodes, None),
+    };
+    let target = match provenance {
+        Some(Provenance::Backend { service, port }) => {
+            Target::Service { service: service.name.to_string(), port: *port }
+        }
+        Some(Provenance::Status { status: Some(status) }) => Target::Status { status: *status },
+        Some(
+            Provenance::Status { status: None }
+            | Provenance::Rules { .. }
+            | Provenance::Guard { .. }
+            | Provenance::Certificate { .. },
+        )
+        | None => Target::Unknown {},
+    };
+    Backend { weight, target, upstream: id, endpoints: nodes }
+}
+
+fn not_found(plane: &Plane<'_>, listeners: &[Listener], losers: &[Loser]) -> Answer {
+    let has = |loss: &dyn Fn(&Loss) -> bool| losers.iter().find(|loser| loss(&loser.loss));
+    let (cause, why) = if listeners.is_empty() {
+        let known: Vec<String> = listener::listeners(plane).iter().map(ToString::to_string).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join("; ") };
+        (NotFoundCause::Listener, format!("No listener serves this host and port. Served: {known}."))
+    } else if let Some(Loser { loss: Loss::Method { methods }, .. }) =
+        has(&|loss| matches!(loss, Loss::Method { .. }))
+    {
+        (NotFoundCause::Method, format!("The path is served for {} only.", methods.join(", ")))
+    } else if has(&|loss| matches!(loss, Loss::Path { .. })).is_some() {
+        (NotFoundCause::Path, "No rule of a route with this host matches the path.".to_owned())
+    } else {
+        (NotFoundCause::Host, "No route attached to the listener serves this host.".to_owned())
+    };
+    Answer::NotFound { cause, why }
+}
+
+/// What the verdicts say about whoever decides; for a request nobody answers, about routes that are not accepted.
+fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(source) =
+        steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
+    {
+        let rule = source.rule.map(|rule| format!("spec.rules[{rule}]")).unwrap_or_default();
+        for problem in &plane.verdicts.problems {
+            let field = problem.field.as_str();
+            let in_rule =
+                field == rule || field.strip_prefix(&*rule).is_some_and(|rest| rest.starts_with(['.', '[']));
+            if problem.object.to_string() == source.object && in_rule {
+                sentences.push(problem.to_string());
+            }
+        }
+    }
+    if matches!(answer, Answer::NotFound { .. }) {
+        for (key, verdict) in &plane.verdicts.routes {
+            for parent in &verdict.parents {
+                let accepted = parent.conditions.get(ConditionType::Accepted);
+                let refused = accepted.filter(|_| !parent.conditions.is_true(ConditionType::Accepted));
+                sentences.extend(refused.map(|condition| format!("{key}: {}", condition.message)));
+            }
+        }
+    }
+    sentences.dedup();
+    sentences
+}

@@ -1,0 +1,189 @@
+//! The matches that could have been meant and did not decide.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::pingsix::{DocumentKey, Request, Route};
+use pingsix_translate::{Hostname, Provenance};
+use serde::Serialize;
+
+use super::{CATCH_ALL, Plane, Source, Step, listener, path_in_words};
+
+/// How many are shown.
+const SHOWN: usize = 20;
+
+/// A match that did not decide.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loser {
+    /// Whose match it is.
+    pub source: Source,
+    /// Why it did not decide.
+    #[serde(flatten)]
+    pub loss: Loss,
+}
+
+/// Why a match did not decide, the nearest miss first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "reason", rename_all = "camelCase")]
+pub enum Loss {
+    /// It matches, but another match comes first.
+    Outranked {
+        /// What the other has that it has not, in words.
+        by: String,
+    },
+    /// The method differs.
+    Method {
+        /// The methods it serves.
+        methods: Vec<String>,
+    },
+    /// The path differs.
+    Path {
+        /// The path it serves, in words.
+        path: String,
+    },
+    /// It has the path and the host, but a listener with a more specific hostname serves the host.
+    Listener {
+        /// The hostname of its listener.
+        hostname: String,
+    },
+    /// It has the path, but the host differs.
+    Host {
+        /// The host it serves.
+        host: String,
+    },
+}
+
+/// Every match of the data plane that is not among the steps, and how many are left out.
+///
+/// A match may stand in the lists of several Routes; it counts where it comes nearest to the request.
+pub(super) fn losers(
+    plane: &Plane<'_>,
+    request: &Request,
+    taken: Option<&DocumentKey>,
+    steps: &[Step],
+) -> (Vec<Loser>, usize) {
+    let tried: BTreeSet<&Source> = steps.iter().filter_map(|step| step.source.as_ref()).collect();
+    let zone = listener::zone(plane, request);
+    // Another host is worth a word only if its path says more than that of the Route that was taken.
+    let winner = taken.and_then(|taken| plane.config.route(&taken.id));
+    let told = winner.map_or(0, |route| common_prefix(route, &request.path));
+    let mut nearest: BTreeMap<Source, (Loss, usize)> = BTreeMap::new();
+    for (key, route) in plane.config.routes() {
+        let Some(Provenance::Rules { listener, host, decisions }) = plane.provenance.get(key) else {
+            continue;
+        };
+        let elsewhere = zone.as_ref().is_some_and(|zone| zone != listener);
+        let elsewhere = elsewhere.then(|| listener.as_deref().unwrap_or("any host"));
+        let placed = Placed { key, route, host: host.as_deref(), elsewhere };
+        let Some(loss) = loss(plane, request, taken, &placed) else { continue };
+        let common = common_prefix(route, &request.path);
+        if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= told {
+            continue;
+        }
+        for source in decisions.iter().filter_map(|decision| decision.origin.as_ref()).map(Source::of) {
+            if tried.contains(&source) {
+                continue;
+            }
+            let found = (loss.clone(), common);
+            let held = nearest.entry(source).or_insert_with(|| found.clone());
+            if (rank(&found.0), Reverse(found.1)) < (rank(&held.0), Reverse(held.1)) {
+                *held = found;
+            }
+        }
+    }
+    let mut losers: Vec<(Source, (Loss, usize))> = nearest.into_iter().collect();
+    losers.sort_by_cached_key(|(source, (loss, common))| (rank(loss), Reverse(*common), source.clone()));
+    let more = losers.len().saturating_sub(SHOWN);
+    losers.truncate(SHOWN);
+    (losers.into_iter().map(|(source, (loss, _))| Loser { source, loss }).collect(), more)
+}
+
+const fn rank(loss: &Loss) -> u8 {
+    match loss {
+        Loss::Outranked { .. } => 0,
+        Loss::Method { .. } => 1,
+        Loss::Path { .. } => 2,
+        Loss::Listener { .. } => 3,
+        Loss::Host { .. } => 4,
+    }
+}
+
+/// A Route and what it stands for.
+struct Placed<'a> {
+    key: &'a DocumentKey,
+    route: &'a Route,
+    host: Option<&'a str>,
+    /// The hostname of its listener, when another listener serves the request's host.
+    elsewhere: Option<&'a str>,
+}
+
+/// Why a Route does not take the request; `None` when neither its host nor its path has to do with it.
+fn loss(
+    plane: &Plane<'_>,
+    request: &Request,
+    taken: Option<&DocumentKey>,
+    placed: &Placed<'_>,
+) -> Option<Loss> {
+    let Placed { key, route, host, elsewhere } = placed;
+    let of_host = serves_host(*host, request.routing_host().unwrap_or_default());
+    let of_path = route.path_patterns().iter().any(|pattern| path_matches(pattern, &request.path));
+    match (of_host, of_path, elsewhere) {
+        (true, true, Some(hostname)) => Some(Loss::Listener { hostname: (*hostname).to_owned() }),
+        (true, true, None) if !route.allows(&request.method) => {
+            Some(Loss::Method { methods: route.methods.clone() })
+        }
+        (true, true, None) => Some(Loss::Outranked { by: advantage(plane, taken, key, (route, *host)) }),
+        (true, false, None) => Some(Loss::Path { path: path_in_words(route) }),
+        (false, true, _) => Some(Loss::Host { host: host.unwrap_or("any host").to_owned() }),
+        (true, false, Some(_)) | (false, false, _) => None,
+    }
+}
+
+/// What the Route that was taken has that another has not.
+fn advantage(
+    plane: &Plane<'_>,
+    taken: Option<&DocumentKey>,
+    key: &DocumentKey,
+    (route, host): (&Route, Option<&str>),
+) -> String {
+    let Some((winner, winning)) = taken.and_then(|taken| Some((taken, plane.config.route(&taken.id)?)))
+    else {
+        return format!("{key} should have been taken");
+    };
+    match plane.provenance.get(winner) {
+        Some(Provenance::Guard { listener }) => {
+            format!("listener hostname {listener}, to which the route is not attached")
+        }
+        Some(Provenance::Rules { host: Some(other), .. }) if host != Some(other.as_str()) => {
+            format!("the more specific hostname {other}")
+        }
+        Some(_) | None if path_in_words(winning) != path_in_words(route) => {
+            format!("the more specific path, {}", path_in_words(winning))
+        }
+        Some(_) | None if winning.methods.is_empty() == route.methods.is_empty() => {
+            "a match of equal path and method, whose hostname is more specific or which is older".to_owned()
+        }
+        Some(_) | None => format!("the method {}", winning.methods.join(", ")),
+    }
+}
+
+fn serves_host(pattern: Option<&str>, host: &str) -> bool {
+    pattern.is_none_or(|pattern| Hostname::parse(pattern).is_ok_and(|pattern| pattern.matches(host)))
+}
+
+/// Whether one of our own patterns, exact or with a catch-all behind a slash, matches a path.
+fn path_matches(pattern: &str, path: &str) -> bool {
+    match pattern.split_once(CATCH_ALL) {
+        Some((prefix, _)) => {
+            path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
+        }
+        None => pattern == path,
+    }
+}
+
+/// How much of the path a Route's own pattern shares with the request.
+fn common_prefix(route: &Route, path: &str) -> usize {
+    let widest = route.path_patterns().last().map(String::as_str).unwrap_or_default();
+    let literal = widest.split_once(CATCH_ALL).map_or(widest, |(prefix, _)| prefix);
+    literal.bytes().zip(path.bytes()).take_while(|(left, right)| left == right).count()
+}

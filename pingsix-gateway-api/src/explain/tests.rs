@@ -1,0 +1,174 @@
+use pingsix_translate::snapshot::Snapshot;
+use pingsix_translate::{Translation, translate};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::{options, rule, snapshot};
+
+struct Fixture {
+    snapshot: Snapshot,
+    translation: Translation,
+}
+
+impl Fixture {
+    fn new(routes: &[(&str, Value)]) -> Self {
+        let snapshot = snapshot(routes);
+        let translation = translate(&snapshot, &options());
+        Self { snapshot, translation }
+    }
+
+    fn explain(&self, request: &Request) -> Explanation {
+        let (key, plane) = self.translation.data_planes.iter().next().unwrap();
+        let plane = Plane {
+            key,
+            config: &plane.config,
+            provenance: &plane.provenance,
+            gateway: &self.snapshot.gateway,
+            verdicts: &self.translation.verdicts,
+        };
+        explain(&plane, request, None).unwrap()
+    }
+}
+
+fn shop() -> Fixture {
+    let canary = json!({
+        "matches": [{
+            "path": { "type": "PathPrefix", "value": "/cart" },
+            "headers": [{ "name": "X-Env", "value": "canary" }], "queryParams": [{ "name": "beta", "value": "1" }],
+        }],
+        "backendRefs": [{ "name": "b", "port": 80, "weight": 3 }, { "name": "missing", "port": 80, "weight": 1 }],
+    });
+    let post = json!({
+        "matches": [{ "path": { "type": "Exact", "value": "/orders" }, "method": "POST" }],
+        "backendRefs": [{ "name": "c", "port": 80 }],
+    });
+    let conditional = json!({
+        "matches": [{ "path": { "type": "Exact", "value": "/beta" }, "headers": [{ "name": "X-Beta", "value": "yes" }] }],
+        "backendRefs": [{ "name": "c", "port": 80 }],
+    });
+    Fixture::new(&[
+        (
+            "shop",
+            json!({
+                "parentRefs": [{ "name": "web", "sectionName": "example" }], "hostnames": ["shop.example.com"],
+                "rules": [canary, rule("/cart", "a"), post, conditional],
+            }),
+        ),
+        (
+            "other",
+            json!({
+                "parentRefs": [{ "name": "web", "sectionName": "any" }], "hostnames": ["other.test"],
+                "rules": [rule("/cart", "d"), rule("/empty", "empty")],
+            }),
+        ),
+    ])
+}
+
+/// The source of the deciding step.
+fn decides(explanation: &Explanation) -> &str {
+    let step = explanation.steps.iter().find(|step| step.result == StepResult::Decides);
+    step.and_then(|step| step.source.as_ref()).map_or("", |source| &source.field)
+}
+
+fn cause(explanation: &Explanation) -> NotFoundCause {
+    let Answer::NotFound { cause, .. } = &explanation.answer else { panic!("{explanation}") };
+    *cause
+}
+
+#[test]
+fn the_deciding_match_is_named_with_its_backend() {
+    let explanation = shop().explain(&Request::get("shop.example.com", "/cart/1"));
+    assert!(explanation.is_answered());
+    assert_eq!(decides(&explanation), "spec.rules[1].matches[0]");
+    let Answer::Forward { backends } = &explanation.answer else { panic!("{explanation}") };
+    let [backend] = backends.as_slice() else { panic!("{explanation}") };
+    assert_eq!(backend.target, Target::Service { service: "infra/a".to_owned(), port: 80 });
+    assert_eq!(backend.endpoints.keys().collect::<Vec<_>>(), ["10.0.0.1:8080"]);
+    assert_eq!(explanation.listeners.iter().map(|listener| &*listener.name).collect::<Vec<_>>(), ["example"]);
+    let route = explanation.route.as_ref().unwrap();
+    assert_eq!((route.host.as_deref(), &*route.path), (Some("shop.example.com"), "prefix /cart"));
+}
+
+#[test]
+fn a_failed_condition_says_what_was_expected_and_what_was_found() {
+    let shop = shop();
+    let request = Request::get("shop.example.com", "/cart?beta=1").header("X-Env", "prod");
+    let explanation = shop.explain(&request);
+    let StepResult::Fails { conditions } = &explanation.steps[0].result else { panic!("{explanation}") };
+    let [failed] = conditions.as_slice() else { panic!("{explanation}") };
+    assert_eq!((&*failed.expected, &*failed.found), ("header x-env is \"canary\"", "prod"));
+    let request = Request::get("shop.example.com", "/cart").header("X-Env", "canary");
+    let text = shop.explain(&request).to_string();
+    assert!(text.contains("query parameter beta is \"1\" (absent)"), "{text}");
+}
+
+#[test]
+fn shares_are_shown_with_the_status_of_what_is_missing() {
+    let request = Request::get("shop.example.com", "/cart?beta=1").header("X-Env", "canary");
+    let explanation = shop().explain(&request);
+    assert_eq!(decides(&explanation), "spec.rules[0].matches[0]");
+    assert!(explanation.is_answered());
+    let text = explanation.to_string();
+    assert!(text.contains("3 of 4: Service infra/b port 80"), "{text}");
+    assert!(text.contains("1 of 4: 500, given by the responder"), "{text}");
+    assert!(text.contains("missing"), "the problem of the rule is shown: {text}");
+    assert_eq!(explanation.steps[1].result, StepResult::NotReached);
+}
+
+#[test]
+fn what_does_not_match_is_named() {
+    let shop = shop();
+    let get = |host: &str, path: &str| shop.explain(&Request::get(host, path));
+    assert_eq!(cause(&get("shop.example.com", "/orders")), NotFoundCause::Method);
+    assert_eq!(cause(&get("shop.example.com", "/none")), NotFoundCause::Path);
+    assert_eq!(cause(&get("shop.example.com", "/beta")), NotFoundCause::Conditions);
+    assert_eq!(cause(&get("blog.example.com", "/cart")), NotFoundCause::Host);
+    assert_eq!(
+        cause(&shop.explain(&Request::get("shop.example.com", "/cart").over_tls())),
+        NotFoundCause::Listener
+    );
+    for path in ["/orders", "/none", "/beta"] {
+        assert!(!get("shop.example.com", path).is_answered());
+    }
+}
+
+#[test]
+fn a_listener_that_gives_way_to_a_narrower_one_is_named() {
+    let any =
+        json!({ "parentRefs": [{ "name": "web", "sectionName": "any" }], "rules": [rule("/cart", "d")] });
+    let fixture = Fixture::new(&[("any", any)]);
+    let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
+    assert_eq!(cause(&explanation), NotFoundCause::Host);
+    assert_eq!(explanation.losers[0].loss, Loss::Listener { hostname: "any host".to_owned() });
+    assert!(fixture.explain(&Request::get("shop.test", "/cart")).is_answered());
+}
+
+#[test]
+fn losers_say_why_nearest_first() {
+    let fixture = Fixture::new(&[(
+        "shop",
+        json!({ "hostnames": ["shop.example.com"], "rules": [rule("/", "a"), rule("/cart", "b"), rule("/cart/x", "c")] }),
+    )]);
+    let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
+    let losses: Vec<&Loss> = explanation.losers.iter().map(|loser| &loser.loss).collect();
+    let outranked = Loss::Outranked { by: "the more specific path, prefix /cart".to_owned() };
+    assert_eq!(losses, [&outranked, &Loss::Path { path: "prefix /cart/x".to_owned() }]);
+}
+
+#[test]
+fn a_rule_that_fails_closed_is_not_an_answer() {
+    let explanation = shop().explain(&Request::get("other.test", "/empty"));
+    assert!(!explanation.is_answered());
+    let Answer::Status { status: 503, .. } = explanation.answer else { panic!("{explanation}") };
+}
+
+#[test]
+fn json_has_what_the_text_has() {
+    let request = Request::get("shop.example.com", "/cart?beta=1").header("X-Env", "canary");
+    let value = serde_json::to_value(shop().explain(&request)).unwrap();
+    assert_eq!(value["answer"]["kind"], "forward");
+    assert_eq!(value["answer"]["backends"][0]["service"], "infra/b");
+    assert_eq!(value["steps"][0]["source"]["rule"], 0);
+    assert_eq!(value["steps"][0]["result"], "decides");
+    assert_eq!(value["dataPlane"], "infra/web");
+}

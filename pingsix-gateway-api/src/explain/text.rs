@@ -1,0 +1,120 @@
+//! An explanation for people.
+
+use std::fmt;
+
+use super::{
+    Answer, Backend, Explanation, FailedCondition, Listener, Loser, Loss, MatchedRoute, Step, StepResult,
+    Target,
+};
+
+/// The column at which everything but the labels stands.
+const LABEL: usize = 12;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.request.port.map(|port| format!(" on port {port}")).unwrap_or_default();
+        writeln!(f, "{} {} ({}{port})", self.request.method, self.request.url, self.request.version)?;
+        line(f, "data plane", &self.data_plane)?;
+        let listeners: Vec<String> = self.listeners.iter().map(Listener::to_string).collect();
+        lines(f, "listener", &listeners)?;
+        if let Some(route) = &self.route {
+            lines(f, "route", &route_lines(route))?;
+        }
+        let steps: Vec<String> =
+            self.steps.iter().enumerate().map(|(at, step)| step_line(at + 1, step)).collect();
+        lines(f, "tried", &steps)?;
+        lines(f, "answer", &answer_lines(&self.answer))?;
+        lines(f, "problem", &self.problems)?;
+        let mut losers: Vec<String> = self.losers.iter().map(loser_line).collect();
+        if self.more_losers > 0 {
+            losers.push(format!("and {} more", self.more_losers));
+        }
+        lines(f, "not chosen", &losers)
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
+    writeln!(f, "  {label:LABEL$}{text}")
+}
+
+/// The label stands before the first line only.
+fn lines(f: &mut fmt::Formatter<'_>, label: &str, texts: &[String]) -> fmt::Result {
+    texts.iter().enumerate().try_for_each(|(at, text)| line(f, if at == 0 { label } else { "" }, text))
+}
+
+fn route_lines(route: &MatchedRoute) -> Vec<String> {
+    let MatchedRoute { key, host, path, methods, priority, plugins, purpose } = route;
+    let host = host.as_deref().unwrap_or("any");
+    let methods = if methods.is_empty() { String::new() } else { format!(", method {}", methods.join(", ")) };
+    let mut lines = vec![format!("{key}: host {host}, path {path}{methods}, priority {priority}")];
+    if !plugins.is_empty() {
+        lines.push(format!("plugins: {}", plugins.join(", ")));
+    }
+    lines.extend(purpose.iter().map(|purpose| format!("It {purpose}.")));
+    lines
+}
+
+fn step_line(number: usize, step: &Step) -> String {
+    let who = match &step.source {
+        Some(source) => format!("{} {}", source.object, source.field),
+        None => "404, since all conditions failed".to_owned(),
+    };
+    let result = match &step.result {
+        StepResult::Decides => "decides".to_owned(),
+        StepResult::NotReached => "not reached".to_owned(),
+        StepResult::Fails { conditions } => {
+            let failed: Vec<String> = conditions.iter().map(failed_condition).collect();
+            format!("no: {}", failed.join(", nor "))
+        }
+    };
+    format!("{number}. {who}: {result}")
+}
+
+fn failed_condition(condition: &FailedCondition) -> String {
+    let FailedCondition { expected, found } = condition;
+    if found.is_empty() { format!("{expected} (absent)") } else { format!("{expected} (found \"{found}\")") }
+}
+
+fn answer_lines(answer: &Answer) -> Vec<String> {
+    match answer {
+        Answer::Forward { backends } => {
+            let total: u64 = backends.iter().map(|backend| u64::from(backend.weight)).sum();
+            backends.iter().flat_map(|backend| backend_lines(backend, total)).collect()
+        }
+        Answer::Status { status, by, why } => vec![format!("{status}, given by {by}"), why.clone()],
+        Answer::Redirect { status, location } => vec![format!("{status}, Location: {location}")],
+        Answer::Preflight { allowed: true } => vec!["204, CORS preflight".to_owned()],
+        Answer::Preflight { allowed: false } => vec!["403, CORS preflight that is not allowed".to_owned()],
+        Answer::NotFound { why, .. } => vec!["404".to_owned(), why.clone()],
+    }
+}
+
+fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
+    let share = match u64::from(backend.weight) {
+        weight if weight == total => String::new(),
+        weight => format!("{weight} of {total}: "),
+    };
+    let target = match &backend.target {
+        Target::Service { service, port } => format!("Service {service} port {port}"),
+        Target::Status { status } => format!("{status}, given by the responder"),
+        Target::Unknown {} => "an upstream".to_owned(),
+    };
+    let mut lines = vec![format!("{share}{target}")];
+    if !matches!(backend.target, Target::Status { .. }) {
+        lines.extend(backend.endpoints.keys().map(|endpoint| format!("  {endpoint}")));
+    }
+    lines
+}
+
+fn loser_line(loser: &Loser) -> String {
+    let why = match &loser.loss {
+        Loss::Outranked { by } => format!("it matches, but comes after {by}"),
+        Loss::Method { methods } => format!("it is for method {}", methods.join(", ")),
+        Loss::Path { path } => format!("its path is {path}"),
+        Loss::Listener { hostname } => {
+            format!("its listener serves {hostname}, and another is more specific")
+        }
+        Loss::Host { host } => format!("its host is {host}"),
+    };
+    format!("{} {}: {why}", loser.source.object, loser.source.field)
+}

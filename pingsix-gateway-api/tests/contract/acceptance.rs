@@ -1,0 +1,210 @@
+//! The acceptance rules and PingSIX, on mutated documents among healthy ones.
+
+mod corpus;
+mod mutation;
+mod pools;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingsix_translate::pingsix::validate::{
+    DnsNames, Rule, Severity, ValidateOptions, Violation, is_refused, validate_pairs,
+};
+
+use crate::dice::Dice;
+use crate::etcd::Etcd;
+use crate::process::{PingSix, Verdict};
+use crate::run::{binary, cases, say, seed};
+use corpus::Corpus;
+use mutation::{Case, Delivery};
+
+/// How many PingSIX processes judge at the same time. Most of the time each waits: after a refusal PingSIX rests for a
+/// second or more.
+const JUDGES: usize = 16;
+
+/// PingSIX says what it thinks within milliseconds, unless it looks up a name, which it does for a second at most.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// The documents of a prefix.
+type Documents = BTreeMap<String, Bytes>;
+
+/// A PingSIX with a prefix of its own.
+struct Judge<'j> {
+    binary: &'j Path,
+    etcd: &'j Etcd,
+    scope: String,
+    healthy: Documents,
+    pingsix: PingSix,
+    edition: usize,
+}
+
+impl<'j> Judge<'j> {
+    async fn start(binary: &'j Path, etcd: &'j Etcd, scope: String, healthy: Documents) -> Self {
+        let pingsix = PingSix::start(binary, etcd.address, &scope).await;
+        let mut judge = Self { binary, etcd, scope, healthy, pingsix, edition: 0 };
+        judge.recover().await;
+        judge
+    }
+
+    /// Publishes documents, beside one that is sound and another every time.
+    async fn publish(&mut self, documents: &Documents) -> i64 {
+        self.edition += 1;
+        let mut pairs: Vec<(String, Bytes)> =
+            documents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let edition = format!(r#"{{"edition":{}}}"#, self.edition);
+        pairs.push(("global_rules/edition".to_owned(), edition.into()));
+        self.etcd.publish_raw(&self.scope, &pairs).await
+    }
+
+    async fn recover(&mut self) {
+        let healthy = self.healthy.clone();
+        let revision = self.publish(&healthy).await;
+        self.pingsix.published(revision).await;
+    }
+
+    /// What PingSIX thinks of documents, none of which it has seen before.
+    async fn verdict(&mut self, documents: &Documents, delivery: Delivery) -> Verdict {
+        let revision = self.publish(documents).await;
+        if delivery == Delivery::List {
+            self.pingsix = PingSix::launch(self.binary, self.etcd.address, &self.scope).await;
+        }
+        let verdict = self.pingsix.verdict(revision, PATIENCE).await;
+        if verdict == Verdict::Silent {
+            // Its worker has died. No other start would do better with these documents.
+            let healthy = self.healthy.clone();
+            self.publish(&healthy).await;
+            self.pingsix = PingSix::start(self.binary, self.etcd.address, &self.scope).await;
+        }
+        self.recover().await;
+        verdict
+    }
+}
+
+/// The verdicts on one case.
+struct Judged {
+    case: Case,
+    violations: Vec<Violation>,
+    verdict: Verdict,
+}
+
+impl Judged {
+    fn agree(&self) -> bool {
+        is_refused(&self.violations) == (self.verdict != Verdict::Accepted)
+    }
+
+    fn describe(&self) -> String {
+        let worst: Vec<String> = self
+            .violations
+            .iter()
+            .filter(|violation| violation.severity > Severity::Misbehaves)
+            .map(ToString::to_string)
+            .collect();
+        format!("{}\n  PingSIX: {:?}\n  rules: {worst:?}", self.case, self.verdict)
+    }
+}
+
+fn options(scope: &str) -> ValidateOptions {
+    ValidateOptions { prefix: scope.to_owned(), dns_names: DnsNames::Refuse, ..ValidateOptions::default() }
+}
+
+fn violations(scope: &str, documents: &Documents) -> Vec<Violation> {
+    let pairs = documents.iter().map(|(key, value)| (format!("{scope}/{key}"), value.clone()));
+    validate_pairs(pairs, &options(scope))
+}
+
+/// Whether the rules speak of a fault that shows in some orders of insertion only.
+fn depends_on_order(violations: &[Violation]) -> bool {
+    violations.iter().all(|violation| {
+        violation.severity == Severity::Misbehaves
+            || matches!(violation.rule, Rule::Pattern | Rule::PatternConflict)
+    })
+}
+
+/// Judges cases until there are none left.
+async fn judge(mut judge: Judge<'_>, cases: &Mutex<Vec<Case>>, judged: &Mutex<Vec<Judged>>) {
+    loop {
+        let Some(case) = cases.lock().unwrap().pop() else { return };
+        let mut documents = judge.healthy.clone();
+        case.apply(&mut documents);
+        let violations = violations(&judge.scope, &documents);
+        let mut verdict = judge.verdict(&documents, case.delivery).await;
+        let mut attempts = 1;
+        while verdict == Verdict::Accepted
+            && is_refused(&violations)
+            && depends_on_order(&violations)
+            && attempts < 20
+        {
+            verdict = judge.verdict(&documents, case.delivery).await;
+            attempts += 1;
+        }
+        judged.lock().unwrap().push(Judged { case, violations, verdict });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_and_the_acceptance_rules_agree_on_mutated_documents() {
+    const TEST: &str = "acceptance";
+    let Some(binary) = binary(TEST) else { return };
+    let corpus = Corpus::new();
+    let wanted = (cases() / 8).max(1);
+    let mut dice = Dice::new(seed(), 0);
+    let mut drawn = corpus.sound_cases();
+    let mut seen: BTreeSet<String> = drawn.iter().map(ToString::to_string).collect();
+    drawn.extend(corpus.fixed_cases().into_iter().filter(|case| seen.insert(case.to_string())));
+    let sound = corpus.sound_cases().len();
+    while drawn.len() < wanted + sound {
+        let mut case = corpus.mutate(&mut dice);
+        if dice.percent(5) {
+            case.delivery = Delivery::List;
+        }
+        if seen.insert(case.to_string()) {
+            drawn.push(case);
+        }
+    }
+    let scopes: Vec<String> = (0..JUDGES).map(|index| format!("/contract/acceptance-{index}")).collect();
+    let etcd = Etcd::start(&scopes).await;
+    let healthy = corpus.healthy().clone();
+    assert_eq!(violations(&scopes[0], &healthy), Vec::new(), "the healthy documents are");
+    let (open, judged) = (Mutex::new(drawn), Mutex::new(Vec::new()));
+    let judging = scopes.into_iter().map(|scope| async {
+        judge(Judge::start(&binary, &etcd, scope, healthy.clone()).await, &open, &judged).await;
+    });
+    join_all(judging).await;
+
+    let judged = judged.into_inner().unwrap();
+    let disagreements: Vec<String> =
+        judged.iter().filter(|judged| !judged.agree()).map(Judged::describe).collect();
+    let refused = |judged: &&Judged| judged.verdict != Verdict::Accepted;
+    let silent = judged.iter().filter(|judged| judged.verdict == Verdict::Silent).count();
+    let listed = judged.iter().filter(|judged| judged.case.delivery == Delivery::List).count();
+    let rules: BTreeSet<Rule> = judged
+        .iter()
+        .flat_map(|judged| &judged.violations)
+        .filter(|violation| violation.severity > Severity::Misbehaves)
+        .map(|violation| violation.rule)
+        .collect();
+    say(&format!(
+        "{TEST}: {} mutated documents compared, {listed} of them by a start on them, seed {}: {} refused by PingSIX, \
+         of which {silent} killed its worker, {} accepted; {} rules took part; {} disagreements",
+        judged.len(),
+        seed(),
+        judged.iter().filter(refused).count(),
+        judged.iter().filter(|judged| !refused(judged)).count(),
+        rules.len(),
+        disagreements.len(),
+    ));
+    assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
+}
+
+/// Waits for all of several futures, all polled by this task.
+async fn join_all(futures: impl Iterator<Item = impl Future<Output = ()>>) {
+    let mut futures: Vec<_> = futures.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
+        if futures.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}

@@ -1,0 +1,347 @@
+//! What values and names are replaced by.
+
+use serde_json::{Value, json};
+
+use super::mutation::RAW;
+use crate::dice::Dice;
+
+const PATHS: [&str; 30] = [
+    "",
+    "foo",
+    "/",
+    "/x/{a",
+    "/x/a}",
+    "/{}",
+    "/{*}",
+    "/{*a}/b",
+    "/{a}.json",
+    "/{{x}}",
+    "/{a}{b}",
+    "/{*p}",
+    "/a/{b}/c",
+    "/{b}/{b}",
+    "/é",
+    "/ ",
+    "/a b",
+    "/%zz",
+    "{*p}",
+    "{a}",
+    "/{a:b}",
+    "/{*a*}",
+    "/{a*}",
+    "/{{",
+    "/}}",
+    "/a{*p}",
+    "/v{x}",
+    "/{é}",
+    "/\u{0}",
+    "/a?b#c",
+];
+
+const HOSTS: [&str; 24] = [
+    "",
+    "*",
+    "*.x",
+    "a.*",
+    "{a}",
+    "a}",
+    "*{",
+    "A.B",
+    "a:80",
+    "{{a}}",
+    "é.x",
+    " ",
+    "*.*.x",
+    "**",
+    "*.",
+    ".",
+    "*a",
+    "a.b.",
+    "[::1]",
+    "{*p}",
+    "{*p}.x",
+    "x.{a}",
+    "\u{130}.x",
+    "a\u{0}b",
+];
+
+const METHODS: [&str; 12] =
+    ["", "get", "G T", "GÉT", "ANY", "GET,POST", "*", "a/b", "\u{0}", "G\n", "!#$%&'*+-.^_`|~", "CONNECT"];
+
+const NODES: [&str; 50] = [
+    "127.0.0.1:0",
+    "127.0.0.1:1",
+    "127.0.0.1:65535",
+    "127.0.0.1:65536",
+    "127.0.0.1:+80",
+    "127.0.0.1:-1",
+    "127.0.0.1:00080",
+    "127.0.0.1:99999999999999999999",
+    "127.0.0.1",
+    "127.0.0.1:",
+    ":80",
+    "",
+    " ",
+    " 127.0.0.1:80",
+    "127.0.0.1:80 ",
+    "127.0.0.1:80:80",
+    "127.0.0.1:\u{663}",
+    "999.1.1.1:80",
+    "256.1.1.1",
+    "1.2.3:80",
+    "127.1:80",
+    "127.0.0.01:80",
+    "0x7f.0.0.1:80",
+    "2130706433:80",
+    "[::1]",
+    "[::1]:80",
+    "[::1]:0",
+    "[::1]:65536",
+    "[::1]80",
+    "[::1]:",
+    "::1",
+    "::1:80",
+    "[]:80",
+    "[abc]:80",
+    "[fe80::1%eth0]:80",
+    "[::ffff:1.2.3.4]:80",
+    "[::g]:80",
+    "[::1",
+    "a_b.invalid:80",
+    "a.invalid.:80",
+    "-a.invalid:80",
+    "a-.invalid:80",
+    "a..invalid:80",
+    "x.invalid",
+    "x.invalid:80",
+    "localhost:80",
+    "LOCALHOST:80",
+    "http://127.0.0.1",
+    "127.0.0.1/8",
+    "\u{212a}.invalid:80",
+];
+
+const PATTERNS: [&str; 20] = [
+    "",
+    "(",
+    "[",
+    "(?=x)",
+    "(a)\\1",
+    "(?:a{1000}){1000}",
+    "(?P<n>a",
+    "(?<n>a)",
+    "*",
+    "\\p{Greek}",
+    "\\p{Nope}",
+    "(?i)x",
+    "(?-u)\\xff",
+    "\\Q",
+    "a**",
+    "a{2,1}",
+    "\\",
+    "(?x: )",
+    "[[:alpha:]]",
+    "\u{0}",
+];
+
+const NETWORKS: [&str; 24] = [
+    "",
+    "x",
+    "10.0.0.1",
+    "10.0.0.0/33",
+    "10.0.0.1/8",
+    "::/0",
+    "::1",
+    "::/129",
+    "10.0.0.0/255.0.0.0",
+    "10.0.0.0/255.0.255.0",
+    "10.0.0.0/0.0.0.0",
+    "10.0.0.0/0.0.0.255",
+    "10.0.0.0/",
+    "/8",
+    "10.0.0.0/08",
+    "10.0.0.0/+8",
+    "10.0.0.0/-1",
+    "010.0.0.1",
+    " 10.0.0.1",
+    "::ffff:1.2.3.4",
+    "fe80::1%1",
+    "10.0.0.0/ffff::",
+    "1.2.3",
+    "10.0.0.0/255.0.0.0/8",
+];
+
+const HEADERS: [&str; 16] = [
+    "",
+    "a b",
+    "é",
+    "x\n",
+    "X_Y",
+    ":authority",
+    "*",
+    " x ",
+    "a,b",
+    "x: y",
+    "x:y",
+    "x",
+    ":",
+    "x:\u{0}",
+    "Content-Length: 5",
+    "x : y",
+];
+
+const ENUMS: [&str; 30] = [
+    "",
+    "http",
+    "https",
+    "HTTP",
+    "tcp",
+    "Tcp",
+    "grpc",
+    "grpcs",
+    "roundrobin",
+    "RoundRobin",
+    "chash",
+    "ketama",
+    "vars",
+    "head",
+    "header",
+    "cookie",
+    "pass",
+    "node",
+    "rewrite",
+    "HS384",
+    "HS512",
+    "RS256",
+    "ES256",
+    "EdDSA",
+    "none",
+    "uuid",
+    "range_id",
+    "local",
+    "cluster",
+    "deny",
+];
+
+const TEXTS: [&str; 22] = [
+    "",
+    " ",
+    "x",
+    "*",
+    "**",
+    "\u{0}",
+    "é",
+    "a\nb",
+    "$pingsix-enc:v1$",
+    "$pingsix-enc:v1$AAAA",
+    "$pingsix-enc:v1$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    "$pingsix-enc:v2$AAAA",
+    "0",
+    "1",
+    "true",
+    "null",
+    "/",
+    "u",
+    "missing",
+    "%",
+    "c2VjcmV0",
+    "c2VjcmV0=",
+];
+
+const NUMBERS: [&str; 46] = [
+    "0", "-0", "1", "-1", "2", "5", "8", "9", "10", "11", "12", "16", "24", "25", "99", "100", "101", "199",
+    "200", "399", "400", "599", "600", "999", "1000", "3600", "65535", "65536", "86400", "86401", "1.0",
+    "1.5", "0.5", "-0.1", "0.0", "1e3", "1e400", "01", "+1", "1.", ".5", "0x1", "NaN", "\"1\"", "null",
+    "1e-3",
+];
+
+/// Those that would cost a node's weight too much memory.
+const LARGE: [&str; 10] = [
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "9007199254740993",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "-9223372036854775808",
+];
+
+pub(super) fn number(dice: &mut Dice, weight: bool) -> Value {
+    let text = if !weight && dice.percent(25) { dice.one(&LARGE) } else { dice.one(&NUMBERS) };
+    json!(format!("{RAW}{text}"))
+}
+
+/// A value of any type.
+pub(super) fn any(dice: &mut Dice, weight: bool) -> Value {
+    match dice.below(9) {
+        0..2 => Value::Null,
+        2 => json!(true),
+        3 => json!({}),
+        4 => json!([]),
+        5 => number(dice, weight),
+        6 => json!(dice.one(&TEXTS)),
+        7 => json!([dice.one(&TEXTS)]),
+        _ => json!({ dice.one(&TEXTS): dice.one(&TEXTS) }),
+    }
+}
+
+/// Another text for a field.
+pub(super) fn string(dice: &mut Dice, field: &str, old: &str) -> String {
+    if dice.percent(10) {
+        return dice.one(&TEXTS).to_owned();
+    }
+    if dice.percent(15) {
+        return altered(dice, old);
+    }
+    let pool: &[&str] = match field {
+        "uri" | "uris" | "http_path" => &PATHS,
+        "host" | "hosts" | "snis" | "upstream_host" | "redirect_host" => &HOSTS,
+        "method" | "methods" | "cache_http_methods" | "allow_methods" => &METHODS,
+        "regex_uri" | "no_cache_str" | "allow_origins_by_regex" => &PATTERNS,
+        "whitelist" | "blacklist" | "trusted_proxies" => &NETWORKS,
+        "headers" | "req_headers" | "vary" | "name" | "add" | "remove" | "header_name" | "header" => &HEADERS,
+        "type"
+        | "scheme"
+        | "pass_host"
+        | "hash_on"
+        | "algorithm"
+        | "key_type"
+        | "scope"
+        | "key_missing_policy"
+        | "forwarded_header_error_policy" => &ENUMS,
+        _ => &TEXTS,
+    };
+    dice.one(pool).to_owned()
+}
+
+fn altered(dice: &mut Dice, old: &str) -> String {
+    match dice.below(7) {
+        0 => old.to_uppercase(),
+        1 => old.to_lowercase(),
+        2 => format!(" {old}"),
+        3 => format!("{old}\n"),
+        4 => old.chars().skip(1).collect(),
+        5 => old.chars().rev().collect(),
+        _ => format!("{old}{old}"),
+    }
+}
+
+/// Another name for an entry of the object `parent`.
+pub(super) fn name(dice: &mut Dice, parent: &str, old: &str) -> String {
+    let pool: &[&str] = match parent {
+        "nodes" => &NODES,
+        "plugins" => {
+            let plugins = pingsix_translate::pingsix::plugin::PLUGIN_NAMES;
+            if dice.percent(60) {
+                return plugins[dice.below(plugins.len())].to_owned();
+            }
+            &["", "nope", "Redirect", "limit-req", "serverless", "cors ", "traffic_split"]
+        }
+        "headers" | "set" => &HEADERS,
+        _ => return if dice.percent(50) { altered(dice, old) } else { dice.one(&TEXTS).to_owned() },
+    };
+    dice.one(pool).to_owned()
+}

@@ -1,0 +1,150 @@
+//! What PingSIX answers to requests, compared with what an independent reading of Gateway API says.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use pingsix_translate::pingsix::Request;
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use serde_json::Value;
+
+use crate::client::{Reply, ask_all, speaks_http2};
+use crate::echo::BACKEND;
+use crate::oracle::{Decided, Target, World};
+use crate::probe::Probe;
+use crate::properties::generate::{hosts, probe};
+
+/// Whether a backend of some name serves the port of a Service: namespace, name, port, backend.
+pub(crate) type ServedBy = fn(&World, (&str, &str, u16), &str) -> bool;
+
+/// A table as the oracle reads it, and how to tell its Services from their backends' names.
+pub(crate) struct Comparison {
+    pub(crate) world: World,
+    hosts: Vec<String>,
+    served_by: ServedBy,
+}
+
+/// What a test has compared.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) requests: usize,
+    pub(crate) by_backend: usize,
+    pub(crate) weighted: usize,
+    pub(crate) refused: usize,
+    pub(crate) shares: usize,
+    pub(crate) planes: usize,
+    pub(crate) tables: u64,
+    pub(crate) starts: usize,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { requests, by_backend, weighted, refused, shares, planes, tables, starts } = self;
+        write!(
+            f,
+            "{requests} requests compared on {planes} data planes of {tables} tables in {starts} process starts; \
+             {by_backend} were answered by backends, {refused} with 500 or 503, {weighted} met weights, and the \
+             shares of {shares} lists were counted"
+        )
+    }
+}
+
+/// How often a weighted list is asked so that its shares show.
+const SHARE_SAMPLE: usize = 300;
+
+impl Comparison {
+    pub(crate) fn new(objects: &[Value], served_by: ServedBy) -> Self {
+        Self { world: World::read(objects), hosts: hosts(objects), served_by }
+    }
+
+    /// Requests to a data plane. Most random ones find no rule; of those only a few are kept.
+    pub(crate) fn probes(&self, rng: &mut SmallRng, port: Option<u16>, count: usize) -> Vec<Probe> {
+        let (mut probes, mut lost) = (Vec::new(), 0);
+        for _ in 0..20 * count {
+            let probe = probe(rng, &self.hosts);
+            if self.world.decide(port, &probe).rule.is_some() {
+                probes.push(probe);
+            } else if lost < count / 5 {
+                probes.push(probe);
+                lost += 1;
+            }
+            if probes.len() == count {
+                break;
+            }
+        }
+        probes
+    }
+
+    /// The index of the target that answered, among those the oracle names.
+    fn target_of(&self, decided: &Decided, reply: &Reply) -> Option<usize> {
+        decided.answer.into_iter().position(|(target, _)| match target {
+            Target::Status(status) => reply.status == *status && reply.header(BACKEND).is_none(),
+            Target::Service { namespace, name, port } => {
+                let served = |backend: &str| (self.served_by)(&self.world, (namespace, name, *port), backend);
+                reply.status == 200 && reply.header(BACKEND).is_some_and(served)
+            }
+        })
+    }
+
+    /// Asks one data plane and compares.
+    pub(crate) async fn compare(
+        &self,
+        address: SocketAddr,
+        port: Option<u16>,
+        probes: &[Probe],
+        rng: &mut SmallRng,
+        tally: &mut Tally,
+    ) {
+        let mut sent = |probe: &Probe| {
+            let request = probe.request();
+            if rng.random_ratio(1, 8) && speaks_http2(&request) { request.over_http2() } else { request }
+        };
+        let requests: Vec<Request> = probes.iter().map(&mut sent).collect();
+        let replies = ask_all(address, &requests).await;
+        let mut to_be_counted = None;
+        for ((probe, request), reply) in probes.iter().zip(&requests).zip(&replies) {
+            let decided = self.world.decide(port, probe);
+            assert!(
+                self.target_of(&decided, reply).is_some(),
+                "port {port:?}: {request:?}\n  the oracle: {decided:?}\n  PingSIX: {reply:?}"
+            );
+            tally.requests += 1;
+            tally.by_backend += usize::from(reply.header(BACKEND).is_some());
+            tally.refused += usize::from(matches!(reply.status, 500 | 503));
+            if decided.answer.into_iter().count() > 1 {
+                tally.weighted += 1;
+                to_be_counted = Some((decided, request));
+            }
+        }
+        // One list in a few is asked so often that its shares show.
+        if let Some((decided, request)) = to_be_counted.filter(|_| rng.random_ratio(1, 6)) {
+            self.count_shares(address, &decided, request).await;
+            tally.shares += 1;
+            tally.requests += SHARE_SAMPLE;
+        }
+    }
+
+    async fn count_shares(&self, address: SocketAddr, decided: &Decided, request: &Request) {
+        let mut counted = BTreeMap::new();
+        for reply in ask_all(address, &vec![request.clone(); SHARE_SAMPLE]).await {
+            *counted.entry(self.target_of(decided, &reply).unwrap()).or_insert(0) += 1;
+        }
+        let total: u64 = decided.answer.into_iter().map(|(_, weight)| weight).sum();
+        for (index, (_, weight)) in decided.answer.into_iter().enumerate() {
+            let share = float(*weight) / float(total);
+            let expected = share * float(SHARE_SAMPLE as u64);
+            let deviation = (expected * (1.0 - share)).sqrt();
+            let got = f64::from(*counted.get(&index).unwrap_or(&0));
+            // Chance goes beyond five deviations once in a million times.
+            assert!(
+                (got - expected).abs() <= 5.0 * deviation + 3.0,
+                "{decided:?}: {got} of {SHARE_SAMPLE}, {expected:.1} expected: {counted:?}"
+            );
+        }
+    }
+}
+
+/// Weights and counts stay far below what a float cannot hold.
+fn float(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap())
+}

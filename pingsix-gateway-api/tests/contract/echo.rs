@@ -1,0 +1,75 @@
+//! Small backends that say who they are.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// The response header that names the backend.
+pub(crate) const BACKEND: &str = "x-backend";
+
+/// The request header that the backend sends back under [`ROUTE_SEEN`].
+pub(crate) const ROUTE: &str = "x-route";
+
+/// The response header with what the backend got under [`ROUTE`].
+pub(crate) const ROUTE_SEEN: &str = "x-route-seen";
+
+/// The response header with the request target the backend got.
+pub(crate) const TARGET_SEEN: &str = "x-target-seen";
+
+/// A backend, stopped when it is dropped.
+pub(crate) struct Echo {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Echo {
+    pub(crate) async fn start(name: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let identity = name.to_owned();
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else { continue };
+                let identity = identity.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(|request| {
+                        let answer = answer(&identity, &request);
+                        async move { Ok::<_, Infallible>(answer) }
+                    });
+                    // A client that goes away in between is no matter of the backend.
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Self { name: name.to_owned(), address, task }
+    }
+}
+
+fn answer(identity: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(identity.to_owned())));
+    let headers = response.headers_mut();
+    headers.insert(BACKEND, identity.parse().unwrap());
+    if let Some(route) = request.headers().get(ROUTE) {
+        headers.insert(ROUTE_SEEN, route.clone());
+    }
+    if let Ok(target) = request.uri().to_string().parse() {
+        headers.insert(TARGET_SEEN, target);
+    }
+    response
+}

@@ -1,0 +1,43 @@
+//! The models of PingSIX and the real PingSIX, which must agree.
+//!
+//! The tests run when `PINGSIX_BIN` names a PingSIX binary, and say so when they did not run. `CONTRACT_CASES` is
+//! the number of requests each of them compares at least, `CONTRACT_SEED` what their cases are drawn from.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::format_push_string,
+    reason = "a test fails by panicking, also in what it shares with others, and says what it did not run"
+)]
+
+mod acceptance;
+mod client;
+mod comparison;
+mod dice;
+mod echo;
+mod etcd;
+mod process;
+mod routing;
+mod run;
+mod scenarios;
+
+/// The oracle and the random tables of translation's own property tests.
+#[allow(
+    dead_code,
+    unused_imports,
+    clippy::all,
+    clippy::pedantic,
+    reason = "the tests of translation use more of them, and are judged where they stand"
+)]
+#[path = "../../../pingsix-translate/tests/properties"]
+mod properties {
+    pub(crate) mod answer;
+    pub(crate) mod case;
+    pub(crate) mod generate;
+    pub(crate) mod oracle;
+    pub(crate) mod probe;
+}
+
+// They call each other by these names.
+use properties::{answer, oracle, probe};

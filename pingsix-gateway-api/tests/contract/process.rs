@@ -1,0 +1,192 @@
+//! PingSIX as a child process that reads its configuration from an etcd server.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::client::{Http1, Reply};
+
+/// Far more than a start or a publication takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often the status is asked for.
+const PACE: Duration = Duration::from_millis(3);
+
+/// A running PingSIX, killed when it is dropped.
+pub(crate) struct PingSix {
+    child: Child,
+    /// Where it takes traffic: plaintext HTTP/1.1, and HTTP/2 with prior knowledge.
+    pub(crate) address: SocketAddr,
+    status: SocketAddr,
+    directory: tempfile::TempDir,
+}
+
+impl Drop for PingSix {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What `/status/config` says.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) initialized: bool,
+    pub(crate) published_revision: Option<i64>,
+    pub(crate) error_kind: Option<String>,
+    pub(crate) last_error: Option<String>,
+}
+
+/// What became of a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It was published.
+    Accepted,
+    /// It was not, and PingSIX said why: the kind of error, and its text.
+    Refused(String, String),
+    /// Nothing was heard of it, so whoever should have said something is gone.
+    Silent,
+}
+
+impl PingSix {
+    /// Starts the binary and waits until it serves what the scope holds. PingSIX cannot say which port it got, so a
+    /// start that finds its ports taken is repeated with others.
+    pub(crate) async fn start(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let started = Instant::now();
+        loop {
+            let mut pingsix = Self::spawn(binary, etcd, scope);
+            if let Ok(()) = pingsix.wait_until_initialized().await {
+                return pingsix;
+            }
+            assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
+        }
+    }
+
+    /// Starts the binary and waits only until it can be asked for its status.
+    pub(crate) async fn launch(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let started = Instant::now();
+        let mut pingsix = Self::spawn(binary, etcd, scope);
+        while pingsix.try_status().await.is_none() {
+            assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
+            if pingsix.child.try_wait().unwrap().is_some() {
+                pingsix = Self::spawn(binary, etcd, scope);
+            }
+            tokio::time::sleep(PACE).await;
+        }
+        pingsix
+    }
+
+    fn spawn(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let (address, status) = (free_address(), free_address());
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| -> PathBuf { directory.path().join(name) };
+        fs::write(
+            path("config.yaml"),
+            format!(
+                r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock" }}
+pingsix:
+  listeners: [ {{ address: "{address}", offer_h2c: true }} ]
+  etcd: {{ host: [ "http://{etcd}" ], prefix: "{scope}" }}
+  status: {{ address: "{status}" }}
+  defaults: {{ dns_refresh_interval: 3600, dns_resolution_timeout: 1 }}
+"#,
+                directory.path().display(),
+            ),
+        )
+        .unwrap();
+        let log = fs::File::create(path("log")).unwrap();
+        let child = Command::new(binary)
+            .arg("-c")
+            .arg(path("config.yaml"))
+            .env("RUST_LOG", "error")
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
+        Self { child, address, status, directory }
+    }
+
+    async fn wait_until_initialized(&mut self) -> Result<(), ()> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE / 3 {
+            if self.child.try_wait().unwrap().is_some() {
+                return Err(());
+            }
+            let listens = tokio::net::TcpStream::connect(self.address).await.is_ok();
+            if listens && self.try_status().await.is_some_and(|status| status.initialized) {
+                return Ok(());
+            }
+            tokio::time::sleep(PACE).await;
+        }
+        Err(())
+    }
+
+    /// What it wrote to its log.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    pub(crate) async fn status(&self) -> Status {
+        self.try_status().await.unwrap_or_else(|| panic!("no status: {}", self.log()))
+    }
+
+    async fn try_status(&self) -> Option<Status> {
+        let request = b"GET /status/config HTTP/1.1\r\nHost: status\r\n\r\n";
+        let Reply { status, body, .. } = Http1::new(self.status).send(request, false).await.ok()?;
+        (status == 200).then(|| serde_json::from_slice(&body).unwrap())
+    }
+
+    /// Waits until a revision is published, or a refusal is reported. The latter says nothing of the revision
+    /// unless there was no error before: PingSIX keeps an error until something is published.
+    pub(crate) async fn verdict(&self, revision: i64, patience: Duration) -> Verdict {
+        let started = Instant::now();
+        loop {
+            let status = self.status().await;
+            if status.published_revision >= Some(revision) {
+                return Verdict::Accepted;
+            }
+            if let Some(kind) = status.error_kind {
+                return Verdict::Refused(kind, status.last_error.unwrap_or_default());
+            }
+            if started.elapsed() > patience {
+                return Verdict::Silent;
+            }
+            tokio::time::sleep(PACE).await;
+        }
+    }
+
+    /// Waits until a revision is published, whatever was refused before.
+    pub(crate) async fn published(&self, revision: i64) {
+        let started = Instant::now();
+        loop {
+            let status = self.status().await;
+            if status.published_revision >= Some(revision) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{revision} is not published: {status:?}\n{}", self.log());
+            tokio::time::sleep(PACE).await;
+        }
+    }
+}
+
+/// A free address, given to nobody else by this process. The ports lie below those that outgoing connections get.
+fn free_address() -> SocketAddr {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let chance = RandomState::new().hash_one(());
+        let port = 15_000 + (chance % 17_000) as u16;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(address).is_ok() && GIVEN.lock().unwrap().insert(port) {
+            return address;
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Whether, and at which size, the tests run.
+
+use std::env;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// The binary, or `None` after having said that the test does not run.
+pub(crate) fn binary(test: &str) -> Option<PathBuf> {
+    let binary = env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty()).map(PathBuf::from);
+    if binary.is_none() {
+        say(&format!("{test}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
+    }
+    binary
+}
+
+/// Unlike `eprintln!`, seen also when the test passes.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "pingsix: {text}");
+}
+
+/// How many requests a test compares at least.
+pub(crate) fn cases() -> usize {
+    number("CONTRACT_CASES").map_or(20_000, |cases| usize::try_from(cases).unwrap())
+}
+
+/// What the cases are drawn from.
+pub(crate) fn seed() -> u64 {
+    number("CONTRACT_SEED").unwrap_or(20_26_11)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")))
+}
