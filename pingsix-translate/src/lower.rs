@@ -9,6 +9,7 @@ mod closure;
 mod condition;
 mod document;
 mod id;
+mod path_map;
 mod plane;
 mod rows;
 mod ssl;

@@ -54,14 +54,14 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::RuleRef;
 use super::budget::Room;
+use super::path_map::{PathMap, Ranked};
 use crate::attach::{Hostname, hostname_precedence};
 use crate::object::{Age, ObjectKey};
-use crate::route::{Condition, Path, PathKind};
+use crate::route::{Condition, Path};
 
 /// A match of a rule, served under a hostname.
 #[derive(Clone, Debug)]
@@ -213,100 +213,6 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
 /// The names that cover a name strictly, longest first, ending with none for every host.
 fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
     name.into_iter().flat_map(|name| name.wider().map(Some).chain([None]))
-}
-
-/// Something that answers for a path, and maybe one method only.
-trait Ranked {
-    fn path(&self) -> &Path;
-    fn method(&self) -> Option<&'static str>;
-
-    /// Sort key inside a group, as in [`TableKey::priority`].
-    fn rank(&self) -> (u32, bool) {
-        (self.path().precedence(), self.method().is_some())
-    }
-
-    /// Whether requests with this method reach it; no method stands for all that have nothing of their own.
-    fn takes(&self, method: Option<&'static str>) -> bool {
-        self.method().is_none() || self.method() == method
-    }
-}
-
-/// A map from paths that finds what covers a path, and what lies below it, without looking at the rest.
-#[derive(Debug)]
-struct PathMap<'a, T> {
-    exact: BTreeMap<&'a str, Vec<T>>,
-    /// By stem; entries of one stem differ in method or in a trailing slash.
-    prefix: BTreeMap<&'a str, Vec<T>>,
-}
-
-impl<'a, T: Ranked> PathMap<'a, T> {
-    fn new() -> Self {
-        Self { exact: BTreeMap::new(), prefix: BTreeMap::new() }
-    }
-
-    /// The entry for exactly this path and method, made if need be.
-    fn entry(&mut self, path: &'a Path, method: Option<&'static str>, make: impl FnOnce() -> T) -> &mut T {
-        let map = match path.kind {
-            PathKind::Exact => &mut self.exact,
-            PathKind::Prefix => &mut self.prefix,
-        };
-        let list = map.entry(path.stem()).or_default();
-        let rank = (path.precedence(), method.is_some());
-        let at = list.iter().position(|item| item.path() == path && item.method() == method).unwrap_or_else(
-            || {
-                let at = list.partition_point(|item| item.rank() > rank);
-                list.insert(at, make());
-                at
-            },
-        );
-        &mut list[at]
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        self.exact.values().chain(self.prefix.values()).flatten()
-    }
-
-    fn into_values(self) -> impl Iterator<Item = T> {
-        self.exact.into_values().chain(self.prefix.into_values()).flatten()
-    }
-
-    /// What answers wherever `path` does, first in the order first.
-    fn covering<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
-        let exact = match path.kind {
-            PathKind::Exact => self.exact.get(&*path.text),
-            PathKind::Prefix => None,
-        };
-        exact
-            .into_iter()
-            .flatten()
-            .chain(stems(path.stem()).filter_map(|stem| self.prefix.get(stem)).flatten())
-    }
-
-    /// What answers in a proper part of where the prefix `path` does.
-    fn below<'s>(&'s self, path: &'s Path) -> impl Iterator<Item = &'s T> + 's {
-        let stem = path.stem();
-        let is_prefix = path.kind == PathKind::Prefix;
-        let under = move |text: &str| text.strip_prefix(stem).is_some_and(|rest| rest.starts_with('/'));
-        let exact = self
-            .exact
-            .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
-            .take_while(move |(text, _)| is_prefix && text.starts_with(stem))
-            .filter(move |(text, _)| **text == stem || under(text));
-        let prefix = self
-            .prefix
-            .range::<str, _>((Bound::Included(stem), Bound::Unbounded))
-            .take_while(move |(text, _)| is_prefix && text.starts_with(stem))
-            .filter(move |(text, _)| under(text));
-        exact.chain(prefix).flat_map(|(_, items)| items)
-    }
-}
-
-/// The stems of all prefixes that match a path or everything under it, longest first: for `/a/b` it is `/a/b`,
-/// `/a` and the empty one of the root.
-fn stems(text: &str) -> impl Iterator<Item = &str> {
-    // An exact path may end with a slash; that is no stem, but its parent is.
-    let whole = (!text.ends_with('/')).then_some(text);
-    whole.into_iter().chain(text.rmatch_indices('/').map(|(at, _)| &text[..at]))
 }
 
 /// Rows of a group with one path and method.

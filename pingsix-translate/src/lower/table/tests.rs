@@ -3,7 +3,7 @@
 use super::*;
 use crate::object::Kind;
 use crate::options::Budget;
-use crate::route::{Expectation, Variable};
+use crate::route::{Expectation, PathKind, Variable};
 
 /// A match: hostname of its route, path prefix, method, and the value a header must have.
 type Written = (&'static str, &'static str, Option<&'static str>, Option<&'static str>);
