@@ -168,17 +168,6 @@ impl Objects {
         self.endpoint_slices.iter()
     }
 
-    /// The Gateways whose class has our controller name.
-    pub fn gateways_of_controller<'a>(
-        &'a self,
-        controller_name: &'a str,
-    ) -> impl Iterator<Item = &'a ObjectName> {
-        self.gateways.iter().filter_map(move |(name, gateway)| {
-            let class = self.gateway_classes.get(gateway.spec.gateway_class_name.as_str())?;
-            (class.spec.controller_name == controller_name).then_some(name)
-        })
-    }
-
     /// Cuts what one Gateway may see; `None` when there is no such Gateway.
     pub fn snapshot(&self, gateway: &ObjectName) -> Option<Snapshot> {
         let object = self.gateways.get(gateway)?;

@@ -11,7 +11,7 @@ use crate::resolve::{Backends, References};
 use crate::route::normalise_http_route;
 use crate::snapshot::{Snapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, Translation};
-use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route};
+use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route, refuse_gateway};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -37,6 +37,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         routes.push(RouteInput::new(route, rules, parents));
     }
 
+    let refused = refuse_gateway(&snapshot.gateway);
     let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
     let mut refusals = Refusals::default();
     for plane in planes(&gateway.name, &listeners, options.layout) {
@@ -44,7 +45,8 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
             lower_plane(&plane, &routes, &backends, options);
         refusals.add_rules(refused_rules);
         refusals.add_zones(&listeners, &refused_zones, served_zones);
-        data_planes.insert(plane.key, data_plane);
+        // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
+        data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
     }
 
     let mut route_verdicts = BTreeMap::new();
@@ -52,8 +54,9 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
     }
     let attached = attached_routes(&routes, &route_verdicts, listeners.len());
-    let gateway =
-        judge_gateway(&snapshot.gateway, gateway, &listeners, &attached, options.layout, &mut problems);
+    problems.extend(refused.iter().map(|refusal| refusal.of(&gateway)));
+    let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
+    let gateway = judge_gateway(gateway, generation, &listeners, &attached, options.layout, refused.as_ref());
     problems.sort();
     problems.dedup();
     Translation { data_planes, verdicts: Verdicts { gateway, routes: route_verdicts, problems } }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub use finish::{Delivery, finish};
-pub(crate) use gateway::{attached_routes, judge_gateway};
+pub(crate) use gateway::{attached_routes, judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
 pub use problem::{Problem, Severity};
 pub use reason::{ConditionType, Reason};

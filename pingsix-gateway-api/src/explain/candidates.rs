@@ -69,7 +69,8 @@ pub(super) fn losers(
     let told = winner.map_or(0, |route| common_prefix(route, &request.path));
     let mut nearest: BTreeMap<Source, (Loss, usize)> = BTreeMap::new();
     for (key, route) in plane.config.routes() {
-        let Some(Provenance::Rules { listener, host, decisions }) = plane.provenance.get(key) else {
+        let Some(Provenance::Rules { listener, host, decisions, shadowed }) = plane.provenance.get(key)
+        else {
             continue;
         };
         let elsewhere = zone.as_ref().is_some_and(|zone| zone != listener);
@@ -80,7 +81,8 @@ pub(super) fn losers(
         if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= told {
             continue;
         }
-        for source in decisions.iter().filter_map(|decision| decision.origin.as_ref()).map(Source::of) {
+        let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+        for source in decisive.chain(shadowed).map(Source::of) {
             if tried.contains(&source) {
                 continue;
             }
@@ -159,6 +161,9 @@ fn advantage(
         }
         Some(_) | None if path_in_words(winning) != path_in_words(route) => {
             format!("the more specific path, {}", path_in_words(winning))
+        }
+        Some(_) | None if taken == Some(key) => {
+            "an equal match of an older route or an earlier rule".to_owned()
         }
         Some(_) | None if winning.methods.is_empty() == route.methods.is_empty() => {
             "a match of equal path and method, whose hostname is more specific or which is older".to_owned()

@@ -156,6 +156,22 @@ fn losers_say_why_nearest_first() {
 }
 
 #[test]
+fn a_rule_behind_an_equal_one_is_named() {
+    let fixture = Fixture::new(&[(
+        "shop",
+        json!({ "hostnames": ["shop.example.com"], "rules": [rule("/cart", "a"), rule("/cart", "b")] }),
+    )]);
+    let explanation = fixture.explain(&Request::get("shop.example.com", "/cart"));
+    assert_eq!(decides(&explanation), "spec.rules[0].matches[0]");
+    let [Loser { source, loss }] = explanation.losers.as_slice() else { panic!("{explanation}") };
+    assert_eq!(source.field, "spec.rules[1].matches[0]");
+    assert_eq!(
+        *loss,
+        Loss::Outranked { by: "an equal match of an older route or an earlier rule".to_owned() }
+    );
+}
+
+#[test]
 fn a_rule_that_fails_closed_is_not_an_answer() {
     let explanation = shop().explain(&Request::get("other.test", "/empty"));
     assert!(!explanation.is_answered());

@@ -98,11 +98,15 @@ impl<'a> Writer<'a, '_> {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
                 (self.native_status(404), Provenance::Guard { listener })
             }
-            Answer::Decide(list) => {
+            Answer::Decide { list, shadowed } => {
                 let (document, decisions) = self.decide(list, zone, groups);
                 let text = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string);
-                let provenance =
-                    Provenance::Rules { listener: text(&route.key.zone), host: text(&route.host), decisions };
+                let provenance = Provenance::Rules {
+                    listener: text(&route.key.zone),
+                    host: text(&route.host),
+                    decisions,
+                    shadowed: shadowed.iter().map(|&(group, row)| origin_of(&groups[group].1[row])).collect(),
+                };
                 if self.lowering.options.route_names {
                     (pingsix::Route { name: name_of(list, groups), ..document }, provenance)
                 } else {
@@ -180,11 +184,7 @@ impl<'a> Writer<'a, '_> {
             }),
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
-            origin: Some(Origin {
-                object: row.route.clone(),
-                rule: Some(row.rule_index),
-                matched: Some(row.match_index),
-            }),
+            origin: Some(origin_of(row)),
             conditional: !row.conditions.is_empty(),
             split_rules,
         };
@@ -262,6 +262,10 @@ struct Step {
     /// Alternatives of `vars`; one empty list when the row is unconditional.
     conditions: Vec<Vec<Vec<String>>>,
     action: Action,
+}
+
+fn origin_of(row: &Row<'_>) -> Origin {
+    Origin { object: row.route.clone(), rule: Some(row.rule_index), matched: Some(row.match_index) }
 }
 
 /// `kind/namespace/name/rule` of the first row.

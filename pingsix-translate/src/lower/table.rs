@@ -155,8 +155,9 @@ impl TableKey {
 /// What a Route answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Rows, tried in order. Only the last may be unconditional; if none is, the rest is 404.
-    Decide(Vec<RowIndex>),
+    /// Rows, tried in order. Only the last may be unconditional; if none is, the rest is 404. The shadowed rows of
+    /// the cell are never reached.
+    Decide { list: Vec<RowIndex>, shadowed: Vec<RowIndex> },
     /// 404, so that the zone's hosts do not fall to a wider zone.
     Guard,
 }
@@ -188,15 +189,17 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
         let chain = Chain { own, wider, cells: &cells, groups: &groups };
-        routes.extend(chain.routes(room)?.into_iter().map(|Decided { path, method, list }| TableRoute {
-            key: TableKey {
-                zone: zone.hostname.clone(),
-                original: original.clone(),
-                path: Some(path.clone()),
-                method,
-            },
-            host: host.clone(),
-            answer: Answer::Decide(list),
+        routes.extend(chain.routes(room)?.into_iter().map(|Decided { path, method, list, shadowed }| {
+            TableRoute {
+                key: TableKey {
+                    zone: zone.hostname.clone(),
+                    original: original.clone(),
+                    path: Some(path.clone()),
+                    method,
+                },
+                host: host.clone(),
+                answer: Answer::Decide { list, shadowed },
+            }
         }));
     }
     if zone.guarded {
@@ -220,8 +223,10 @@ fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>
 struct Cell<'a> {
     path: &'a Path,
     method: Option<&'static str>,
-    /// Positions in the group, in order, without what comes after the first unconditional row.
+    /// Positions in the group, in order, each with conditions of its own, up to the first unconditional row.
     rows: Vec<usize>,
+    /// The other positions, which no request reaches.
+    shadowed: Vec<usize>,
     /// Whether the last row is unconditional.
     total: bool,
 }
@@ -242,6 +247,7 @@ struct Decided<'a> {
     path: &'a Path,
     method: Option<&'static str>,
     list: Vec<RowIndex>,
+    shadowed: Vec<RowIndex>,
 }
 
 impl Ranked for Decided<'_> {
@@ -256,10 +262,15 @@ impl Ranked for Decided<'_> {
 
 fn cells<'a>(rows: &[Row<'a>]) -> PathMap<'a, Cell<'a>> {
     let mut cells = PathMap::new();
+    // Equal conditions are neighbours in no order, so each cell remembers what it has.
+    let mut tried: BTreeSet<(&Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);
-        let cell = cells.entry(path, method, || Cell { path, method, rows: Vec::new(), total: false });
-        if !cell.total {
+        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), total: false };
+        let cell = cells.entry(path, method, make);
+        if cell.total || !(row.conditions.is_empty() || tried.insert((path, method, row.conditions))) {
+            cell.shadowed.push(position);
+        } else {
             cell.total = row.conditions.is_empty();
             cell.rows.push(position);
         }
@@ -284,7 +295,8 @@ impl<'c, 'a> Chain<'c, 'a> {
             let &Cell { path, method, .. } = cell;
             let list = self.decide(path, method);
             self.take_room(&list, room)?;
-            routes.entry(path, method, || Decided { path, method, list });
+            let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
+            routes.entry(path, method, || Decided { path, method, list, shadowed });
             if !cell.total {
                 self.add_regions_of(cell, &mut regions);
             }
@@ -301,7 +313,7 @@ impl<'c, 'a> Chain<'c, 'a> {
                 let list = self.decide(path, method);
                 if otherwise.list != list {
                     self.take_room(&list, room)?;
-                    routes.entry(path, method, || Decided { path, method, list });
+                    routes.entry(path, method, || Decided { path, method, list, shadowed: Vec::new() });
                 }
             }
         }

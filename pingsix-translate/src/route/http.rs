@@ -16,6 +16,9 @@ use crate::object::{Age, Kind};
 use crate::snapshot::{HttpRoute, key_of};
 use crate::verdict::Reason;
 
+/// Largest weight of a backend (Gateway API, `BackendRef.weight`).
+const MAX_WEIGHT: u32 = 1_000_000;
+
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     let key = Arc::new(key_of(Kind::HttpRoute, &route.metadata));
@@ -153,11 +156,11 @@ fn normalise_backend(
         namespace: backend.namespace.clone(),
         name: backend.name.clone(),
         port: backend.port,
-        weight: u32::try_from(weight).unwrap_or_else(|_| {
+        weight: u32::try_from(weight).ok().filter(|weight| *weight <= MAX_WEIGHT).unwrap_or_else(|| {
             refusals.push(Refusal::new(
                 at("weight"),
                 Reason::UnsupportedValue,
-                format!("Weight {weight} is negative."),
+                format!("Weight {weight} is not between 0 and {MAX_WEIGHT}."),
             ));
             0
         }),

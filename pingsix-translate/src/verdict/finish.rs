@@ -26,9 +26,12 @@ pub enum Delivery {
 pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery>) -> Verdicts {
     let generation = verdicts.gateway.generation;
     let GatewayVerdict { conditions, listeners, .. } = &mut verdicts.gateway;
+    let accepted = conditions.is_true(ConditionType::Accepted);
+    let not_accepted = "The Gateway is not accepted.";
     let mut worst: Option<(ConditionStatus, Reason, String)> = None;
     for listener in listeners {
         let (status, reason, message) = match &listener.data_plane {
+            None if !accepted => (ConditionStatus::False, Reason::Invalid, not_accepted.to_owned()),
             None => (
                 ConditionStatus::False,
                 Reason::Invalid,
@@ -44,10 +47,9 @@ pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery
         }
         set(&mut listener.conditions, generation, status, reason, message);
     }
-    let accepted = conditions.is_true(ConditionType::Accepted);
     let (status, reason, message) = match worst {
         Some(worst) if accepted => worst,
-        _ => (ConditionStatus::False, Reason::Invalid, "The Gateway is not accepted.".to_owned()),
+        _ => (ConditionStatus::False, Reason::Invalid, not_accepted.to_owned()),
     };
     set(conditions, generation, status, reason, message);
     verdicts

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{
-    Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict, Problem, Reason,
+    Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict, Reason,
     RouteVerdict,
 };
 use crate::attach::{Listener, ListenerState};
@@ -40,14 +40,13 @@ pub(crate) fn attached_routes(
 
 /// Judges a Gateway whose listeners are judged already. `Programmed` is for [`super::finish`] to say.
 pub(crate) fn judge_gateway(
-    gateway: &Gateway,
     key: Arc<ObjectKey>,
+    generation: i64,
     listeners: &[Listener],
     attached: &[i32],
     layout: Layout,
-    problems: &mut Vec<Problem>,
+    refused: Option<&Refusal>,
 ) -> GatewayVerdict {
-    let generation = gateway.metadata.generation.unwrap_or_default();
     let verdicts = listeners
         .iter()
         .zip(attached)
@@ -56,14 +55,11 @@ pub(crate) fn judge_gateway(
             supported_kinds: listener.supported_kinds.clone(),
             attached_routes,
             conditions: listener_conditions(listener, generation),
-            data_plane: data_plane_of(&key.name, listener, layout),
+            data_plane: data_plane_of(&key.name, listener, layout).filter(|_| refused.is_none()),
         })
         .collect();
-    let (status, reason, message) = match refuse_gateway(gateway) {
-        Some(refusal) => {
-            problems.push(refusal.of(&key));
-            (ConditionStatus::False, refusal.reason, refusal.to_string())
-        }
+    let (status, reason, message) = match refused {
+        Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
         None => accepted_by_listeners(listeners),
     };
     let mut conditions = Conditions::default();
@@ -77,8 +73,8 @@ pub(crate) fn judge_gateway(
     GatewayVerdict { key, generation, layout, conditions, listeners: verdicts }
 }
 
-/// What is wrong with a Gateway besides its listeners.
-fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
+/// What is wrong with a Gateway besides its listeners, so that it serves nothing at all.
+pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     let spec = FieldPath::new("spec");
     if let Some(parameters) =
         gateway.spec.infrastructure.as_ref().and_then(|infrastructure| infrastructure.parameters_ref.as_ref())

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{add_route, add_service, gateway, run};
+use crate::fixture::{add_route, add_service, gateway, object, run};
 use crate::options::Options;
-use crate::snapshot::Objects;
+use crate::snapshot::{Object, Objects};
 
 fn per_port() -> Options {
     Options { layout: Layout::PerPort, ..Options::default() }
@@ -207,6 +207,26 @@ fn a_listener_that_is_not_served_is_not_programmed_and_does_not_hold_up_the_othe
     );
     let none = run(&gateway(&json!([])), &per_port()).verdicts;
     assert_eq!(programmed(&none, &[]), [(false, Reason::Invalid)]);
+}
+
+#[test]
+fn a_gateway_that_is_not_accepted_serves_nothing_and_says_so_on_every_listener() {
+    let mut objects = Objects::default();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"namespace": "infra", "name": "public", "generation": 7},
+        "spec": {
+            "gatewayClassName": "pingsix", "listeners": [{"name": "a", "port": 80, "protocol": "HTTP"}],
+            "infrastructure": {"parametersRef": {"group": "example.com", "kind": "Unknown", "name": "p"}},
+        },
+    }))));
+    add_service(&mut objects, "web");
+    add_route(&mut objects, "r", &json!({"parentRefs": [{"name": "public"}], "rules": [rule("/", "web")]}));
+    let translation = run(&objects, &per_port());
+    assert!(translation.data_planes.values().all(|data_plane| data_plane.config.is_empty()));
+    assert_eq!(
+        programmed(&translation.verdicts, &[(80, Delivery::Confirmed)]),
+        [(false, Reason::Invalid), (false, Reason::Invalid)]
+    );
 }
 
 #[test]

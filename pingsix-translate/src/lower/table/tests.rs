@@ -59,7 +59,7 @@ fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
     routes.sort_by_key(|route| route.key.priority());
     let describe = |route: &TableRoute| {
         let host = route.host.as_ref().map_or("any", |host| host.as_str());
-        let Answer::Decide(list) = &route.answer else { return format!("{host}: guard") };
+        let Answer::Decide { list, .. } = &route.answer else { return format!("{host}: guard") };
         let path = route.key.path.as_ref().map_or("", |path| &path.text);
         let rows: Vec<String> =
             list.iter().map(|&(group, row)| groups[group].1[row].rule_index.to_string()).collect();
