@@ -39,23 +39,26 @@ struct Pattern {
 impl Pattern {
     /// The patterns that together match what a path does. PingSIX's catch-all needs at least one character.
     fn of(path: Option<&Path>) -> Vec<Self> {
-        let exact = |literal: &str| Self { literal: Arc::from(literal), catch_all: false };
-        let below = |literal: &str| Self { literal: Arc::from(literal), catch_all: true };
-        match path {
-            None => vec![exact("/"), below("/")],
-            Some(path) => match (path.kind, path.stem()) {
-                (PathKind::Exact, text) => vec![exact(text)],
-                (PathKind::Prefix, "") => vec![exact("/"), below("/")],
-                (PathKind::Prefix, stem) => {
-                    let slash = format!("{stem}/");
-                    vec![exact(stem), exact(&slash), below(&slash)]
-                }
-            },
+        let exact = |literal: Arc<str>| Self { literal, catch_all: false };
+        let below = |literal: Arc<str>| Self { literal, catch_all: true };
+        let root = || {
+            let slash: Arc<str> = Arc::from("/");
+            vec![exact(slash.clone()), below(slash)]
+        };
+        let Some(path) = path else { return root() };
+        match (path.kind, path.stem()) {
+            (PathKind::Exact, _) => vec![exact(path.text.clone())],
+            (PathKind::Prefix, "") => root(),
+            (PathKind::Prefix, stem) => {
+                let stem = if stem.len() == path.text.len() { path.text.clone() } else { Arc::from(stem) };
+                let slash: Arc<str> = Arc::from([&*stem, "/"].concat());
+                vec![exact(stem), exact(slash.clone()), below(slash)]
+            }
         }
     }
 
     fn text(&self) -> String {
-        if self.catch_all { format!("{}{REST}", self.literal) } else { self.literal.to_string() }
+        if self.catch_all { [&*self.literal, REST].concat() } else { self.literal.to_string() }
     }
 }
 
