@@ -19,6 +19,21 @@ const STARTS: usize = 3;
 /// How many requests it is asked after each start.
 const REQUESTS: usize = 120;
 
+/// A table whose endpoints are addresses of this machine, so that nothing is ever sent elsewhere; most of them are
+/// replaced by those of the echoes anyhow.
+fn on_loopback(mut objects: Vec<Value>) -> Vec<Value> {
+    for slice in objects.iter_mut().filter(|object| object["kind"] == "EndpointSlice") {
+        for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
+            for address in endpoint["addresses"].as_array_mut().into_iter().flatten() {
+                let text = address.as_str().unwrap();
+                *address =
+                    json!(text.strip_prefix("10.").map_or("::1".to_owned(), |rest| format!("127.{rest}")));
+            }
+        }
+    }
+    objects
+}
+
 /// The manifests of a table, with the class that makes its Gateway ours.
 fn manifests(objects: &[Value]) -> String {
     let class = json!({
@@ -36,18 +51,19 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
     const TEST: &str = "serve";
     let Some(binary) = binary(TEST) else { return };
     let mut echoes = Vec::new();
-    for namespace in ["infra", "app", "app-b"] {
-        for service in ["one", "two"] {
-            for port in [80, 81] {
-                echoes.push(Echo::start(&format!("{namespace}/{service}:{port}")).await);
-            }
+    // Service app/idle has only endpoints on their way out, which serve as long as there is no other.
+    let services =
+        ["infra", "app", "app-b"].into_iter().flat_map(|namespace| [(namespace, "one"), (namespace, "two")]);
+    for (namespace, service) in services.chain([("app", "idle")]) {
+        for port in [80, 81] {
+            echoes.push(Echo::start(&format!("{namespace}/{service}:{port}")).await);
         }
     }
     let endpoints: Vec<_> = echoes.iter().map(|echo| (echo.name.clone(), echo.address)).collect();
     let mut tally = Tally::default();
     while tally.requests < cases() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
-        let objects = table(&mut rng, Taste { https: tally.tables % 2 == 1 });
+        let objects = on_loopback(table(&mut rng, Taste { https: tally.tables % 2 == 1 }));
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("table.json"), manifests(&objects)).unwrap();
         let comparison = Comparison::new(&objects, |_, (namespace, name, port), backend| {
