@@ -41,7 +41,7 @@ interop:
     tools/etcd-client-interop
 
 # The property tests at length: more than 1,000,000 requests.
-properties cases="20000":
+properties cases="3000":
     PROPERTY_CASES={{ cases }} cargo test --release -p pingsix-translate --test properties -- --nocapture
 
 # Against the real PingSIX: PINGSIX_BIN=/path/to/pingsix just contract

@@ -72,6 +72,14 @@ impl Conditions {
     }
 }
 
+impl From<Condition> for Conditions {
+    fn from(condition: Condition) -> Self {
+        let mut conditions = Self::default();
+        conditions.set(condition);
+        conditions
+    }
+}
+
 impl<'a> IntoIterator for &'a Conditions {
     type Item = &'a Condition;
     type IntoIter = std::slice::Iter<'a, Condition>;

@@ -62,8 +62,7 @@ pub(crate) fn judge_gateway(
         Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
         None => accepted_by_listeners(listeners),
     };
-    let mut conditions = Conditions::default();
-    conditions.set(Condition {
+    let conditions = Conditions::from(Condition {
         kind: ConditionType::Accepted,
         status,
         reason,

@@ -50,8 +50,7 @@ pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<Ga
         None => (ConditionStatus::True, Reason::Accepted, "The class is accepted.".to_owned()),
         Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
     };
-    let mut conditions = Conditions::default();
-    conditions.set(Condition {
+    let conditions = Conditions::from(Condition {
         kind: ConditionType::Accepted,
         status,
         reason,
