@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gateway_api::experimental::httproutes as api;
 
-use super::path::PathFlaw;
+use super::path::{MAX_PATH, PathFlaw};
 use super::{
     BackendRef, Condition, Expectation, Hostnames, Match, ParentRef, Path, PathKind, Refusal, Route, Rule,
     Variable,
@@ -221,7 +221,7 @@ fn normalise_path(
             PathFlaw::NotAbsolute => {
                 format!("Path \"{text}\" does not start with a slash; no request can match.")
             }
-            PathFlaw::TooLong => "The path is longer than 2046 characters.".to_owned(),
+            PathFlaw::TooLong => format!("The path is longer than {MAX_PATH} characters."),
             PathFlaw::Forbidden(what) => {
                 format!("Path \"{text}\" contains {what}, which Gateway API does not allow in paths.")
             }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::gateway_class::refuse_parameters;
 use super::{
     Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict, Reason,
     RouteVerdict,
@@ -78,14 +79,8 @@ pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     if let Some(parameters) =
         gateway.spec.infrastructure.as_ref().and_then(|infrastructure| infrastructure.parameters_ref.as_ref())
     {
-        return Some(Refusal::new(
-            spec.child("infrastructure").child("parametersRef"),
-            Reason::InvalidParameters,
-            format!(
-                "Parameters of kind {} of group \"{}\" are not supported.",
-                parameters.kind, parameters.group
-            ),
-        ));
+        let at = spec.child("infrastructure").child("parametersRef");
+        return Some(refuse_parameters(at, &parameters.group, &parameters.kind));
     }
     gateway.spec.addresses.iter().flatten().enumerate().find_map(|(index, address)| {
         let kind = address.r#type.as_deref().unwrap_or("IPAddress");

@@ -36,14 +36,7 @@ pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<Ga
     }
     let key = Arc::new(key_of(Kind::GatewayClass, &class.metadata));
     let refusal = class.spec.parameters_ref.as_ref().map(|parameters| {
-        Refusal::new(
-            FieldPath::new("spec").child("parametersRef"),
-            Reason::InvalidParameters,
-            format!(
-                "Parameters of kind {} of group \"{}\" are not supported.",
-                parameters.kind, parameters.group
-            ),
-        )
+        refuse_parameters(FieldPath::new("spec").child("parametersRef"), &parameters.group, &parameters.kind)
     });
     let generation = class.metadata.generation.unwrap_or_default();
     let (status, reason, message) = match &refusal {
@@ -59,4 +52,10 @@ pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<Ga
     });
     let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
     Some(GatewayClassVerdict { key, generation, conditions, problems })
+}
+
+/// There is no kind of parameters yet, on classes as on Gateways.
+pub(super) fn refuse_parameters(at: FieldPath, group: &str, kind: &str) -> Refusal {
+    let message = format!("Parameters of kind {kind} of group \"{group}\" are not supported.");
+    Refusal::new(at, Reason::InvalidParameters, message)
 }
