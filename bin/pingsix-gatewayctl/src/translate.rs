@@ -76,7 +76,9 @@ fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
         statuses.push(with_status(&class.key, &class.to_status()));
     }
     for verdicts in &translated.gateways {
-        statuses.push(with_status(&verdicts.gateway.key, &verdicts.gateway.to_status()));
+        if let Some(gateway) = &verdicts.gateway {
+            statuses.push(with_status(&gateway.key, &gateway.to_status()));
+        }
     }
     for (key, verdict) in &translated.routes {
         statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
