@@ -17,10 +17,12 @@ mod comparison;
 mod dice;
 mod echo;
 mod etcd;
+mod nodes;
 mod process;
 mod routing;
 mod run;
 mod scenarios;
+mod tls;
 
 /// The oracle and the random tables of translation's own property tests.
 #[allow(
