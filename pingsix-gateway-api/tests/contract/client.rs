@@ -112,6 +112,13 @@ impl Client {
         if protocol.http2() { Self::Http2(Http2::at(door)) } else { Self::Http1(Http1::at(door)) }
     }
 
+    /// A client of HTTP/2 in plaintext that says that its URLs are of another scheme.
+    pub(crate) fn claiming(scheme: &'static str, address: SocketAddr) -> Self {
+        let mut client = Http2::at(Door { address, tls: None });
+        client.claim(scheme);
+        Self::Http2(client)
+    }
+
     /// Sends a request of the model; how it says it travels plays no part.
     pub(crate) async fn ask(&mut self, request: &Request) -> Result<Reply, String> {
         match self {

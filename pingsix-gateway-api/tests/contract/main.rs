@@ -12,13 +12,17 @@
 )]
 
 mod acceptance;
+mod bench;
 mod client;
 mod comparison;
 mod dice;
 mod echo;
 mod etcd;
+mod mirror;
 mod nodes;
+mod plugins;
 mod process;
+mod redirect;
 mod routing;
 mod run;
 mod scenarios;

@@ -12,6 +12,8 @@ use super::{PATIENCE, Reply};
 /// A connection that speaks HTTP/2 from its first byte, with TLS below it or not; opened when it is needed.
 pub(crate) struct Http2 {
     door: Door,
+    /// What it says that its URLs start with.
+    scheme: &'static str,
     sender: Option<http2::SendRequest<Empty<Bytes>>>,
     /// The certificate that was shown last.
     pub(super) certificate: Option<Vec<u8>>,
@@ -19,7 +21,13 @@ pub(crate) struct Http2 {
 
 impl Http2 {
     pub(super) fn at(door: Door) -> Self {
-        Self { door, sender: None, certificate: None }
+        let scheme = if door.tls.is_some() { "https" } else { "http" };
+        Self { door, scheme, sender: None, certificate: None }
+    }
+
+    /// Says another `:scheme` than that of the connection.
+    pub(super) fn claim(&mut self, scheme: &'static str) {
+        self.scheme = scheme;
     }
 
     /// The connection that stands, or a new one. One that has been closed is replaced.
@@ -30,7 +38,9 @@ impl Http2 {
         let opened = self.door.open().await.map_err(|error| error.to_string())?;
         self.certificate = opened.certificate;
         let io = TokioIo::new(opened.stream);
-        let shake = http2::handshake(TokioExecutor::new(), io).await;
+        // The client must not be the first to find headers too long.
+        let shake =
+            http2::Builder::new(TokioExecutor::new()).max_header_list_size(1 << 20).handshake(io).await;
         let (sender, connection) = shake.map_err(|error| error.to_string())?;
         tokio::spawn(connection);
         Ok(self.sender.insert(sender))
@@ -38,7 +48,7 @@ impl Http2 {
 
     /// Sends a request of the model, which must be one that HTTP/2 can express.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, String> {
-        let scheme = if self.door.tls.is_some() { "https" } else { "http" };
+        let scheme = self.scheme;
         let host = request.host.as_deref().unwrap_or_default();
         let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
         let mut builder = http::Request::builder()
