@@ -31,13 +31,16 @@ pub(crate) struct PingSix {
 }
 
 /// What a process takes traffic with. In a process that offers HTTP/2 in plaintext every TLS connection that has not
-/// agreed on HTTP/2 breaks, so that no process does both.
+/// agreed on HTTP/2 breaks, so that no process should do
+/// both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listener {
     /// HTTP/1.1, and HTTP/2 with prior knowledge.
     Plaintext,
     /// HTTP/1.1 and HTTP/2, as ALPN says.
     Tls,
+    /// As [`Self::Tls`], in a process that has another listener, which offers HTTP/2 in plaintext.
+    TlsBesideH2c,
 }
 
 impl Drop for PingSix {
@@ -105,9 +108,13 @@ impl PingSix {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { directory.path().join(name) };
         let default = rcgen::generate_simple_self_signed(["default.test".to_owned()]).unwrap();
+        let beside = match listener {
+            Listener::Plaintext | Listener::Tls => String::new(),
+            Listener::TlsBesideH2c => format!(r#", {{ address: "{}", offer_h2c: true }}"#, free_address()),
+        };
         let listener = match listener {
             Listener::Plaintext => r"offer_h2c: true".to_owned(),
-            Listener::Tls => {
+            Listener::Tls | Listener::TlsBesideH2c => {
                 fs::write(path("cert.pem"), default.cert.pem()).unwrap();
                 fs::write(path("key.pem"), default.signing_key.serialize_pem()).unwrap();
                 format!(
@@ -121,7 +128,7 @@ impl PingSix {
             format!(
                 r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock" }}
 pingsix:
-  listeners: [ {{ address: "{address}", {listener} }} ]
+  listeners: [ {{ address: "{address}", {listener} }}{beside} ]
   etcd: {{ host: [ "http://{etcd}" ], prefix: "{scope}" }}
   status: {{ address: "{status}" }}
   defaults: {{ dns_refresh_interval: 3600, dns_resolution_timeout: 1 }}

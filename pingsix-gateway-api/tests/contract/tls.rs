@@ -218,3 +218,21 @@ async fn a_connection_serves_hosts_it_was_not_opened_for(bench: &mut Bench, secr
         assert_eq!(reply.status, 200, "{protocol:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_offers_h2c_serves_http2_alone_over_tls() {
+    const TEST: &str = "TLS beside h2c";
+    let Some(binary) = binary(TEST) else { return };
+    let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
+    for (listener, http1_is_served) in [(Listener::Tls, true), (Listener::TlsBesideH2c, false)] {
+        let pingsix = PingSix::start_with(listener, &binary, etcd.address, SCOPE).await;
+        for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
+            let mut client = Client::new(protocol, pingsix.address, None);
+            // Nothing is configured, so that 404 is the answer.
+            let status = client.ask(&Request::get("any.test", "/some/path")).await.map(|reply| reply.status);
+            let served = protocol.http2() || http1_is_served;
+            assert_eq!(status.as_ref().ok() == Some(&404), served, "{listener:?} {protocol:?}: {status:?}");
+        }
+    }
+    say(&format!("{TEST}: HTTP/1.1 over TLS breaks, HTTP/2 does not"));
+}
