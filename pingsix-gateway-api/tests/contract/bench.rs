@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use pingsix_translate::pingsix::Request;
+use pingsix_translate::pingsix::{Config, Outcome, Request, RouteTable};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Protocol, Reply, ask_all};
@@ -14,6 +14,7 @@ use crate::process::{PATIENCE, Pair, Verdict};
 /// PingSIX with the routes, over every protocol.
 pub(crate) struct Bench {
     pair: Pair,
+    config: Config,
     _etcd: Etcd,
     _mirror: Mirror,
 }
@@ -42,7 +43,9 @@ impl Bench {
         }
         let revision = etcd.publish_raw(scope, &pairs).await;
         assert_eq!(pair.verdict(revision, PATIENCE).await, Verdict::Accepted);
-        Self { pair, _etcd: etcd, _mirror: mirror }
+        let pairs = pairs.into_iter().map(|(key, value)| (format!("{scope}/{key}"), value));
+        let config = Config::from_pairs(scope, pairs).unwrap();
+        Self { pair, config, _etcd: etcd, _mirror: mirror }
     }
 
     /// The answers of routes, in their order. What a request has as its host stands behind the route's, as a port
@@ -60,6 +63,13 @@ impl Bench {
         client.ask(&on(route, request)).await.unwrap_or_else(|error| {
             panic!("route {route}, {protocol:?}, {request:?}: {error}");
         })
+    }
+
+    /// What the model says that becomes of a request.
+    pub(crate) fn outcome(&self, protocol: Protocol, route: usize, request: &Request) -> Outcome<'_> {
+        let table = RouteTable::new(&self.config);
+        let router = table.insert_in(0..table.len()).unwrap();
+        router.outcome(&protocol.carry(&on(route, request)))
     }
 
     /// As [`Self::ask`], over h2c with another `:scheme` than that of the connection.

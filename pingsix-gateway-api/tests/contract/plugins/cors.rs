@@ -1,6 +1,6 @@
 //! `cors`: what each field does with nothing, with one star and with two; origins by pattern; credentials.
 
-use pingsix_translate::pingsix::Request;
+use pingsix_translate::pingsix::{Outcome, Request};
 use serde_json::{Value, json};
 
 use super::SCOPES;
@@ -246,6 +246,13 @@ async fn cors_answers_as_translation_expects() {
     let replies = bench.ask_all(&requests).await;
     for (((protocol, route, request), reply), expected) in requests.iter().zip(&replies).zip(expected) {
         assert_eq!(summary(reply), expected, "{} {protocol:?} {request:?}", plugins[*route]);
+        let modelled = match bench.outcome(*protocol, *route, request) {
+            Outcome::Preflight { allowed: true, .. } => Some(204),
+            Outcome::Preflight { allowed: false, .. } => Some(403),
+            Outcome::Forward { .. } => Some(200),
+            Outcome::NotFound | Outcome::Static { .. } | Outcome::Redirect { .. } => None,
+        };
+        assert_eq!(modelled, Some(reply.status), "the model: {} {protocol:?} {request:?}", plugins[*route]);
     }
     say(&format!("{TEST}: {} answers of {} configurations over four protocols", replies.len(), cases.len()));
 }

@@ -4,7 +4,7 @@
 //! HTTP/2 it puts the scheme and the authority that the client claimed before it. So a redirect that changes nothing
 //! but the path is right over both, and one to another host over HTTP/1 alone.
 
-use pingsix_translate::pingsix::Request;
+use pingsix_translate::pingsix::{Outcome, Request};
 use serde_json::{Value, json};
 
 use super::matrix::{Filter, PATHS, Path, QUERIES};
@@ -151,6 +151,18 @@ impl From<&Reply> for Answer {
             (300..400, Some(location)) => Self::To(location.to_owned()),
             (200, None) => Self::Backend,
             (status, _) => Self::Status(status),
+        }
+    }
+}
+
+impl From<Outcome<'_>> for Answer {
+    fn from(outcome: Outcome<'_>) -> Self {
+        match outcome {
+            Outcome::NotFound => Self::Status(404),
+            Outcome::Static { status, .. } => Self::Status(status),
+            Outcome::Preflight { allowed, .. } => Self::Status(if allowed { 204 } else { 403 }),
+            Outcome::Redirect { location, .. } => Self::To(location),
+            Outcome::Forward { .. } => Self::Backend,
         }
     }
 }
@@ -303,12 +315,18 @@ async fn native_redirects_and_what_they_do_that_may_surprise() {
     for (index, form) in forms.iter().enumerate() {
         for (target, answers) in &form.asked {
             for (protocol, expected) in Protocol::ALL.into_iter().zip(answers) {
-                let reply = bench.ask(protocol, index, &get(target)).await;
+                let request = get(target);
+                let reply = bench.ask(protocol, index, &request).await;
                 let expected = match expected {
                     Answer::To(location) => Answer::To(location.replace("HOST", &host(index))),
                     Answer::Backend | Answer::Status(_) => expected.clone(),
                 };
                 assert_eq!(Answer::from(&reply), expected, "{} {protocol:?} {target}", form.config);
+                // The model knows no errors.
+                if !matches!(expected, Answer::Status(_)) {
+                    let modelled = Answer::from(bench.outcome(protocol, index, &request));
+                    assert_eq!(modelled, expected, "the model: {} {protocol:?} {target}", form.config);
+                }
                 compared += 1;
             }
         }
