@@ -220,7 +220,7 @@ async fn a_connection_serves_hosts_it_was_not_opened_for(bench: &mut Bench, secr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_offers_h2c_serves_http2_alone_over_tls() {
+async fn pingsix_that_offers_h2c_serves_http2_alone_over_tls() {
     const TEST: &str = "TLS beside h2c";
     let Some(binary) = binary(TEST) else { return };
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;

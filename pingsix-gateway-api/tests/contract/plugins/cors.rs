@@ -225,7 +225,7 @@ fn origins() -> Vec<Case> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cors_answers_as_translation_expects() {
+async fn pingsix_answers_cors_as_translation_expects() {
     const TEST: &str = "cors";
     let Some(binary) = binary(TEST) else { return };
     let mut cases = fields();

@@ -19,7 +19,7 @@ fn marked(reply: &Reply) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn response_headers_are_rewritten_and_some_texts_in_them_replaced() {
+async fn pingsix_rewrites_response_headers_and_replaces_some_texts_in_them() {
     const TEST: &str = "response-rewrite";
     let Some(binary) = binary(TEST) else { return };
     let cases: [(Value, &[(&str, &str)]); 4] = [
@@ -159,7 +159,7 @@ fn paths() -> Vec<Case> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hosts_and_paths_are_rewritten() {
+async fn pingsix_rewrites_hosts_and_paths() {
     const TEST: &str = "proxy-rewrite";
     let Some(binary) = binary(TEST) else { return };
     let mut cases = hosts();
@@ -179,7 +179,7 @@ async fn hosts_and_paths_are_rewritten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn request_headers_are_rewritten_as_they_are_written() {
+async fn pingsix_rewrites_request_headers_as_they_are_written() {
     const TEST: &str = "request headers";
     let Some(binary) = binary(TEST) else { return };
     let set = |name: &str, value: &str| json!({ "name": name, "value": value });
@@ -209,7 +209,7 @@ async fn request_headers_are_rewritten_as_they_are_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_on_the_host_header_hold_over_http1_alone() {
+async fn pingsix_holds_conditions_on_the_host_header_over_http1_alone() {
     const TEST: &str = "conditions on the host";
     let Some(binary) = binary(TEST) else { return };
     // The mark shows whether the condition held.

@@ -73,7 +73,7 @@ fn resolve(protocol: Protocol, authority: &str, location: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn native_redirects_that_are_right_over_every_protocol() {
+async fn pingsix_redirects_as_the_specification_says_over_every_protocol() {
     const TEST: &str = "native redirects";
     let Some(binary) = binary(TEST) else { return };
     // A client names the port of the listener, or none when it is the well-known one.
@@ -302,7 +302,7 @@ fn scheme_forms() -> Vec<Form> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn native_redirects_and_what_they_do_that_may_surprise() {
+async fn pingsix_redirects_in_ways_that_may_surprise() {
     const TEST: &str = "native redirects, in full";
     let Some(binary) = binary(TEST) else { return };
     let mut forms = path_forms();
@@ -335,7 +335,7 @@ async fn native_redirects_and_what_they_do_that_may_surprise() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_client_claims_shows_in_native_redirects() {
+async fn what_a_client_claims_shows_in_redirects_of_pingsix() {
     const TEST: &str = "native redirects and clients";
     let Some(binary) = binary(TEST) else { return };
     let path = redirect(&json!({ "uri": "/new", "regex_uri": [], "append_query_string": true }));
