@@ -2,15 +2,18 @@
 //!
 //! The files below are the only ones that know a route kind; later stages see [`Route`] and [`Rule`].
 
+mod assemble;
 mod condition;
+mod grpc;
 mod http;
 mod path;
 mod refusal;
 mod rule;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
+pub(crate) use grpc::normalise_grpc_route;
 pub(crate) use http::normalise_http_route;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
-pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule};
+pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule, Traffic};

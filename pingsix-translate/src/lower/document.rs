@@ -159,9 +159,14 @@ impl<'a> Writer<'a, '_> {
 
     fn action(&self, row: &Row<'_>, zone: usize) -> Action {
         if self.lowering.rows.is_refused(zone, row.rule.route) {
-            return Action::status(500);
+            return Action::status(self.failure(row));
         }
         self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()
+    }
+
+    /// What the row answers when it cannot be honoured.
+    fn failure(&self, row: &Row<'_>) -> u16 {
+        self.lowering.routes[row.rule.route].route.traffic.failure()
     }
 
     /// A Route that tries rows in order.
@@ -183,7 +188,9 @@ impl<'a> Writer<'a, '_> {
             }
             _ => self.split(&steps, ends_in_404).unwrap_or_else(|| {
                 self.refuse_for_want_of_responder(&rows, &steps);
-                (self.native_status(500), vec![0; steps.len()])
+                // One status for all rows: that of the first, which has the say.
+                let failure = rows.first().map_or(500, |row| self.failure(row));
+                (self.native_status(failure), vec![0; steps.len()])
             }),
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
@@ -248,12 +255,15 @@ impl<'a> Writer<'a, '_> {
             if row.conditions.is_empty() && step.action.targets.len() == 1 {
                 continue;
             }
+            let failure = self.failure(row);
             self.refused.entry(row.rule).or_insert_with(|| {
                 Refusal::new(
                     field::rule(row.rule_index),
                     Reason::UnsupportedValue,
-                    "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
-                     decide, requests are answered with 500.",
+                    format!(
+                        "PingSIX cannot answer this rule without a responder, and none is configured; where it \
+                         would decide, requests are answered with {failure}."
+                    ),
                 )
             });
         }

@@ -13,6 +13,7 @@ use crate::pingsix::{Config, DocumentKey, PassHost, ResourceKind, Scheme, Timeou
 use crate::provenance::Provenance;
 use crate::resolve::{AppProtocol, Backend, Backends, Target};
 use crate::responder::status_host;
+use crate::route::Traffic;
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
@@ -79,7 +80,11 @@ impl<'a> Upstreams<'a> {
 
 fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
     let service = &backend.key.service;
-    let id = ids.assign('u', &[&service.namespace, &service.name, &backend.key.port.to_string()]);
+    let port = backend.key.port.to_string();
+    let id = match backend.key.traffic {
+        Traffic::Http => ids.assign('u', &[&service.namespace, &service.name, &port]),
+        Traffic::Grpc => ids.assign('u', &[&service.namespace, &service.name, &port, "grpc"]),
+    };
     let streams = Timeout { connect: CONNECT_SECONDS, send: STREAM_IDLE_SECONDS, read: STREAM_IDLE_SECONDS };
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use super::{Endpoints, References};
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::route::{BackendRef, Refusal, Route, Rule};
+use crate::route::{BackendRef, Refusal, Route, Rule, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
-/// A port of a Service.
+/// A port of a Service, used for one kind of traffic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
+    /// A port without `appProtocol` is spoken to as the route's clients do.
+    pub(crate) traffic: Traffic,
 }
 
 /// What a rule does with a request.
@@ -47,7 +49,8 @@ impl Action {
         }
     }
 
-    fn weighted(shares: impl Iterator<Item = (Target, u32)>) -> Self {
+    /// `failure` when nothing takes traffic.
+    fn weighted(shares: impl Iterator<Item = (Target, u32)>, failure: u16) -> Self {
         let mut targets: Vec<(Target, u32)> = Vec::new();
         for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {
             match targets.iter_mut().find(|(existing, _)| *existing == target) {
@@ -55,9 +58,9 @@ impl Action {
                 None => targets.push((target, weight)),
             }
         }
-        // Gateway API: a rule without a backend that takes traffic answers 500.
+        // Gateway API: a rule without a backend that takes traffic answers 500, or UNAVAILABLE to gRPC.
         if targets.is_empty() {
-            return Self::status(500);
+            return Self::status(failure);
         }
         let divisor = targets.iter().fold(0, |divisor, (_, weight)| gcd(divisor, *weight));
         for (_, weight) in &mut targets {
@@ -80,6 +83,18 @@ pub(crate) enum AppProtocol {
     WebSocket,
     /// HTTP/2 in cleartext with prior knowledge.
     H2c,
+}
+
+impl AppProtocol {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic.
+    fn of(written: &str, traffic: Traffic) -> Option<Self> {
+        match (written, traffic) {
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", _) => Some(Self::H2c),
+            ("" | "http" | "kubernetes.io/http", Traffic::Http) => Some(Self::Http),
+            ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
 }
 
 /// A Service port with at least one endpoint.
@@ -122,7 +137,7 @@ impl Backends {
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
-    /// References that lead nowhere; their share of the traffic answers 500.
+    /// References that lead nowhere; their share of the traffic answers [`Traffic::failure`].
     pub(crate) unresolved: Vec<Refusal>,
 }
 
@@ -135,11 +150,12 @@ impl References<'_> {
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
+        let failure = route.traffic.failure();
         let mut unresolved = Vec::new();
         let mut shares = Vec::with_capacity(rule.backends.len());
         for backend in &rule.backends {
             let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
-            let target = match self.resolve_backend(&route.key, backend, at, backends) {
+            let target = match self.resolve_backend(route, backend, at, backends) {
                 Ok(Resolved::Backend(index)) => Target::Backend(index),
                 Ok(Resolved::NoEndpoints(key)) => {
                     if backend.weight > 0 {
@@ -149,20 +165,23 @@ impl References<'_> {
                 }
                 Err(refusal) => {
                     unresolved.push(refusal);
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
             };
             shares.push((target, backend.weight));
         }
         // A rule that cannot be honoured keeps its matches and fails closed.
-        let action =
-            if rule.refusals.is_empty() { Action::weighted(shares.into_iter()) } else { Action::status(500) };
+        let action = if rule.refusals.is_empty() {
+            Action::weighted(shares.into_iter(), failure)
+        } else {
+            Action::status(failure)
+        };
         ResolvedRule { action, unresolved }
     }
 
     fn resolve_backend(
         &self,
-        referrer: &ObjectKey,
+        route: &Route,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
         backends: &mut Backends,
@@ -176,6 +195,7 @@ impl References<'_> {
                 format!("A backend of kind {} of {group} is not supported.", backend.kind),
             ));
         }
+        let referrer = &*route.key;
         let service = match &backend.namespace {
             None => ObjectName::new(referrer.name.namespace.clone(), backend.name.as_str()),
             Some(namespace) => ObjectName::new(namespace.as_str(), backend.name.as_str()),
@@ -198,7 +218,7 @@ impl References<'_> {
                 format!("A reference to Service {service} needs a port."),
             ));
         };
-        let key = BackendKey { service, port };
+        let key = BackendKey { service, port, traffic: route.traffic };
         let Backends { known, list } = backends;
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
@@ -210,7 +230,7 @@ impl References<'_> {
     }
 
     fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
-        let BackendKey { service: name, port } = key;
+        let BackendKey { service: name, port, traffic } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
@@ -240,17 +260,17 @@ impl References<'_> {
                 unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
             };
         };
-        let protocol = match service_port.app_protocol.as_deref() {
-            None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
-            Some("kubernetes.io/ws") => AppProtocol::WebSocket,
-            Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
-            Some(other) => {
-                return unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} has appProtocol {other}, which is not supported."),
-                );
-            }
+        let written = service_port.app_protocol.as_deref().unwrap_or_default();
+        let Some(protocol) = AppProtocol::of(written, *traffic) else {
+            let cannot = match traffic {
+                Traffic::Http => "is not supported",
+                Traffic::Grpc => "does not carry gRPC",
+            };
+            return unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
+            );
         };
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {

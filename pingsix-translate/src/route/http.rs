@@ -1,63 +1,28 @@
 //! HTTPRoute to the kind-neutral shape.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use gateway_api::experimental::httproutes as api;
 
+use super::assemble::{RouteFrame, assemble, normalise_backend};
+use super::condition::push_condition;
 use super::path::{MAX_PATH, PathFlaw};
-use super::{
-    BackendRef, Condition, Expectation, Hostnames, Match, Path, PathKind, Refusal, Route, Rule, Variable,
-};
-use crate::attach::Hostname;
+use super::{BackendRef, Condition, Match, Path, PathKind, Refusal, Route, Rule, Traffic, Variable};
 use crate::field::{self, FieldPath};
-use crate::object::{Age, Kind};
-use crate::snapshot::{HttpRoute, RouteReferences as _, key_of};
+use crate::snapshot::HttpRoute;
 use crate::verdict::Reason;
-
-/// Largest weight of a backend (Gateway API, `BackendRef.weight`).
-const MAX_WEIGHT: u32 = 1_000_000;
 
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
-    let key = Arc::new(key_of(Kind::HttpRoute, &route.metadata));
-    let mut refusals = Vec::new();
-    let hostnames = normalise_hostnames(route.spec.hostnames.as_deref(), |refusal| refusals.push(refusal));
     let rules = match route.spec.rules.as_deref() {
         // The API server would have written the default rule: every path, no backend.
         None | Some([]) => vec![normalise_rule(0, &api::HttpRouteRules::default())],
         Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
     };
-    Route {
-        generation: route.metadata.generation.unwrap_or_default(),
-        age: Age::of(&route.metadata),
-        parent_refs: route.parent_refs(),
-        hostnames,
-        rules,
-        refusals,
-        key,
-    }
-}
-
-fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)) -> Hostnames {
-    let names = names.unwrap_or_default();
-    if names.is_empty() {
-        return Hostnames::Any;
-    }
-    let mut usable = BTreeSet::new();
-    for (index, name) in names.iter().enumerate() {
-        match Hostname::parse(name) {
-            Ok(hostname) => {
-                usable.insert(hostname);
-            }
-            Err(flaw) => refuse(Refusal::new(
-                FieldPath::new("spec").child("hostnames").index(index),
-                Reason::UnsupportedValue,
-                format!("\"{name}\" is not a hostname a request could have: {flaw}."),
-            )),
-        }
-    }
-    Hostnames::Named(usable.into_iter().collect())
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: route.spec.hostnames.as_deref(),
+        uses_default_gateways: route.spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
+    };
+    assemble(route, &frame, Traffic::Http, rules)
 }
 
 fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
@@ -78,7 +43,7 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
         .iter()
         .flatten()
         .enumerate()
-        .map(|(position, backend)| normalise_backend((index, position), backend, &mut refusals))
+        .map(|(position, backend)| normalise_backend_with_filters((index, position), backend, &mut refusals))
         .collect();
     Rule { index, matches, backends, refusals }
 }
@@ -121,36 +86,20 @@ const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
     }
 }
 
-fn normalise_backend(
+/// Reads a backendRef and refuses its filters.
+fn normalise_backend_with_filters(
     (rule, index): (usize, usize),
     backend: &api::HttpRouteRulesBackendRefs,
     refusals: &mut Vec<Refusal>,
 ) -> BackendRef {
-    let at = |name: &str| field::rule(rule).child("backendRefs").index(index).child(name);
     if backend.filters.as_deref().is_some_and(|filters| !filters.is_empty()) {
         refusals.push(Refusal::new(
-            at("filters"),
+            field::rule(rule).child("backendRefs").index(index).child("filters"),
             Reason::UnsupportedValue,
             "PingSIX runs filters per rule, not per backend.",
         ));
     }
-    let weight = backend.weight.unwrap_or(1);
-    BackendRef {
-        index,
-        group: backend.group.clone().unwrap_or_default(),
-        kind: backend.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
-        namespace: backend.namespace.clone(),
-        name: backend.name.clone(),
-        port: backend.port,
-        weight: u32::try_from(weight).ok().filter(|weight| *weight <= MAX_WEIGHT).unwrap_or_else(|| {
-            refusals.push(Refusal::new(
-                at("weight"),
-                Reason::UnsupportedValue,
-                format!("Weight {weight} is not between 0 and {MAX_WEIGHT}."),
-            ));
-            0
-        }),
-    }
+    normalise_backend((rule, index), backend, refusals)
 }
 
 /// Reads a match. `None` means that no request can be told to match it, which is refused.
@@ -215,60 +164,6 @@ fn normalise_path(
         refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
     }
     path
-}
-
-/// Adds a condition; `None` when it can be neither evaluated nor approximated by the presence of a value.
-fn push_condition(
-    conditions: &mut Vec<Condition>,
-    variable: Variable,
-    value: &str,
-    regex: bool,
-    at: impl Fn() -> FieldPath,
-    refusals: &mut Vec<Refusal>,
-) -> Option<()> {
-    // Gateway API: of equivalent names, only the first entry counts.
-    if conditions.iter().any(|earlier| earlier.variable == variable) {
-        return Some(());
-    }
-    let mut refuse = |field: &str, message: String| {
-        refusals.push(Refusal::new(at().child(field), Reason::UnsupportedValue, message));
-    };
-    match &variable {
-        Variable::Header(name) => {
-            if name == "host" {
-                refuse("name", "PingSIX cannot see the Host header on HTTP/2; use hostnames.".to_owned());
-                return None;
-            }
-            if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-                refuse("name", format!("\"{name}\" is not a header name."));
-                return None;
-            }
-        }
-        Variable::Query(name) if name.is_empty() => {
-            refuse("name", "The name of a query parameter is empty.".to_owned());
-            return None;
-        }
-        Variable::Query(_) => {}
-    }
-    let expectation = if regex {
-        refuse("type", "PingSIX has no regular expressions for headers and query parameters.".to_owned());
-        Expectation::Present
-    } else if value.is_empty() {
-        refuse("value", "PingSIX cannot tell an empty value from a missing one.".to_owned());
-        return None;
-    } else if matches!(variable, Variable::Header(_)) && !is_visible_ascii(value) {
-        refuse("value", "PingSIX compares header values of visible ASCII characters only.".to_owned());
-        return None;
-    } else {
-        Expectation::Equals(value.to_owned())
-    };
-    conditions.push(Condition { variable, expectation });
-    Some(())
-}
-
-/// What a header value consists of after parsing: no control characters, no surrounding blanks.
-fn is_visible_ascii(value: &str) -> bool {
-    value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && value.trim_matches(' ').len() == value.len()
 }
 
 const fn method_name(method: &api::HttpRouteRulesMatchesMethod) -> &'static str {

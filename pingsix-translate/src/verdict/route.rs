@@ -142,6 +142,7 @@ pub(crate) fn judge_route(
     }
     if !parents.is_empty() {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
+        problems.extend(route.warnings.iter().map(|warning| warning.warning_of(&route.key)));
         let refused = refused_rules.values().flatten().copied();
         problems.extend(refused.chain(unresolved).map(|refusal| refusal.of(&route.key)));
     }
