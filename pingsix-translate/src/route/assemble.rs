@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_api::experimental::{grpcroutes, httproutes};
 use kube::core::ObjectMeta;
 
-use super::{BackendRef, Hostnames, Refusal, Route, Rule, Traffic};
+use super::{BackendRef, Hostnames, Limit, Refusal, Route, Rule, Traffic};
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, Kind};
@@ -34,9 +34,8 @@ pub(super) fn assemble<R: RouteReferences>(
     let mut refusals = Vec::new();
     let hostnames = normalise_hostnames(frame.hostnames, &mut refusals);
     let default_gateways = frame.uses_default_gateways.then(|| {
-        Refusal::new(
+        Limit::new(
             FieldPath::new("spec").child("useDefaultGateways"),
-            Reason::UnsupportedValue,
             "There are no default Gateways; only those that parentRefs name serve the route.",
         )
     });
@@ -49,7 +48,7 @@ pub(super) fn assemble<R: RouteReferences>(
         hostnames,
         rules,
         refusals,
-        warnings: default_gateways.into_iter().collect(),
+        limits: default_gateways.into_iter().collect(),
     }
 }
 

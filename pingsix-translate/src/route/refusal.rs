@@ -22,19 +22,10 @@ impl Refusal {
 
     /// As a problem of an object.
     pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
-        self.with_severity(object, Severity::Error)
-    }
-
-    /// As a problem of an object that costs nothing the object names.
-    pub(crate) fn warning_of(&self, object: &Arc<ObjectKey>) -> Problem {
-        self.with_severity(object, Severity::Warning)
-    }
-
-    fn with_severity(&self, object: &Arc<ObjectKey>, severity: Severity) -> Problem {
         Problem {
             object: object.clone(),
             field: self.at.clone(),
-            severity,
+            severity: Severity::Error,
             reason: self.reason,
             message: self.message.clone(),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Condition, Path, Refusal};
+use super::{Condition, Limit, Path, Refusal};
 use crate::attach::Hostname;
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 
@@ -18,8 +18,8 @@ pub(crate) struct Route {
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.
     pub(crate) refusals: Vec<Refusal>,
-    /// What is left undone although everything the route names is served.
-    pub(crate) warnings: Vec<Refusal>,
+    /// What is not quite as asked besides rules.
+    pub(crate) limits: Vec<Limit>,
 }
 
 /// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.

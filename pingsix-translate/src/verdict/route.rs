@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::limited::limited;
 use super::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Problem, Reason, RouteVerdict,
 };
@@ -138,11 +139,14 @@ pub(crate) fn judge_route(
                 joined(unresolved.iter().copied()),
             ),
         }
+        if let Some(condition) = limited(&route.limits, route.generation) {
+            conditions.set(condition);
+        }
         parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
     }
     if !parents.is_empty() {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
-        problems.extend(route.warnings.iter().map(|warning| warning.warning_of(&route.key)));
+        problems.extend(route.limits.iter().map(|limit| limit.of(&route.key)));
         let refused = refused_rules.values().flatten().copied();
         problems.extend(refused.chain(unresolved).map(|refusal| refusal.of(&route.key)));
     }

@@ -149,19 +149,13 @@ fn routes_of_several_kinds_are_judged_side_by_side() {
         read(conditions, ConditionType::ResolvedRefs),
         "False BackendNotFound: spec.rules[2].backendRefs[0].name: Service infra/missing does not exist."
     );
-    let warnings: Vec<String> = verdicts
-        .problems
-        .iter()
-        .filter(|problem| problem.severity == Severity::Warning)
-        .map(ToString::to_string)
-        .collect();
     assert_eq!(
-        warnings,
-        [
-            "GRPCRoute infra/r: spec.useDefaultGateways: There are no default Gateways; only those that parentRefs \
-          name serve the route."
-        ]
+        read(conditions, ConditionType::Limited),
+        "True Limited: spec.useDefaultGateways: There are no default Gateways; only those that parentRefs name serve \
+         the route."
     );
+    let warnings = verdicts.problems.iter().filter(|problem| problem.severity == Severity::Warning);
+    assert!(warnings.map(|problem| problem.field.as_str()).eq(["spec.useDefaultGateways"]));
     assert_eq!(verdicts.gateway.unwrap().listeners[0].attached_routes, 2);
 }
 

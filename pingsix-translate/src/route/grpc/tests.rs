@@ -123,11 +123,11 @@ fn every_other_field_of_a_rule_is_refused_by_name() {
 
 #[test]
 fn default_gateways_are_not_used_and_said_to_be_so() {
-    let warnings = |scope: &str| -> Vec<String> {
+    let limits = |scope: &str| -> Vec<String> {
         let route = normalise(json!({"useDefaultGateways": scope, "rules": [{}]}));
         assert!(route.refusals.is_empty());
-        route.warnings.iter().map(|warning| warning.at.to_string()).collect()
+        route.limits.iter().map(|limit| limit.at.to_string()).collect()
     };
-    assert_eq!(warnings("All"), ["spec.useDefaultGateways"]);
-    assert!(warnings("None").is_empty());
+    assert_eq!(limits("All"), ["spec.useDefaultGateways"]);
+    assert!(limits("None").is_empty());
 }
