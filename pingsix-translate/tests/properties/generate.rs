@@ -1,6 +1,7 @@
 //! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
 
 mod gateway;
+mod grpc;
 mod request;
 mod route;
 mod service;
@@ -43,7 +44,7 @@ pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     objects.extend(service::grants(rng));
     let mut routes: Vec<Value> = Vec::new();
     for index in 0..rng.random_range(1..=6) {
-        let mut route = route::route(rng, index);
+        let mut route = if one_in(rng, 3) { grpc::route(rng, index) } else { route::route(rng, index) };
         if let Some(model) = routes.choose(rng).filter(|_| index % 2 == 1) {
             route::imitate(rng, &mut route, model);
         }

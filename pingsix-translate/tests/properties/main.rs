@@ -77,6 +77,7 @@ fn check_routing(setting: Setting, requests: usize, orders: usize) {
     // A generator that hardly ever gets somewhere would make all this pass.
     let kinds = [tally.not_found, tally.errors, tally.one_service, tally.shares];
     assert!(kinds.iter().all(|count| count * 50 > tally.checks), "the requests are all alike: {tally:?}");
+    assert!(tally.calls * 50 > tally.checks, "hardly anybody gets to a GRPCRoute: {tally:?}");
     assert_eq!(tally.refused == 0, setting.responder, "refusals are for want of a responder: {tally:?}");
 }
 

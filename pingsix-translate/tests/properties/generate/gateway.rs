@@ -78,7 +78,7 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
         listener["hostname"] = json!(pick(rng, &HOSTNAMES));
     }
     if one_in(rng, 12) {
-        let kind = pick(rng, &["HTTPRoute", "TCPRoute"]);
+        let kind = pick(rng, &["HTTPRoute", "GRPCRoute", "TCPRoute"]);
         listener["allowedRoutes"]["kinds"] = json!([{ "kind": kind }]);
     }
     listener
