@@ -32,24 +32,28 @@ pub(super) fn namespaces() -> Vec<Value> {
     vec![namespace("infra", "platform"), namespace("app", "shop"), namespace("app-b", "shop")]
 }
 
-pub(super) fn gateway(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+/// Gateway `infra/<name>`.
+pub(super) fn gateway(rng: &mut SmallRng, taste: Taste, name: &str) -> Value {
     let count = rng.random_range(1..=4);
     let listeners: Vec<Value> = (0..count).map(|index| listener(rng, taste, index)).collect();
-    let gateway = json!({
+    json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "Gateway",
-        "metadata": { "namespace": "infra", "name": "public", "generation": rng.random_range(1..5) },
+        "metadata": { "namespace": "infra", "name": name, "generation": rng.random_range(1..5) },
         "spec": { "gatewayClassName": "pingsix", "listeners": listeners },
-    });
+    })
+}
+
+/// The Secret that HTTPS listeners refer to.
+pub(super) fn certificate() -> Value {
     let (certificate, key) = &*CERTIFICATE;
-    let secret = json!({
+    json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": { "namespace": "infra", "name": "certificate" },
         "type": "kubernetes.io/tls",
         "data": { "tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key) },
-    });
-    vec![gateway, secret]
+    })
 }
 
 fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
