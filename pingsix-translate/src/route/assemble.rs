@@ -1,20 +1,16 @@
-//! What routes of every kind have in common: identity, parents, hostnames, backendRefs.
+//! What routes of every kind have in common: identity, parents, hostnames.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use gateway_api::experimental::{grpcroutes, httproutes};
 use kube::core::ObjectMeta;
 
-use super::{BackendRef, Hostnames, Limit, Refusal, Route, Rule, Traffic};
+use super::{Hostnames, Limit, Refusal, Route, Rule, Traffic};
 use crate::attach::Hostname;
-use crate::field::{self, FieldPath};
-use crate::object::{Age, Kind};
+use crate::field::FieldPath;
+use crate::object::Age;
 use crate::snapshot::{RouteReferences, key_of};
 use crate::verdict::Reason;
-
-/// Largest weight of a backend (Gateway API, `BackendRef.weight`).
-const MAX_WEIGHT: u32 = 1_000_000;
 
 /// What is left of a route's spec when parents and rules are taken away.
 pub(super) struct RouteFrame<'a> {
@@ -71,59 +67,4 @@ fn normalise_hostnames(names: Option<&[String]>, refusals: &mut Vec<Refusal>) ->
         }
     }
     Hostnames::Named(usable.into_iter().collect())
-}
-
-/// A backendRef as written, whatever kind of route it is of.
-pub(super) struct WrittenBackend<'a> {
-    group: Option<&'a str>,
-    kind: Option<&'a str>,
-    namespace: Option<&'a str>,
-    name: &'a str,
-    port: Option<i32>,
-    weight: Option<i32>,
-}
-
-macro_rules! written_backends {
-    ($($backend:ty),+) => {$(
-        impl<'a> From<&'a $backend> for WrittenBackend<'a> {
-            fn from(backend: &'a $backend) -> Self {
-                Self {
-                    group: backend.group.as_deref(),
-                    kind: backend.kind.as_deref(),
-                    namespace: backend.namespace.as_deref(),
-                    name: &backend.name,
-                    port: backend.port,
-                    weight: backend.weight,
-                }
-            }
-        }
-    )+};
-}
-
-written_backends!(httproutes::HttpRouteRulesBackendRefs, grpcroutes::GrpcRouteRulesBackendRefs);
-
-/// Reads a backendRef.
-pub(super) fn normalise_backend<'a>(
-    (rule, index): (usize, usize),
-    backend: impl Into<WrittenBackend<'a>>,
-    refusals: &mut Vec<Refusal>,
-) -> BackendRef {
-    let WrittenBackend { group, kind, namespace, name, port, weight } = backend.into();
-    let weight = weight.unwrap_or(1);
-    BackendRef {
-        index,
-        group: group.unwrap_or_default().to_owned(),
-        kind: kind.unwrap_or(Kind::Service.as_str()).to_owned(),
-        namespace: namespace.map(str::to_owned),
-        name: name.to_owned(),
-        port,
-        weight: u32::try_from(weight).ok().filter(|weight| *weight <= MAX_WEIGHT).unwrap_or_else(|| {
-            refusals.push(Refusal::new(
-                field::rule(rule).child("backendRefs").index(index).child("weight"),
-                Reason::UnsupportedValue,
-                format!("Weight {weight} is not between 0 and {MAX_WEIGHT}."),
-            ));
-            0
-        }),
-    }
 }

@@ -2,10 +2,14 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use super::assemble::{RouteFrame, assemble, normalise_backend};
+use super::assemble::{RouteFrame, assemble};
+use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::{MAX_PATH, PathFlaw};
-use super::{BackendRef, Condition, Match, Path, PathKind, Refusal, Route, Rule, Traffic, Variable};
+use super::{
+    Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Refusal, Route, Rule, Traffic,
+    Variable,
+};
 use crate::field::{self, FieldPath};
 use crate::snapshot::HttpRoute;
 use crate::verdict::Reason;
@@ -38,32 +42,20 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
             .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
             .collect(),
     };
-    let backends = rule
-        .backend_refs
-        .iter()
-        .flatten()
-        .enumerate()
-        .map(|(position, backend)| normalise_backend_with_filters((index, position), backend, &mut refusals))
-        .collect();
-    Rule { index, matches, backends, refusals }
+    let of_rule = rule.filters.as_deref().unwrap_or_default();
+    let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
+    let written =
+        WrittenBackends { rule: index, refs: rule.backend_refs.as_deref(), has_filters: !of_rule.is_empty() };
+    let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
+    let mut limits = Vec::new();
+    let exchange =
+        Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
+    Rule { index, matches, backends, filters, host, exchange, limits, refusals }
 }
 
 /// Parts of a rule that are found and refused by name, never skipped.
 fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
     let at = |name: &str| field::rule(index).child(name);
-    for (position, filter) in rule.filters.iter().flatten().enumerate() {
-        refusals.push(Refusal::new(
-            at("filters").index(position).child("type"),
-            Reason::UnsupportedValue,
-            format!("Filter {} is not supported.", filter_name(&filter.r#type)),
-        ));
-    }
-    if rule.timeouts.as_ref().is_some_and(|timeouts| *timeouts != api::HttpRouteRulesTimeouts::default()) {
-        refusals.push(Refusal::new(at("timeouts"), Reason::UnsupportedValue, "Timeouts are not supported."));
-    }
-    if rule.retry.is_some() {
-        refusals.push(Refusal::new(at("retry"), Reason::UnsupportedValue, "Retries are not supported."));
-    }
     if rule.session_persistence.is_some() {
         refusals.push(Refusal::new(
             at("sessionPersistence"),
@@ -71,35 +63,6 @@ fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals:
             "PingSIX issues no session cookies or headers.",
         ));
     }
-}
-
-const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
-    match filter {
-        api::HttpRouteRulesFiltersType::RequestHeaderModifier => "RequestHeaderModifier",
-        api::HttpRouteRulesFiltersType::ResponseHeaderModifier => "ResponseHeaderModifier",
-        api::HttpRouteRulesFiltersType::RequestMirror => "RequestMirror",
-        api::HttpRouteRulesFiltersType::RequestRedirect => "RequestRedirect",
-        api::HttpRouteRulesFiltersType::UrlRewrite => "URLRewrite",
-        api::HttpRouteRulesFiltersType::ExtensionRef => "ExtensionRef",
-        api::HttpRouteRulesFiltersType::Cors => "CORS",
-        api::HttpRouteRulesFiltersType::ExternalAuth => "ExternalAuth",
-    }
-}
-
-/// Reads a backendRef and refuses its filters.
-fn normalise_backend_with_filters(
-    (rule, index): (usize, usize),
-    backend: &api::HttpRouteRulesBackendRefs,
-    refusals: &mut Vec<Refusal>,
-) -> BackendRef {
-    if backend.filters.as_deref().is_some_and(|filters| !filters.is_empty()) {
-        refusals.push(Refusal::new(
-            field::rule(rule).child("backendRefs").index(index).child("filters"),
-            Reason::UnsupportedValue,
-            "PingSIX runs filters per rule, not per backend.",
-        ));
-    }
-    normalise_backend((rule, index), backend, refusals)
 }
 
 /// Reads a match. `None` means that no request can be told to match it, which is refused.

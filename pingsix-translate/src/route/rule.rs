@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Condition, Limit, Path, Refusal};
+use super::{Condition, Exchange, Filters, Limit, Path, Refusal};
 use crate::attach::Hostname;
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 
@@ -23,8 +23,9 @@ pub(crate) struct Route {
 }
 
 /// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Traffic {
+    #[default]
     Http,
     Grpc,
 }
@@ -58,6 +59,13 @@ pub(crate) struct Rule {
     pub(crate) matches: Vec<Match>,
     /// Where matching requests go.
     pub(crate) backends: Vec<BackendRef>,
+    /// What becomes of requests and responses on the way; `None` when nothing.
+    pub(crate) filters: Option<Arc<Filters>>,
+    /// What backends see as Host; `None` is what the client sent.
+    pub(crate) host: Option<Hostname>,
+    pub(crate) exchange: Exchange,
+    /// What is done, though not quite as asked.
+    pub(crate) limits: Vec<Limit>,
     /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
     pub(crate) refusals: Vec<Refusal>,
 }

@@ -14,6 +14,8 @@ pub(crate) struct ListenerStatus {
     pub(crate) faults: BTreeSet<ListenerFault>,
     /// Whether `allowedRoutes.kinds` names something a listener of HTTP cannot carry.
     pub(crate) has_wrong_kinds: bool,
+    /// Whether a certificate is missing; the listener serves all the same while it has another.
+    pub(crate) lacks_certificates: bool,
     /// Kinds of routes that are supported.
     pub(crate) supported_kinds: BTreeSet<&'static str>,
     pub(crate) attached_routes: i32,
@@ -53,6 +55,7 @@ impl World {
                     has_wrong_kinds: !kinds
                         .iter()
                         .all(|kind| carried.iter().any(|known| is_kind(kind, *known))),
+                    lacks_certificates: listener.protocol == "HTTPS" && !self.has_every_certificate(listener),
                     supported_kinds: carried
                         .iter()
                         .filter(|_| !faults.contains(&ListenerFault::UnsupportedProtocol))
