@@ -1,9 +1,14 @@
 //! What matches come to, and what is refused.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::object;
+use crate::fixture::{add_grpc_route, add_service, gateway, object, run};
+use crate::options::Options;
+use crate::pingsix::plugin::FaultInjection;
+use crate::provenance::Provenance;
 use crate::route::Expectation;
 
 fn normalise(spec: Value) -> Route {
@@ -115,10 +120,81 @@ fn every_other_field_of_a_rule_is_refused_by_name() {
         fields,
         [
             "spec.rules[0].sessionPersistence",
-            "spec.rules[0].backendRefs[1].filters",
             "spec.rules[0].backendRefs[1].weight",
+            "spec.rules[0].backendRefs[1].filters",
         ]
     );
+}
+
+/// As those of an HTTPRoute, with the list of the only backend after the rule's.
+#[test]
+fn filters_change_headers() {
+    let remove = |kind: &str, name: &str| {
+        let field = format!("{}{}", kind[..1].to_lowercase(), &kind[1..]);
+        json!({"type": kind, field: {"remove": [name]}})
+    };
+    let rule = |spec: Value| normalise(json!({"rules": [spec]})).rules.remove(0);
+    let backend = |filters: Value| json!([{"name": "web", "port": 80, "filters": filters}]);
+    let both = rule(json!({
+        "filters": [remove("RequestHeaderModifier", "a")],
+        "backendRefs": backend(json!([remove("ResponseHeaderModifier", "b")])),
+    }));
+    assert!(both.refusals.is_empty());
+    let filters = both.filters.unwrap();
+    assert!(!filters.request_headers.is_empty() && !filters.response_headers.is_empty());
+    let refused = rule(json!({
+        "filters": [
+            {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web", "port": 80}}},
+            {"type": "ExtensionRef", "extensionRef": {"group": "a.test", "kind": "K", "name": "k"}},
+        ],
+    }));
+    let fields: Vec<&str> = refused.refusals.iter().map(|refusal| refusal.at.as_str()).collect();
+    assert_eq!(fields, ["spec.rules[0].filters[0].type", "spec.rules[0].filters[1].extensionRef"]);
+}
+
+/// Every cause of failure there is besides those of HTTPRoutes.
+#[test]
+fn a_rule_that_cannot_be_honoured_is_unavailable() {
+    let calls = |header: Option<&str>, name: &str| {
+        let headers: Vec<Value> = header.iter().map(|value| json!({"name": "x", "value": value})).collect();
+        json!({
+            "matches": [{"method": {"service": "Cart"}, "headers": headers}],
+            "filters": [{"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": [name]}}],
+            "backendRefs": [{"name": "web", "port": 80}],
+        })
+    };
+    let statuses = |rules: Value, listeners: Value, responder: bool| -> BTreeSet<u16> {
+        let mut objects = gateway(&listeners);
+        add_service(&mut objects, "web");
+        let parents = json!([{"name": "public", "sectionName": "a"}]);
+        add_grpc_route(&mut objects, "r", &json!({"parentRefs": parents, "rules": rules}));
+        let responder = responder.then(|| ([127, 0, 0, 1], 9080).into());
+        let translation = run(&objects, &Options { responder, ..Options::default() });
+        let plane = translation.data_planes.values().next().unwrap();
+        let aborts = plane.config.routes().filter_map(|(_, route)| route.plugins.get::<FaultInjection>());
+        let aborts = aborts.map(|plugin| plugin.unwrap().abort.unwrap().http_status);
+        let provenances = plane.provenance.values();
+        let of_responder = provenances.filter_map(|provenance| match provenance {
+            Provenance::Status { status } => *status,
+            _ => None,
+        });
+        aborts.chain(of_responder).collect()
+    };
+    let one = json!([{"name": "a", "port": 80, "protocol": "HTTP"}]);
+    let two =
+        json!([{"name": "a", "port": 80, "protocol": "HTTP"}, {"name": "b", "port": 81, "protocol": "HTTP"}]);
+    let unavailable = BTreeSet::from([503]);
+    // No backend, no rule at all, one that leads nowhere, one that is refused, and a port too many.
+    assert_eq!(statuses(json!([{}]), one.clone(), true), unavailable);
+    assert_eq!(statuses(json!([]), one.clone(), true), unavailable);
+    let missing = json!([{"backendRefs": [{"name": "missing", "port": 80}, {"name": "web", "port": 80}]}]);
+    assert_eq!(statuses(missing, one.clone(), true), unavailable);
+    assert_eq!(statuses(json!([{"sessionPersistence": {}}]), one.clone(), true), unavailable);
+    assert_eq!(statuses(json!([calls(None, "a")]), two, true), unavailable);
+    // Filters that differ, and conditions without a responder.
+    let differ = json!([calls(Some("1"), "a"), calls(None, "b")]);
+    assert_eq!(statuses(differ, one.clone(), true), unavailable);
+    assert_eq!(statuses(json!([calls(Some("1"), "a")]), one, false), unavailable);
 }
 
 #[test]
