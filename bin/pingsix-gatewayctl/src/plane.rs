@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{Bridged, bridge};
+use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{Gateway, HttpRoute};
 use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, translate,
+    DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
 };
+use serde_json::Value;
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
@@ -47,6 +49,11 @@ impl ServedPlane {
             verdicts: &self.verdicts,
         }
     }
+
+    /// Where a document comes from.
+    pub(crate) fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
+        self.data_plane.provenance.get(key)
+    }
 }
 
 impl Translated {
@@ -64,6 +71,16 @@ impl Translated {
         translated.findings.sort();
         translated.findings.dedup();
         translated
+    }
+
+    /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
+    pub(crate) fn statuses(&self, options: &Options) -> Vec<(Arc<ObjectKey>, Value)> {
+        let classes = self.classes.iter().map(|class| (class.key.clone(), class.to_status()));
+        let gateways = self.gateways.iter().map(|verdicts| &verdicts.gateway);
+        let gateways = gateways.map(|gateway| (gateway.key.clone(), gateway.to_status()));
+        let routes = self.routes.iter();
+        let routes = routes.map(|(key, verdict)| (key.clone(), verdict.to_status(&options.controller_name)));
+        classes.chain(gateways).chain(routes).collect()
     }
 
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
