@@ -29,7 +29,7 @@ use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError}
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
 use pingsix_translate::pingsix::{Config, DocumentKey};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey, Options, Origin, Provenance};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance};
 
 pub use order::order_hint;
 use quarantine::{Guarded, quarantine};
@@ -109,13 +109,10 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     if !refused.is_empty() {
         return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
     }
-    let DataPlaneKey::Gateway { gateway, .. } = key;
-    let gateway = Arc::new(ObjectKey { kind: Kind::Gateway, name: gateway.clone() });
-    let origins = |key: &DocumentKey| origins_of(&plane.provenance, key, &gateway);
+    let owner = Arc::new(key.owner());
+    let origins = |key: &DocumentKey| origins_of(&plane.provenance, key, &owner);
     let desired = desired(&acceptance.prefix, &config, |key| {
-        Owner::new(
-            origins(key).first().map_or_else(|| gateway.to_string(), |origin| origin.object.to_string()),
-        )
+        Owner::new(origins(key).first().map_or_else(|| owner.to_string(), |origin| origin.object.to_string()))
     });
     let desired = desired.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
 
@@ -130,7 +127,7 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
         }));
     }
     for (subject, message) in remarks {
-        let origins = subject.map_or_else(|| vec![Origin::object(gateway.clone())], |key| origins(&key));
+        let origins = subject.map_or_else(|| vec![Origin::object(owner.clone())], |key| origins(&key));
         problems.extend(origins.into_iter().take(1).map(|origin| Problem {
             field: origin.field(),
             object: origin.object,
@@ -175,7 +172,7 @@ fn desired(
 fn origins_of(
     provenance: &BTreeMap<DocumentKey, Provenance>,
     key: &DocumentKey,
-    gateway: &Arc<ObjectKey>,
+    owner: &Arc<ObjectKey>,
 ) -> Vec<Origin> {
     let mut origins: Vec<Origin> = match provenance.get(key) {
         Some(Provenance::Rules { decisions, .. }) => {
@@ -188,7 +185,7 @@ fn origins_of(
     let mut seen = std::collections::BTreeSet::new();
     origins.retain(|origin| seen.insert(origin.object.clone()));
     if origins.is_empty() {
-        origins.push(Origin::object(gateway.clone()));
+        origins.push(Origin::object(owner.clone()));
     }
     origins
 }

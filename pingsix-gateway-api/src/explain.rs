@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
-use pingsix_translate::snapshot::Gateway;
 use pingsix_translate::verdict::{ConditionType, Verdicts};
 use pingsix_translate::{DataPlaneKey, Provenance};
 
@@ -36,8 +35,6 @@ pub struct Plane<'a> {
     pub config: &'a Config,
     /// Where the documents come from.
     pub provenance: &'a BTreeMap<DocumentKey, Provenance>,
-    /// The Gateway.
-    pub gateway: &'a Gateway,
     /// The verdicts of the translation.
     pub verdicts: &'a Verdicts,
 }

@@ -19,7 +19,7 @@ pub mod verdict;
 
 pub use attach::{Hostname, HostnameFlaw};
 pub use field::FieldPath;
-pub use object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use provenance::{Decision, Origin, Provenance};
 pub use route::ParentRef;

@@ -3,71 +3,86 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The kinds translation reads. The only place where kind and group names are spelled out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $variant:ident = $group:expr, $name:literal, $scope:ident;)+) => {
+        /// The kinds translation reads. The only place where kind and group names are spelled out.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind { $($(#[$doc])* $variant,)+ }
+
+        impl Kind {
+            /// Every kind, in declaration order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The spelling Kubernetes uses, for example `HTTPRoute`.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The API group; empty for the core group.
+            pub const fn group(self) -> &'static str {
+                match self { $(Self::$variant => $group,)+ }
+            }
+
+            const fn scope(self) -> Scope {
+                match self { $(Self::$variant => Scope::$scope,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
     /// `gateway.networking.k8s.io/GatewayClass`
-    GatewayClass,
+    GatewayClass = GATEWAY_GROUP, "GatewayClass", Cluster;
     /// `gateway.networking.k8s.io/Gateway`
-    Gateway,
+    Gateway = GATEWAY_GROUP, "Gateway", Namespaced;
+    /// `gateway.networking.k8s.io/ListenerSet`
+    ListenerSet = GATEWAY_GROUP, "ListenerSet", Namespaced;
     /// `gateway.networking.k8s.io/HTTPRoute`
-    HttpRoute,
+    HttpRoute = GATEWAY_GROUP, "HTTPRoute", Namespaced;
+    /// `gateway.networking.k8s.io/GRPCRoute`
+    GrpcRoute = GATEWAY_GROUP, "GRPCRoute", Namespaced;
+    /// `gateway.networking.k8s.io/TLSRoute`
+    TlsRoute = GATEWAY_GROUP, "TLSRoute", Namespaced;
+    /// `gateway.networking.k8s.io/TCPRoute`
+    TcpRoute = GATEWAY_GROUP, "TCPRoute", Namespaced;
+    /// `gateway.networking.k8s.io/UDPRoute`
+    UdpRoute = GATEWAY_GROUP, "UDPRoute", Namespaced;
+    /// `gateway.networking.k8s.io/BackendTLSPolicy`
+    BackendTlsPolicy = GATEWAY_GROUP, "BackendTLSPolicy", Namespaced;
     /// `gateway.networking.k8s.io/ReferenceGrant`
-    ReferenceGrant,
+    ReferenceGrant = GATEWAY_GROUP, "ReferenceGrant", Namespaced;
+    /// `networking.k8s.io/IngressClass`
+    IngressClass = INGRESS_GROUP, "IngressClass", Cluster;
+    /// `networking.k8s.io/Ingress`
+    Ingress = INGRESS_GROUP, "Ingress", Namespaced;
     /// `Service` of the core group
-    Service,
+    Service = "", "Service", Namespaced;
     /// `discovery.k8s.io/EndpointSlice`
-    EndpointSlice,
+    EndpointSlice = "discovery.k8s.io", "EndpointSlice", Namespaced;
     /// `Secret` of the core group
-    Secret,
+    Secret = "", "Secret", Namespaced;
+    /// `ConfigMap` of the core group
+    ConfigMap = "", "ConfigMap", Namespaced;
     /// `Namespace` of the core group
-    Namespace,
+    Namespace = "", "Namespace", Cluster;
+}
+
+/// Where objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    Cluster,
+    Namespaced,
 }
 
 impl Kind {
-    /// Every kind, in declaration order.
-    pub const ALL: [Self; 8] = [
-        Self::GatewayClass,
-        Self::Gateway,
-        Self::HttpRoute,
-        Self::ReferenceGrant,
-        Self::Service,
-        Self::EndpointSlice,
-        Self::Secret,
-        Self::Namespace,
-    ];
-
-    /// The spelling Kubernetes uses, for example `HTTPRoute`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::GatewayClass => "GatewayClass",
-            Self::Gateway => "Gateway",
-            Self::HttpRoute => "HTTPRoute",
-            Self::ReferenceGrant => "ReferenceGrant",
-            Self::Service => "Service",
-            Self::EndpointSlice => "EndpointSlice",
-            Self::Secret => "Secret",
-            Self::Namespace => "Namespace",
-        }
-    }
-
-    /// The API group; empty for the core group.
-    pub const fn group(self) -> &'static str {
-        match self {
-            Self::GatewayClass | Self::Gateway | Self::HttpRoute | Self::ReferenceGrant => GATEWAY_GROUP,
-            Self::EndpointSlice => "discovery.k8s.io",
-            Self::Service | Self::Secret | Self::Namespace => "",
-        }
-    }
-
     /// Whether objects of this kind live in a namespace.
     pub const fn is_namespaced(self) -> bool {
-        !matches!(self, Self::GatewayClass | Self::Namespace)
+        matches!(self.scope(), Scope::Namespaced)
     }
 
     /// The kind with this group and name, if translation reads it.
     pub fn from_group_kind(group: &str, kind: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.group() == group && known.as_str() == kind)
+        Self::ALL.iter().copied().find(|known| known.group() == group && known.as_str() == kind)
     }
 }
 
@@ -79,6 +94,9 @@ impl fmt::Display for Kind {
 
 /// The API group of Gateway API.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+
+/// The API group of Ingress.
+pub const INGRESS_GROUP: &str = "networking.k8s.io";
 
 /// Namespace and name of a namespaced object. Displays as `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

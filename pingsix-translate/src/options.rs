@@ -20,6 +20,9 @@ pub struct Options {
     pub budget: Budget,
     /// Writes `kind/namespace/name/rule` into `Route.name`, which PingSIX uses as a metrics label. Costs bytes.
     pub route_names: bool,
+    /// Whether something beside PingSIX serves stream documents: TCPRoute, UDPRoute and TLSRoute. Without it, their
+    /// listeners are `UnsupportedProtocol`.
+    pub stream: bool,
 }
 
 impl Default for Options {
@@ -31,6 +34,7 @@ impl Default for Options {
             responder: None,
             budget: Budget::default(),
             route_names: false,
+            stream: false,
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use certificate::Certificate;
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::Referents;
 
 /// The label every namespace carries, also one whose object we do not have.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -21,19 +21,19 @@ const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// Answers questions about objects that others refer to.
 #[derive(Debug)]
 pub(crate) struct References<'a> {
-    snapshot: &'a Snapshot,
+    referents: &'a Referents,
     grants: Grants,
 }
 
 impl<'a> References<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
-        Self { snapshot, grants: Grants::new(snapshot.reference_grants.values()) }
+    pub(crate) fn new(referents: &'a Referents) -> Self {
+        Self { referents, grants: Grants::new(referents.reference_grants.values()) }
     }
 
     /// The labels of a namespace.
     pub(crate) fn namespace_labels(&self, name: &Arc<str>) -> BTreeMap<String, String> {
         let mut labels = self
-            .snapshot
+            .referents
             .namespaces
             .get(name)
             .and_then(|namespace| namespace.metadata.labels.clone())

@@ -9,7 +9,7 @@ mod refusal;
 mod rule;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
-pub(crate) use http::{normalise_http_route, parent_refs};
+pub(crate) use http::normalise_http_route;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;

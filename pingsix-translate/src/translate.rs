@@ -20,15 +20,15 @@ use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_r
 /// verdicts; everything else is served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
-    let references = References::new(snapshot);
+    let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let listeners = judge_listeners(&snapshot.gateway, &gateway, &references, &mut problems);
+    let listeners = judge_listeners(&snapshot.gateway, &gateway, &references, options, &mut problems);
 
     let mut backends = Backends::default();
     let mut routes = Vec::with_capacity(snapshot.http_routes.len());
     for object in snapshot.http_routes.values() {
         let route = normalise_http_route(object);
-        let parents = attach_route(&route, &gateway.name, &listeners, &references);
+        let parents = attach_route(&route, &gateway, &listeners, &references);
         let rules = route
             .rules
             .iter()
@@ -59,5 +59,12 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let gateway = judge_gateway(gateway, generation, &listeners, &attached, options.layout, refused.as_ref());
     problems.sort();
     problems.dedup();
-    Translation { data_planes, verdicts: Verdicts { gateway, routes: route_verdicts, problems } }
+    let verdicts = Verdicts {
+        gateway: Some(gateway),
+        listener_sets: BTreeMap::new(),
+        routes: route_verdicts,
+        policies: BTreeMap::new(),
+        problems,
+    };
+    Translation { data_planes, verdicts }
 }

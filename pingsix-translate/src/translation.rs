@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::object::ObjectName;
+use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::{Config, DocumentKey};
 use crate::provenance::Provenance;
 use crate::verdict::Verdicts;
@@ -47,13 +48,37 @@ pub enum DataPlaneKey {
         /// The port, with [`crate::Layout::PerPort`].
         port: Option<u16>,
     },
+    /// The data plane of an IngressClass.
+    Ingress {
+        /// The IngressClass.
+        class: Arc<str>,
+    },
 }
 
 impl DataPlaneKey {
-    /// The etcd prefix, without a trailing slash. No data plane's prefix contains another's: the segments after
-    /// the root have a fixed number, and Kubernetes names contain neither `/` nor `:`.
+    /// The etcd prefix, without a trailing slash. No data plane's prefix contains another's: each kind has a root of
+    /// its own, the segments after it have a fixed number, and Kubernetes names contain neither `/` nor `:`.
     pub fn prefix(&self, root: &str) -> String {
-        format!("{root}/{self}")
+        match self {
+            Self::Gateway { .. } => format!("{root}/{self}"),
+            Self::Ingress { class } => format!("{root}-ingress/{class}"),
+        }
+    }
+
+    /// The one port it serves, with [`crate::Layout::PerPort`].
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Gateway { port, .. } => *port,
+            Self::Ingress { .. } => None,
+        }
+    }
+
+    /// The object the data plane belongs to.
+    pub fn owner(&self) -> ObjectKey {
+        match self {
+            Self::Gateway { gateway, .. } => ObjectKey { kind: Kind::Gateway, name: gateway.clone() },
+            Self::Ingress { class } => ObjectKey::new(Kind::IngressClass, "", class.clone()),
+        }
     }
 }
 
@@ -62,6 +87,7 @@ impl fmt::Display for DataPlaneKey {
         match self {
             Self::Gateway { gateway, port: None } => write!(f, "{gateway}"),
             Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
+            Self::Ingress { class } => write!(f, "ingress/{class}"),
         }
     }
 }

@@ -31,13 +31,25 @@ use crate::translation::DataPlaneKey;
 /// Verdicts on every object of a snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdicts {
-    /// The Gateway.
-    pub gateway: GatewayVerdict,
-    /// Every route that names the Gateway.
+    /// The Gateway; `None` when the snapshot was one of an IngressClass.
+    pub gateway: Option<GatewayVerdict>,
+    /// Every ListenerSet whose parentRef is the Gateway.
+    pub listener_sets: BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
+    /// Every route that names the Gateway or one of its ListenerSets.
     pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Every policy that takes part in what the Gateway serves.
+    pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
     /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
     /// is for kinds without conditions. Sorted, without repetitions.
     pub problems: Vec<Problem>,
+}
+
+impl Verdicts {
+    /// Every listener of the Gateway and of its ListenerSets.
+    pub fn listeners(&self) -> impl Iterator<Item = &ListenerVerdict> {
+        let of_gateway = self.gateway.iter().flat_map(|gateway| &gateway.listeners);
+        of_gateway.chain(self.listener_sets.values().flat_map(|set| &set.listeners))
+    }
 }
 
 /// Verdict on a Gateway.
@@ -55,11 +67,43 @@ pub struct GatewayVerdict {
     pub listeners: Vec<ListenerVerdict>,
 }
 
+/// Verdict on a ListenerSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerSetVerdict {
+    /// The ListenerSet.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// ListenerSet conditions.
+    pub conditions: Conditions,
+    /// One entry per listener of the spec, in its order.
+    pub listeners: Vec<ListenerVerdict>,
+}
+
+/// Verdict on a policy with respect to one ancestor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyVerdict {
+    /// The policy.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// The Gateway through which the policy takes effect (Gateway API, `PolicyAncestorStatus.ancestorRef`).
+    pub ancestor: Arc<ObjectKey>,
+    /// Policy conditions.
+    pub conditions: Conditions,
+}
+
 /// Verdict on a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerVerdict {
     /// `spec.listeners[].name`
     pub name: String,
+    /// `spec.listeners[].port`, as written.
+    pub port: i32,
+    /// `spec.listeners[].protocol`, as written.
+    pub protocol: String,
+    /// `spec.listeners[].hostname` in lower case; `None` is every host.
+    pub hostname: Option<String>,
     /// Kinds of routes that may attach.
     pub supported_kinds: Vec<RouteKind>,
     /// Accepted routes that select this listener.

@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use http::Uri;
 use pingsix_gateway_api::explain::{Explanation, explain, listeners, serving_listeners};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::{DataPlaneKey, ObjectName};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 
 use crate::arguments::{ExplainArguments, ReportOutput};
 use crate::finding::{Level, print_grouped};
@@ -117,8 +117,10 @@ impl Inquiry {
         let planes: Vec<(&DataPlaneKey, &ServedPlane)> = translated
             .planes
             .iter()
-            .filter(|(DataPlaneKey::Gateway { gateway, .. }, _)| {
-                self.gateway.as_ref().is_none_or(|own| own == gateway)
+            .filter(|(key, _)| {
+                let asked =
+                    |own: &ObjectName| key.owner() == ObjectKey { kind: Kind::Gateway, name: own.clone() };
+                self.gateway.as_ref().is_none_or(asked)
             })
             .collect();
         if let (Some(gateway), true) = (&self.gateway, planes.is_empty()) {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use pingsix_translate::snapshot::{self, Object, Objects};
+use pingsix_translate::snapshot::{self, Object, Objects, RouteReferences as _};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::finding::{Finding, Level, Place, reason};
@@ -176,10 +176,16 @@ impl Manifests {
 
     /// The Services that routes refer to.
     fn referenced_services(&self) -> BTreeSet<ObjectName> {
-        self.objects
-            .http_routes()
-            .flat_map(|(name, route)| snapshot::referenced_services(route, &name.namespace))
-            .collect()
+        let mut services = BTreeSet::new();
+        macro_rules! routes {
+            ($($kind:ident)+) => {$(
+                for (name, route) in self.objects.$kind() {
+                    services.extend(route.services(&name.namespace));
+                }
+            )+};
+        }
+        routes!(http_routes grpc_routes tls_routes tcp_routes udp_routes);
+        services
     }
 
     /// Where an object stands, with its key.

@@ -11,7 +11,6 @@ use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, fi
 use pingsix_translate::{
     DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
 };
-use serde_json::Value;
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
@@ -32,7 +31,6 @@ pub(crate) struct Translated {
 /// A data plane and what it was made from.
 #[derive(Debug)]
 pub(crate) struct ServedPlane {
-    gateway: Arc<Gateway>,
     verdicts: Arc<Verdicts>,
     data_plane: DataPlane,
     /// None when nothing can be published; a finding says why.
@@ -45,7 +43,6 @@ impl ServedPlane {
             key,
             config: self.bridged.as_ref().map_or(&self.data_plane.config, |bridged| &bridged.config),
             provenance: &self.data_plane.provenance,
-            gateway: &self.gateway,
             verdicts: &self.verdicts,
         }
     }
@@ -62,7 +59,7 @@ impl Translated {
         translated.judge_classes(manifests, options);
         for (name, gateway) in manifests.objects.gateways() {
             if translated.is_ours(manifests, name, gateway, options) {
-                translated.add_gateway(manifests, name, gateway, options);
+                translated.add_gateway(manifests, name, options);
             }
         }
         for (name, route) in manifests.objects.http_routes() {
@@ -73,18 +70,8 @@ impl Translated {
         translated
     }
 
-    /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
-    pub(crate) fn statuses(&self, options: &Options) -> Vec<(Arc<ObjectKey>, Value)> {
-        let classes = self.classes.iter().map(|class| (class.key.clone(), class.to_status()));
-        let gateways = self.gateways.iter().map(|verdicts| &verdicts.gateway);
-        let gateways = gateways.map(|gateway| (gateway.key.clone(), gateway.to_status()));
-        let routes = self.routes.iter();
-        let routes = routes.map(|(key, verdict)| (key.clone(), verdict.to_status(&options.controller_name)));
-        classes.chain(gateways).chain(routes).collect()
-    }
-
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
-        for class in manifests.objects.gateway_classes() {
+        for (_, class) in manifests.objects.gateway_classes() {
             if let Some(verdict) = judge_gateway_class(class, options) {
                 let findings = verdict
                     .problems
@@ -105,8 +92,11 @@ impl Translated {
         options: &Options,
     ) -> bool {
         let wanted = gateway.spec.gateway_class_name.as_str();
-        let class =
-            manifests.objects.gateway_classes().find(|class| class.metadata.name.as_deref() == Some(wanted));
+        let class = manifests
+            .objects
+            .gateway_classes()
+            .find(|(name, _)| &*name.name == wanted)
+            .map(|(_, class)| class);
         let accepted =
             self.classes.iter().any(|verdict| &*verdict.key.name.name == wanted && verdict.is_accepted());
         let (reason, message) = match class {
@@ -136,13 +126,7 @@ impl Translated {
         false
     }
 
-    fn add_gateway(
-        &mut self,
-        manifests: &Manifests,
-        name: &ObjectName,
-        gateway: &Arc<Gateway>,
-        options: &Options,
-    ) {
+    fn add_gateway(&mut self, manifests: &Manifests, name: &ObjectName, options: &Options) {
         let Some(snapshot) = manifests.objects.snapshot(name) else { return };
         let translation = translate(&snapshot, options);
         let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
@@ -168,8 +152,7 @@ impl Translated {
                     None
                 }
             };
-            let plane =
-                ServedPlane { gateway: gateway.clone(), verdicts: verdicts.clone(), data_plane, bridged };
+            let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
             self.planes.insert(key, plane);
         }
         for (key, verdict) in &verdicts.routes {

@@ -35,7 +35,12 @@ fn write_value(out: &mut String, indent: usize, value: &Value) {
                 write_item(out, indent, item);
             }
         }
-        _ => {
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => {
             out.push(' ');
             push_inline(out, value);
             out.push('\n');
@@ -64,7 +69,7 @@ fn write_item(out: &mut String, indent: usize, item: &Value) {
             push_inline(out, item);
             out.push('\n');
         }
-        _ => write_value(out, indent, item),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => write_value(out, indent, item),
     }
 }
 
@@ -88,41 +93,29 @@ fn write_text(out: &mut String, indent: usize, text: &str) {
     }
 }
 
-/// Whether a value fits on the rest of its line.
+/// Whether a field's value stands on its line. Objects with several fields are easier to compare line by line.
 fn is_short(value: &Value, indent: usize) -> bool {
-    let nested = |value: &Value| matches!(value, Value::Object(_)) && !is_flat(value);
     let plain = match value {
-        // Longer ones are easier to compare line by line.
-        Value::Object(fields) => match fields.len() {
-            0 | 1 => !fields.values().any(nested) && is_flat(value),
-            2 | 3 => !fields.values().any(|value| value.is_object() || value.is_array()),
-            _ => false,
-        },
+        Value::Object(fields) if fields.len() > 1 => fields.len() <= 3 && fields.values().all(is_scalar),
         Value::Array(items) => !items.iter().any(Value::is_object),
-        _ => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            is_flat(value)
+        }
     };
-    if !plain || holds_lines(value) {
-        return false;
-    }
-    let mut text = String::new();
-    push_inline(&mut text, value);
-    indent + text.len() <= WIDTH
+    plain && !holds_lines(value) && indent + inline(value).len() <= WIDTH
 }
 
-/// Whether an object holds nothing but scalars, short lists of them, and objects of that kind.
+/// Whether an object stands on one line as an item of a list: when it holds nothing but scalars, or little.
 fn is_flat(value: &Value) -> bool {
-    let mut text = String::new();
-    push_inline(&mut text, value);
-    let holds_list_of_objects =
+    let Value::Object(fields) = value else { return true };
+    let lists_objects =
         |value: &Value| value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
-    !holds_lines(value)
-        && match value {
-            Value::Object(fields) => {
-                fields.values().all(|value| !value.is_object() && !value.is_array())
-                    || (text.len() <= WIDTH && !fields.values().any(holds_list_of_objects))
-            }
-            _ => true,
-        }
+    let little = || !fields.values().any(lists_objects) && inline(value).len() <= WIDTH;
+    !holds_lines(value) && (fields.values().all(is_scalar) || little())
+}
+
+const fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::Object(_) | Value::Array(_))
 }
 
 fn holds_lines(value: &Value) -> bool {
@@ -132,6 +125,12 @@ fn holds_lines(value: &Value) -> bool {
         Value::Object(fields) => fields.values().any(holds_lines),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+fn inline(value: &Value) -> String {
+    let mut text = String::new();
+    push_inline(&mut text, value);
+    text
 }
 
 fn push_inline(out: &mut String, value: &Value) {

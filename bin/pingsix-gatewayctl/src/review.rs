@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::finding::Finding;
 use crate::plane::Translated;
 use crate::readable::write_field;
+use crate::translate::statuses;
 
 /// Two YAML documents: the configuration, and what the authors are told.
 pub(crate) fn review(translated: &Translated, options: &Options) -> String {
@@ -42,12 +43,24 @@ fn configuration(translated: &Translated, options: &Options) -> String {
 
 fn verdicts(translated: &Translated, options: &Options) -> String {
     let mut out = String::new();
+    let told = statuses(translated, options);
     let statuses: Map<String, Value> =
-        translated.statuses(options).into_iter().map(|(key, status)| (key.to_string(), status)).collect();
+        told.into_iter().map(|object| (name_of(&object), object["status"].clone())).collect();
     write_field(&mut out, 0, "status", &Value::Object(statuses));
     let problems = translated.findings.iter().map(problem).collect();
     write_field(&mut out, 0, "problems", &Value::Array(problems));
     out
+}
+
+/// Kind, namespace and name, as messages have them.
+fn name_of(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
+    let name = text(&metadata["name"]);
+    match metadata["namespace"].as_str() {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
 }
 
 /// A finding; where the manifest stands is told only when there is no object to name.

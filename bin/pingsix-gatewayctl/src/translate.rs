@@ -35,8 +35,8 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
         }
         TranslateOutput::EtcdJson => print_json(&Value::Object(etcd(&translated, &options)?), streams)?,
         TranslateOutput::Status => {
-            for (key, status) in translated.statuses(&options) {
-                writeln!(streams.out, "---\n{}", yaml::encode(&with_status(&key, &status))?.trim_end())?;
+            for status in statuses(&translated, &options) {
+                writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
             }
         }
         TranslateOutput::Review => {
@@ -72,6 +72,23 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
         }
     }
     Ok(pairs)
+}
+
+/// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
+pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
+    let mut statuses = Vec::new();
+    for class in &translated.classes {
+        statuses.push(with_status(&class.key, &class.to_status()));
+    }
+    for verdicts in &translated.gateways {
+        if let Some(gateway) = &verdicts.gateway {
+            statuses.push(with_status(&gateway.key, &gateway.to_status()));
+        }
+    }
+    for (key, verdict) in &translated.routes {
+        statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+    }
+    statuses
 }
 
 fn with_status(key: &ObjectKey, status: &Value) -> Value {

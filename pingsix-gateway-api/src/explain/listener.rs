@@ -32,20 +32,14 @@ impl fmt::Display for Listener {
 
 /// The listeners that a data plane serves, in the order of the spec.
 pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
-    let verdicts = &plane.verdicts.gateway.listeners;
-    let served = plane
-        .gateway
-        .spec
-        .listeners
-        .iter()
-        .zip(verdicts)
-        .filter(|(_, verdict)| verdict.data_plane.as_ref() == Some(plane.key));
+    let served =
+        plane.verdicts.listeners().filter(|listener| listener.data_plane.as_ref() == Some(plane.key));
     served
-        .map(|(listener, _)| Listener {
+        .map(|listener| Listener {
             name: listener.name.clone(),
             port: listener.port,
             protocol: listener.protocol.clone(),
-            hostname: listener.hostname.clone().filter(|name| !name.is_empty()),
+            hostname: listener.hostname.clone(),
         })
         .collect()
 }

@@ -1,4 +1,3 @@
-use pingsix_translate::snapshot::Snapshot;
 use pingsix_translate::{Translation, translate};
 use serde_json::{Value, json};
 
@@ -6,15 +5,12 @@ use super::*;
 use crate::fixture::{options, rule, snapshot};
 
 struct Fixture {
-    snapshot: Snapshot,
     translation: Translation,
 }
 
 impl Fixture {
     fn new(routes: &[(&str, Value)]) -> Self {
-        let snapshot = snapshot(routes);
-        let translation = translate(&snapshot, &options());
-        Self { snapshot, translation }
+        Self { translation: translate(&snapshot(routes), &options()) }
     }
 
     fn explain(&self, request: &Request) -> Explanation {
@@ -23,7 +19,6 @@ impl Fixture {
             key,
             config: &plane.config,
             provenance: &plane.provenance,
-            gateway: &self.snapshot.gateway,
             verdicts: &self.translation.verdicts,
         };
         explain(&plane, request, None).unwrap()

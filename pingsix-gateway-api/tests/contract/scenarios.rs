@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::{Config, Document, Upstream};
-use pingsix_translate::{DataPlaneKey, Layout, Options, translate};
+use pingsix_translate::{Layout, Options, translate};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 
@@ -87,8 +87,9 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
         for layout in [Layout::Shared, Layout::PerPort] {
             let options = Options { layout, responder: Some(address), ..Options::default() };
             let translation = translate(&snapshot(&objects), &options);
-            for (DataPlaneKey::Gateway { port, .. }, plane) in &translation.data_planes {
-                let probes = comparison.probes(&mut rng, *port, 80);
+            for (key, plane) in &translation.data_planes {
+                let port = key.port();
+                let probes = comparison.probes(&mut rng, port, 80);
                 let config = nodes.stand_in(&plane.config, address).await;
                 tally.planes += 1;
                 let revision = etcd.publish(SCOPE, &config, tally.planes).await;
@@ -104,7 +105,7 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
                     tally.tables,
                     config.to_static()
                 );
-                comparison.compare(pingsix.address, *port, &probes, &mut rng, &mut tally).await;
+                comparison.compare(pingsix.address, port, &probes, &mut rng, &mut tally).await;
             }
         }
     }

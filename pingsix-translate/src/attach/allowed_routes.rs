@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_api::gateways as api;
 
+use super::listener::Protocol;
 use crate::field::FieldPath;
 use crate::object::{GATEWAY_GROUP, Kind};
 use crate::route::Refusal;
@@ -115,21 +116,22 @@ impl Requirement {
 /// The kinds of routes that may attach, and one refusal for each kind asked for that may not.
 pub(super) fn supported_kinds(
     listener: &api::GatewayListeners,
+    protocol: Protocol,
     at: &FieldPath,
 ) -> (Vec<RouteKind>, Vec<Refusal>) {
-    const CARRIED: [Kind; 1] = [Kind::HttpRoute];
+    let carried = protocol.route_kinds();
     let as_route_kind =
         |kind: Kind| RouteKind { group: kind.group().to_owned(), kind: kind.as_str().to_owned() };
     let asked =
         listener.allowed_routes.as_ref().and_then(|allowed| allowed.kinds.as_deref()).unwrap_or_default();
     if asked.is_empty() {
-        return (CARRIED.into_iter().map(as_route_kind).collect(), Vec::new());
+        return (carried.iter().copied().map(as_route_kind).collect(), Vec::new());
     }
     let mut supported = Vec::new();
     let mut refused = Vec::new();
     for (index, kind) in asked.iter().enumerate() {
         let group = kind.group.as_deref().unwrap_or(GATEWAY_GROUP);
-        match Kind::from_group_kind(group, &kind.kind).filter(|known| CARRIED.contains(known)) {
+        match Kind::from_group_kind(group, &kind.kind).filter(|known| carried.contains(known)) {
             Some(known) => {
                 let kind = as_route_kind(known);
                 if !supported.contains(&kind) {

@@ -10,24 +10,58 @@ use super::conflict::mark_conflicts;
 use super::{Hostname, HostnameFlaw};
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey};
+use crate::options::Options;
 use crate::resolve::{Certificate, References};
 use crate::route::Refusal;
 use crate::snapshot::Gateway;
 use crate::verdict::{Problem, Reason, RouteKind};
 
-/// Protocols PingSIX can serve.
+/// Protocols that can be served: HTTP and HTTPS by PingSIX, the others by what reads the stream documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protocol {
     Http,
     Https,
+    Tls,
+    Tcp,
+    Udp,
+}
+
+impl Protocol {
+    /// Reads `listeners[].protocol`; `None` for one that the data planes do not speak.
+    pub(crate) fn parse(text: &str, options: &Options) -> Option<Self> {
+        match text {
+            "HTTP" => Some(Self::Http),
+            "HTTPS" => Some(Self::Https),
+            "TLS" => options.stream.then_some(Self::Tls),
+            "TCP" => options.stream.then_some(Self::Tcp),
+            "UDP" => options.stream.then_some(Self::Udp),
+            _ => None,
+        }
+    }
+
+    /// Whether PingSIX serves it.
+    pub(crate) const fn is_http(self) -> bool {
+        matches!(self, Self::Http | Self::Https)
+    }
+
+    /// The kinds of routes it can carry (Gateway API, `ProtocolType`).
+    pub(crate) const fn route_kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Http | Self::Https => &[Kind::HttpRoute],
+            Self::Tls => &[Kind::TlsRoute],
+            Self::Tcp => &[Kind::TcpRoute],
+            Self::Udp => &[Kind::UdpRoute],
+        }
+    }
 }
 
 /// A listener, judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     pub(crate) name: String,
-    /// `None` for one that PingSIX does not speak.
+    /// `None` for one that the data planes do not speak.
     pub(crate) protocol: Option<Protocol>,
+    pub(crate) written_protocol: String,
     /// As written: what parentRefs select by.
     pub(crate) written_port: i32,
     /// 0 when what is written is no port number.
@@ -71,6 +105,7 @@ pub(crate) fn judge_listeners(
     gateway: &Gateway,
     key: &Arc<ObjectKey>,
     references: &References<'_>,
+    options: &Options,
     problems: &mut Vec<Problem>,
 ) -> Vec<Listener> {
     let mut listeners: Vec<Listener> = gateway
@@ -78,7 +113,7 @@ pub(crate) fn judge_listeners(
         .listeners
         .iter()
         .enumerate()
-        .map(|(index, listener)| judge_alone(gateway, key, index, listener, references))
+        .map(|(index, listener)| judge_alone(gateway, key, index, listener, references, options))
         .collect();
     refuse_repeated_names(&mut listeners);
     mark_conflicts(&mut listeners);
@@ -97,13 +132,10 @@ fn judge_alone(
     index: usize,
     listener: &api::GatewayListeners,
     references: &References<'_>,
+    options: &Options,
 ) -> Listener {
     let at = FieldPath::new("spec").child("listeners").index(index);
-    let protocol = match listener.protocol.as_str() {
-        "HTTP" => Some(Protocol::Http),
-        "HTTPS" => Some(Protocol::Https),
-        _ => None,
-    };
+    let protocol = Protocol::parse(&listener.protocol, options);
     let port = u16::try_from(listener.port).unwrap_or_default();
     let hostname =
         listener.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
@@ -111,11 +143,13 @@ fn judge_alone(
 
     let (supported_kinds, wrong_kinds) = match protocol {
         None => (Vec::new(), Vec::new()),
-        Some(_) => supported_kinds(listener, &at),
+        Some(protocol) => supported_kinds(listener, protocol, &at),
     };
     let (certificates, mut unresolved) = match protocol {
         Some(Protocol::Https) => resolve_certificates(key, listener, &at, references),
-        Some(Protocol::Http) | None => (Vec::new(), Vec::new()),
+        Some(Protocol::Http | Protocol::Tls | Protocol::Tcp | Protocol::Udp) | None => {
+            (Vec::new(), Vec::new())
+        }
     };
     unresolved.extend(wrong_kinds);
 
@@ -132,6 +166,7 @@ fn judge_alone(
     Listener {
         name: listener.name.clone(),
         protocol,
+        written_protocol: listener.protocol.clone(),
         written_port: listener.port,
         port,
         hostname: hostname.unwrap_or_default(),
@@ -161,7 +196,7 @@ fn refuse_protocol(
         Refusal::new(
             at.child("protocol"),
             Reason::UnsupportedProtocol,
-            format!("PingSIX does not serve protocol {}.", listener.protocol),
+            format!("The data plane does not serve protocol {}.", listener.protocol),
         )
     })
 }
@@ -186,7 +221,7 @@ fn refuse_tls(
         |field: FieldPath, message: &str| Some(Refusal::new(field, Reason::UnsupportedValue, message));
     let at = at.child("tls");
     match (protocol, &listener.tls) {
-        (Protocol::Http, None) => None,
+        (Protocol::Http, None) | (Protocol::Tls | Protocol::Tcp | Protocol::Udp, _) => None,
         // What its author meant for HTTPS must not be served in plaintext.
         (Protocol::Http, Some(_)) => refused(at, "A listener with protocol HTTP has no TLS; use HTTPS."),
         (Protocol::Https, tls) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Hostname, Listener};
 use crate::field::FieldPath;
-use crate::object::ObjectName;
+use crate::object::{ObjectKey, ObjectName};
 use crate::resolve::References;
 use crate::route::{Hostnames, ParentRef, Refusal, Route};
 use crate::verdict::Reason;
@@ -29,7 +29,7 @@ pub(crate) struct ServedName {
 /// Attaches a route through each parentRef that names the Gateway, in spec order.
 pub(crate) fn attach_route(
     route: &Route,
-    gateway: &ObjectName,
+    gateway: &ObjectKey,
     listeners: &[Listener],
     references: &References<'_>,
 ) -> Vec<Attachment> {
@@ -38,10 +38,10 @@ pub(crate) fn attach_route(
     route
         .parent_refs
         .iter()
-        .filter(|parent| parent.names_gateway(namespace, gateway))
+        .filter(|parent| parent.names(namespace, gateway))
         .map(|parent_ref| Attachment {
             parent_ref: parent_ref.clone(),
-            outcome: attach_parent(route, parent_ref, gateway, listeners, &labels),
+            outcome: attach_parent(route, parent_ref, &gateway.name, listeners, &labels),
         })
         .collect()
 }
@@ -89,7 +89,9 @@ fn attach_parent(
         return Err(Refusal::new(
             at,
             Reason::NotAllowedByListeners,
-            format!("No selected listener of Gateway {gateway} allows routes of kind {kind} from namespace {namespace}."),
+            format!(
+                "No selected listener of Gateway {gateway} allows routes of kind {kind} from namespace {namespace}."
+            ),
         ));
     }
     let attached: Vec<usize> = allowed

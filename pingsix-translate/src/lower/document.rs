@@ -14,14 +14,13 @@ use super::table::{Answer, Groups, Row, RowIndex, TableKey, TableRoute, compile_
 use super::upstream::Upstreams;
 use crate::attach::Hostname;
 use crate::field;
-use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
 use crate::provenance::{Decision, Origin, Provenance};
 use crate::resolve::{Action, Backends, Target};
 use crate::route::{PathKind, Refusal};
-use crate::translation::{DataPlane, DataPlaneKey, Size};
+use crate::translation::{DataPlane, Size};
 use crate::verdict::Reason;
 
 /// The documents of a data plane.
@@ -70,9 +69,13 @@ impl Lowering<'_> {
             writer.write(route, closed, zone, &groups[zone]);
         }
         let Writer { upstreams, mut ids, mut config, mut provenance, refused, .. } = writer;
-        let DataPlaneKey::Gateway { gateway, .. } = &self.plane.key;
-        let gateway = Arc::new(ObjectKey { kind: Kind::Gateway, name: gateway.clone() });
-        write_certificates(&gateway, &self.plane.certificates, &mut ids, &mut config, &mut provenance);
+        write_certificates(
+            &Arc::new(self.plane.key.owner()),
+            &self.plane.certificates,
+            &mut ids,
+            &mut config,
+            &mut provenance,
+        );
         upstreams.write(&mut config, &mut provenance);
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
         Some(Written {

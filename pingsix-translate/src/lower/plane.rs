@@ -48,7 +48,7 @@ pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layou
             // A port whose listeners are all refused has a data plane too: it must come to hold nothing.
             let ports: BTreeSet<u16> = listeners
                 .iter()
-                .filter(|listener| listener.protocol.is_some() && listener.port > 0)
+                .filter(|listener| listener.protocol.is_some_and(Protocol::is_http) && listener.port > 0)
                 .map(|listener| listener.port)
                 .collect();
             ports
@@ -82,7 +82,9 @@ fn key(gateway: &ObjectName, port: Option<u16>) -> DataPlaneKey {
 }
 
 fn served(listeners: &[Listener]) -> impl Iterator<Item = usize> + '_ {
-    (0..listeners.len()).filter(|index| listeners[*index].is_served())
+    let by_pingsix =
+        |listener: &Listener| listener.is_served() && listener.protocol.is_some_and(Protocol::is_http);
+    (0..listeners.len()).filter(move |index| by_pingsix(&listeners[*index]))
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {

@@ -212,7 +212,7 @@ impl References<'_> {
     fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
         let BackendKey { service: name, port } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
-        let Some(service) = self.snapshot.services.get(name) else {
+        let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
         };
         if is_external_name(service) {
@@ -252,7 +252,7 @@ impl References<'_> {
                 );
             }
         };
-        let slices = self.snapshot.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
+        let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
             Some(endpoints) => {
                 list.push(Backend { key: key.clone(), protocol, endpoints });

@@ -59,7 +59,7 @@ impl References<'_> {
                 format!("No ReferenceGrant in namespace {namespace} lets {referrer} use Secret {name}."),
             ));
         }
-        let Some(secret) = self.snapshot.secrets.get(&name) else {
+        let Some(secret) = self.referents.secrets.get(&name) else {
             return Err(invalid(Some("name"), format!("Secret {name} does not exist.")));
         };
         let text = |entry: &str| {

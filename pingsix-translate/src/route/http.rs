@@ -7,13 +7,12 @@ use gateway_api::experimental::httproutes as api;
 
 use super::path::{MAX_PATH, PathFlaw};
 use super::{
-    BackendRef, Condition, Expectation, Hostnames, Match, ParentRef, Path, PathKind, Refusal, Route, Rule,
-    Variable,
+    BackendRef, Condition, Expectation, Hostnames, Match, Path, PathKind, Refusal, Route, Rule, Variable,
 };
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, Kind};
-use crate::snapshot::{HttpRoute, key_of};
+use crate::snapshot::{HttpRoute, RouteReferences as _, key_of};
 use crate::verdict::Reason;
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
@@ -32,25 +31,12 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     Route {
         generation: route.metadata.generation.unwrap_or_default(),
         age: Age::of(&route.metadata),
-        parent_refs: parent_refs(route).collect(),
+        parent_refs: route.parent_refs(),
         hostnames,
         rules,
         refusals,
         key,
     }
-}
-
-/// The parentRefs of an HTTPRoute, in spec order.
-pub(crate) fn parent_refs(route: &HttpRoute) -> impl Iterator<Item = ParentRef> + '_ {
-    route.spec.parent_refs.iter().flatten().enumerate().map(|(index, parent)| ParentRef {
-        index,
-        group: parent.group.clone(),
-        kind: parent.kind.clone(),
-        namespace: parent.namespace.clone(),
-        name: parent.name.clone(),
-        section_name: parent.section_name.clone(),
-        port: parent.port,
-    })
 }
 
 fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)) -> Hostnames {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Condition, Path, Refusal};
 use crate::attach::Hostname;
-use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 
 /// A route of any kind.
 #[derive(Clone, Debug)]
@@ -85,11 +85,21 @@ pub struct ParentRef {
 }
 
 impl ParentRef {
-    /// Whether it names the Gateway, written in a route of `namespace`.
-    pub(crate) fn names_gateway(&self, namespace: &str, gateway: &ObjectName) -> bool {
-        self.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
-            && self.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == Kind::Gateway.as_str()
-            && self.namespace.as_deref().unwrap_or(namespace) == &*gateway.namespace
-            && self.name == *gateway.name
+    /// The parent it names, written in a route of `namespace`; `None` for a kind that is no parent of ours.
+    pub fn target(&self, namespace: &Arc<str>) -> Option<ObjectKey> {
+        let group = self.group.as_deref().unwrap_or(GATEWAY_GROUP);
+        let kind = self.kind.as_deref().unwrap_or(Kind::Gateway.as_str());
+        let kind = Kind::from_group_kind(group, kind)
+            .filter(|kind| matches!(kind, Kind::Gateway | Kind::ListenerSet))?;
+        let namespace = self.namespace.as_deref().map_or_else(|| namespace.clone(), Arc::from);
+        Some(ObjectKey::new(kind, namespace, self.name.as_str()))
+    }
+
+    /// Whether it names this parent, written in a route of `namespace`.
+    pub(crate) fn names(&self, namespace: &str, parent: &ObjectKey) -> bool {
+        self.group.as_deref().unwrap_or(GATEWAY_GROUP) == parent.kind.group()
+            && self.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == parent.kind.as_str()
+            && self.namespace.as_deref().unwrap_or(namespace) == &*parent.name.namespace
+            && self.name == *parent.name.name
     }
 }

@@ -24,8 +24,10 @@ pub enum Delivery {
 /// [`Delivery::Offline`].
 #[must_use]
 pub fn finish(mut verdicts: Verdicts, delivery: &BTreeMap<DataPlaneKey, Delivery>) -> Verdicts {
-    let generation = verdicts.gateway.generation;
-    let GatewayVerdict { conditions, listeners, .. } = &mut verdicts.gateway;
+    let Some(GatewayVerdict { generation, conditions, listeners, .. }) = &mut verdicts.gateway else {
+        return verdicts;
+    };
+    let generation = *generation;
     let accepted = conditions.is_true(ConditionType::Accepted);
     let not_accepted = "The Gateway is not accepted.";
     let mut worst: Option<(ConditionStatus, Reason, String)> = None;

@@ -53,6 +53,9 @@ pub(crate) fn judge_gateway(
         .zip(attached)
         .map(|(listener, &attached_routes)| ListenerVerdict {
             name: listener.name.clone(),
+            port: listener.written_port,
+            protocol: listener.written_protocol.clone(),
+            hostname: listener.hostname.as_ref().map(ToString::to_string),
             supported_kinds: listener.supported_kinds.clone(),
             attached_routes,
             conditions: listener_conditions(listener, generation),

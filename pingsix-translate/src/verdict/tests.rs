@@ -136,15 +136,21 @@ fn accepted_routes_count_once_per_listener() {
     );
     add_route(&mut objects, "refused", &json!({"parentRefs": parents, "rules": [unsupported("/")]}));
     let verdicts = run(&objects, &per_port()).verdicts;
-    let counts: Vec<i32> =
-        verdicts.gateway.listeners.iter().map(|listener| listener.attached_routes).collect();
+    let counts: Vec<i32> = verdicts
+        .gateway
+        .as_ref()
+        .unwrap()
+        .listeners
+        .iter()
+        .map(|listener| listener.attached_routes)
+        .collect();
     assert_eq!(counts, [2, 1]);
 }
 
 #[test]
 fn a_gateway_is_accepted_as_long_as_one_listener_is() {
     let judge = |listeners: &Value| {
-        let verdict = run(&gateway(listeners), &Options::default()).verdicts.gateway;
+        let verdict = run(&gateway(listeners), &Options::default()).verdicts.gateway.unwrap();
         assert!(verdict.conditions.iter().all(|condition| condition.observed_generation == 7));
         read(&verdict.conditions, ConditionType::Accepted)
     };
@@ -166,6 +172,7 @@ fn programmed(verdicts: &Verdicts, delivery: &[(u16, Delivery)]) -> Vec<(bool, R
         })
         .collect();
     let Verdicts { gateway, .. } = finish(verdicts.clone(), &delivery);
+    let gateway = gateway.unwrap();
     let of = |conditions: &Conditions| {
         let condition = conditions.get(ConditionType::Programmed).unwrap();
         assert_eq!(condition.observed_generation, 7);
@@ -268,7 +275,7 @@ fn a_gateway_status_has_one_entry_per_listener() {
         {"name": "a", "port": 80, "protocol": "HTTP"},
         {"name": "b", "port": 80, "protocol": "UDP"},
     ]));
-    let status = run(&objects, &Options::default()).verdicts.gateway.to_status();
+    let status = run(&objects, &Options::default()).verdicts.gateway.unwrap().to_status();
     let listeners = status["listeners"].as_array().unwrap();
     assert_eq!(listeners.len(), 2);
     assert_eq!(listeners[0]["name"], "a");

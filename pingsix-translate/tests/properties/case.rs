@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::snapshot::{Gateway, HttpRoute, Namespace, ReferenceGrant, Secret, Service};
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, translate,
+    DataPlane, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, translate,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -46,12 +46,8 @@ impl Case {
 
     /// Every data plane with its port, and every port that should have one.
     pub(crate) fn planes(&self) -> Vec<(Option<u16>, Option<&DataPlane>)> {
-        let mut planes: Vec<_> = self
-            .translation
-            .data_planes
-            .iter()
-            .map(|(DataPlaneKey::Gateway { port, .. }, plane)| (*port, Some(plane)))
-            .collect();
+        let mut planes: Vec<_> =
+            self.translation.data_planes.iter().map(|(key, plane)| (key.port(), Some(plane))).collect();
         if self.setting.layout == Layout::PerPort {
             for port in self.world.ports() {
                 if !planes.iter().any(|(known, _)| *known == Some(port)) {

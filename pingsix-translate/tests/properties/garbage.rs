@@ -30,7 +30,7 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
             all.insert(object);
         }
     }
-    for class in all.gateway_classes() {
+    for (_, class) in all.gateway_classes() {
         let verdict = judge_gateway_class(class, &Options::default());
         drop(verdict.map(|verdict| verdict.to_status()));
     }
@@ -71,7 +71,7 @@ fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>)
         }
     }
     let finished = finish(translation.verdicts.clone(), &BTreeMap::new());
-    drop(finished.gateway.to_status());
+    drop(finished.gateway.map(|gateway| gateway.to_status()));
     for verdict in finished.routes.values() {
         drop(verdict.to_status(&options.controller_name));
     }

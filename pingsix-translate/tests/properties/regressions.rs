@@ -77,7 +77,7 @@ fn a_conflicted_listener_with_kinds_it_cannot_carry_is_also_unresolved() {
         { "name": "second", "port": 80, "protocol": "HTTP", "allowedRoutes": kinds },
     ]);
     let case = Case::new(&[gateway(&listeners)], SHARED);
-    let listeners = &case.translation.verdicts.gateway.listeners;
+    let listeners = &case.translation.verdicts.gateway.as_ref().unwrap().listeners;
     let resolved = listeners[1].conditions.get(ConditionType::ResolvedRefs).unwrap();
     assert_eq!((resolved.status, resolved.reason), (ConditionStatus::False, Reason::InvalidRouteKinds));
     assert!(listeners[1].conditions.is_true(ConditionType::Conflicted));

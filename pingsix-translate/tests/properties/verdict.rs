@@ -30,7 +30,7 @@ pub(crate) fn differences(case: &Case) -> Vec<String> {
 }
 
 fn gateway(case: &Case, found: &mut Vec<String>) {
-    let verdict = &case.translation.verdicts.gateway;
+    let verdict = case.translation.verdicts.gateway.as_ref().unwrap();
     let metadata = &case.world.gateway.metadata;
     observed("Gateway", &verdict.conditions, metadata.generation, found);
     let expected = case.world.listener_statuses(case.setting.layout == Layout::Shared);

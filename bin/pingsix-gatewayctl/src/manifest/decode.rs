@@ -66,7 +66,7 @@ pub(super) fn decode(value: Value) -> Decoded {
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let Some(known) = Kind::from_group_kind(group, &kind) else {
         // Ours by name, but under a group of Kubernetes' own: a typing error rather than somebody else's kind.
-        let namesake = Kind::ALL.into_iter().find(|known| known.as_str() == kind);
+        let namesake = Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
         return match namesake {
             Some(known) if is_group_of_ours(group) => {
                 let message =
@@ -114,14 +114,25 @@ fn with_type(items: Vec<Value>, api_version: &str, list_kind: &str) -> Vec<Value
 }
 
 fn is_group_of_ours(group: &str) -> bool {
-    Kind::ALL.into_iter().any(|kind| kind.group() == group)
+    Kind::ALL.iter().any(|kind| kind.group() == group)
 }
 
 /// Versions whose objects decode as the current one.
 const fn versions(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => &["v1", "v1beta1"],
-        Kind::Service | Kind::EndpointSlice | Kind::Secret | Kind::Namespace => &["v1"],
+        Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
+        Kind::TlsRoute
+        | Kind::BackendTlsPolicy
+        | Kind::GrpcRoute
+        | Kind::ListenerSet
+        | Kind::IngressClass
+        | Kind::Ingress
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Secret
+        | Kind::ConfigMap
+        | Kind::Namespace => &["v1"],
     }
 }
 
@@ -161,12 +172,7 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
                 }
             }
         }
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::HttpRoute
-        | Kind::ReferenceGrant
-        | Kind::Service
-        | Kind::Namespace => {}
+        _ => {}
     }
 }
 
@@ -186,11 +192,20 @@ fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
     match kind {
         Kind::GatewayClass => typed(kind, fields, Object::GatewayClass),
         Kind::Gateway => typed(kind, fields, Object::Gateway),
+        Kind::ListenerSet => typed(kind, fields, Object::ListenerSet),
         Kind::HttpRoute => typed(kind, fields, Object::HttpRoute),
+        Kind::GrpcRoute => typed(kind, fields, Object::GrpcRoute),
+        Kind::TlsRoute => typed(kind, fields, Object::TlsRoute),
+        Kind::TcpRoute => typed(kind, fields, Object::TcpRoute),
+        Kind::UdpRoute => typed(kind, fields, Object::UdpRoute),
+        Kind::BackendTlsPolicy => typed(kind, fields, Object::BackendTlsPolicy),
         Kind::ReferenceGrant => typed(kind, fields, Object::ReferenceGrant),
+        Kind::IngressClass => typed(kind, fields, Object::IngressClass),
+        Kind::Ingress => typed(kind, fields, Object::Ingress),
         Kind::Service => typed(kind, fields, Object::Service),
         Kind::EndpointSlice => typed(kind, fields, Object::EndpointSlice),
         Kind::Secret => typed(kind, fields, Object::Secret),
+        Kind::ConfigMap => typed(kind, fields, Object::ConfigMap),
         Kind::Namespace => typed(kind, fields, Object::Namespace),
     }
 }

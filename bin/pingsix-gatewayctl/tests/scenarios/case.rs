@@ -101,12 +101,11 @@ impl Case {
         let stored: serde_json::Map<String, Value> = serde_json::from_str(&stored).unwrap();
         let shown: Value = serde_saphyr::from_str(&self.read("config.yaml").unwrap_or_default()).unwrap();
         let mut faults = Vec::new();
-        for (prefix, documents) in shown.as_object().unwrap() {
+        let Some(shown) = shown.as_object() else { return vec!["there is no config.yaml".to_owned()] };
+        for (prefix, documents) in shown {
             let below = format!("{prefix}/");
-            let pairs = stored
-                .iter()
-                .filter_map(|(key, value)| key.starts_with(&below).then(|| (key.clone(), value.to_string())));
-            let pairs: Vec<_> = pairs.collect();
+            let pairs = stored.iter().filter(|(key, _)| key.starts_with(&below));
+            let pairs: Vec<_> = pairs.map(|(key, value)| (key.clone(), value.to_string())).collect();
             if pairs.len() != documents.as_object().unwrap().len() {
                 faults.push(format!("{prefix}: {} documents are stored", pairs.len()));
             }

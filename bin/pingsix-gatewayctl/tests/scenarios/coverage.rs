@@ -85,11 +85,11 @@ fn every_row_of_the_mapping_names_a_scenario() {
         } else if in_fields && !line.starts_with("|-") {
             rows += 1;
             let cell = line.trim_end_matches('|').rsplit('|').next().unwrap();
-            let named: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
-            if named.is_empty() {
+            let shown: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+            if shown.is_empty() {
                 faults.push(format!("no scenario: {line}"));
             }
-            let unknown = named.iter().filter(|name| !names.contains(**name));
+            let unknown = shown.iter().filter(|name| !names.contains(**name));
             faults.extend(unknown.map(|name| format!("there is no scenario {name}: {line}")));
         }
     }

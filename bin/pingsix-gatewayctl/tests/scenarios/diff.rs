@@ -1,5 +1,7 @@
 //! Lines that differ, with a little of what stands around them.
 
+use std::fmt::Write as _;
+
 /// Lines shown around a difference.
 const CONTEXT: usize = 2;
 
@@ -32,7 +34,7 @@ pub(crate) fn difference(held: &str, new: &str) -> String {
             Side::Held => '-',
             Side::New => '+',
         };
-        out.push_str(&format!("{sign} {line}\n"));
+        writeln!(out, "{sign} {line}").unwrap();
     }
     out
 }

@@ -11,6 +11,7 @@ mod coverage;
 mod diff;
 mod sample;
 
+use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use case::{Case, cases};
@@ -25,7 +26,9 @@ fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
         let running: Vec<_> = cases
             .chunks(cases.len().div_ceil(workers))
             .map(|some| {
-                scope.spawn(move || some.iter().map(|case| (case.name(), check(case))).collect::<Vec<_>>())
+                scope.spawn(move || {
+                    some.iter().map(|case| (case.name(), faults_of(case, check))).collect::<Vec<_>>()
+                })
             })
             .collect();
         running.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
@@ -39,10 +42,24 @@ fn check_all(check: impl Fn(&Case) -> Vec<String> + Sync) {
     }
 }
 
+/// A case that cannot even be checked says so, and the others are checked nevertheless.
+fn faults_of(case: &Case, check: &(impl Fn(&Case) -> Vec<String> + Sync)) -> Vec<String> {
+    panic::catch_unwind(AssertUnwindSafe(|| check(case))).unwrap_or_else(|cause| {
+        let text = cause.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
+        vec![format!("the check panicked: {}", text.unwrap_or("without a message"))]
+    })
+}
+
 #[test]
 fn every_scenario_becomes_what_its_files_say() {
     let update = std::env::var_os("UPDATE_SCENARIOS").is_some_and(|value| !value.is_empty());
     check_all(|case| case.compare(update));
+}
+
+#[test]
+fn there_are_enough_scenarios_to_learn_from() {
+    assert!(cases().len() >= 120, "{} scenarios", cases().len());
 }
 
 #[test]
@@ -57,7 +74,7 @@ fn every_scenario_says_what_it_shows() {
 }
 
 #[test]
-fn pingsix_accepts_what_every_scenario_becomes_in_any_order() {
+fn pingsix_accepts_the_documents_of_every_scenario_in_any_order() {
     check_all(Case::refused_by_pingsix);
 }
 

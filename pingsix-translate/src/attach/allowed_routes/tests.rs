@@ -65,7 +65,8 @@ fn a_selector_that_cannot_be_evaluated_is_refused_with_its_field() {
 #[test]
 fn kinds_that_cannot_attach_are_dropped_and_refused_one_by_one() {
     let kinds = |kinds: Value| {
-        let (supported, refused) = supported_kinds(&listener(&json!({"kinds": kinds})), &at());
+        let (supported, refused) =
+            supported_kinds(&listener(&json!({"kinds": kinds})), Protocol::Http, &at());
         let supported: Vec<String> = supported.into_iter().map(|kind| kind.kind).collect();
         let refused: Vec<String> = refused.into_iter().map(|refusal| refusal.at.to_string()).collect();
         (supported.join(" "), refused.join(" "))

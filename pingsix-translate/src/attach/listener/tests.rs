@@ -4,12 +4,19 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{gateway, object, snapshot};
+use crate::options::Options;
 use crate::snapshot::{Object, Objects};
 
 fn judge(objects: &Objects) -> Vec<Listener> {
     let snapshot = snapshot(objects);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    judge_listeners(&snapshot.gateway, &key, &References::new(&snapshot), &mut Vec::new())
+    judge_listeners(
+        &snapshot.gateway,
+        &key,
+        &References::new(&snapshot.referents),
+        &Options::default(),
+        &mut Vec::new(),
+    )
 }
 
 /// The state of each listener as `served`, `unresolved`, or reason and field.

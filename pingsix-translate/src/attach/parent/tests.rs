@@ -8,6 +8,7 @@ use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{add_route, gateway, snapshot};
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
+use crate::options::Options;
 use crate::route::normalise_http_route;
 
 /// The listeners the route attaches to through its first parentRef, or the reason and field of the refusal.
@@ -15,11 +16,12 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let mut objects = gateway(listeners);
     add_route(&mut objects, "r", route);
     let snapshot = snapshot(&objects);
-    let references = References::new(&snapshot);
+    let references = References::new(&snapshot.referents);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let listeners = judge_listeners(&snapshot.gateway, &key, &references, &mut Vec::new());
+    let listeners =
+        judge_listeners(&snapshot.gateway, &key, &references, &Options::default(), &mut Vec::new());
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
-    let attachment = attach_route(&route, &key.name, &listeners, &references).remove(0);
+    let attachment = attach_route(&route, &key, &listeners, &references).remove(0);
     attachment.outcome.map_err(|refusal| (refusal.reason, refusal.at.to_string()))
 }
 
@@ -63,7 +65,7 @@ fn ports_are_compared_as_written() {
 #[test]
 fn parents_that_are_not_the_gateway_are_none_of_ours() {
     let namespace = "infra";
-    let gateway = ObjectName::new("infra", "public");
+    let gateway = ObjectKey::new(Kind::Gateway, "infra", "public");
     let parent = |group: Option<&str>, kind: Option<&str>, namespace: Option<&str>, name: &str| ParentRef {
         index: 0,
         group: group.map(str::to_owned),
@@ -73,7 +75,7 @@ fn parents_that_are_not_the_gateway_are_none_of_ours() {
         section_name: None,
         port: None,
     };
-    let is_ours = |parent: ParentRef| parent.names_gateway(namespace, &gateway);
+    let is_ours = |parent: ParentRef| parent.names(namespace, &gateway);
     assert!(is_ours(parent(None, None, None, "public")));
     assert!(is_ours(parent(Some(GATEWAY_GROUP), Some("Gateway"), Some("infra"), "public")));
     assert!(!is_ours(parent(None, None, Some("app"), "public")));

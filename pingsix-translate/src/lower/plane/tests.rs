@@ -8,6 +8,7 @@ use crate::verdict::Reason;
 
 fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     Listener {
+        written_protocol: "HTTP".to_owned(),
         name: format!("{port}-{hostname}"),
         protocol: Some(protocol),
         written_port: i32::from(port),

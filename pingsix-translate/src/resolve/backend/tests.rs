@@ -17,7 +17,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     );
     let snapshot = snapshot(&objects);
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
-    let references = References::new(&snapshot);
+    let references = References::new(&snapshot.referents);
     let rule = references.resolve_rule(&route, &route.rules[0], &mut Backends::default(), &mut Vec::new());
     let unresolved = rule.unresolved.iter().map(|refusal| {
         (refusal.reason, refusal.at.as_str().trim_start_matches("spec.rules[0].backendRefs[0].").to_owned())

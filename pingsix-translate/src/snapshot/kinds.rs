@@ -1,0 +1,219 @@
+//! The types objects are decoded into: generated ones where they hold every field that matters, our own elsewhere.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+pub use gateway_api::backendtlspolicies::BackendTlsPolicy;
+pub use gateway_api::experimental::grpcroutes::GrpcRoute;
+pub use gateway_api::experimental::httproutes::HttpRoute;
+pub use gateway_api::experimental::tlsroutes::TlsRoute;
+pub use gateway_api::gatewayclasses::GatewayClass;
+pub use gateway_api::referencegrants::ReferenceGrant;
+pub use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+pub use k8s_openapi::api::discovery::v1::EndpointSlice;
+pub use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+
+use gateway_api::experimental::tcproutes::{TcpRouteSpec, TcpRouteStatus};
+use gateway_api::experimental::udproutes::{UdpRouteSpec, UdpRouteStatus};
+use gateway_api::gateways::{GatewaySpec, GatewayStatus};
+use gateway_api::listenersets::{ListenerSetSpec, ListenerSetStatus};
+use kube::core::{NamespaceResourceScope, ObjectMeta, TypeMeta};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::object::GATEWAY_GROUP;
+
+/// An object type of our own, of `gateway.networking.k8s.io/v1`.
+macro_rules! resource {
+    ($(#[$doc:meta])* $name:ident, $spec:ty, $status:ty, $kind:literal, $plural:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        pub struct $name {
+            /// `apiVersion` and `kind`, when written.
+            #[serde(flatten, default)]
+            pub types: Option<TypeMeta>,
+            /// `metadata`
+            pub metadata: ObjectMeta,
+            /// `spec`
+            pub spec: $spec,
+            /// `status`
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub status: Option<$status>,
+        }
+
+        impl kube::Resource for $name {
+            type DynamicType = ();
+            type Scope = NamespaceResourceScope;
+
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+
+            fn group((): &()) -> Cow<'_, str> {
+                GATEWAY_GROUP.into()
+            }
+
+            fn version((): &()) -> Cow<'_, str> {
+                "v1".into()
+            }
+
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+resource! {
+    /// A Gateway, with the fields of the experimental channel that must not be overlooked.
+    Gateway, Probed<GatewaySpec, GatewayProbe>, GatewayStatus, "Gateway", "gateways"
+}
+
+resource! {
+    /// A ListenerSet, with the fields of the experimental channel that must not be overlooked.
+    ListenerSet, Probed<ListenerSetSpec, ListenersProbe>, ListenerSetStatus, "ListenerSet", "listenersets"
+}
+
+resource! {
+    /// A TCPRoute of version v1, whose schema is that of v1alpha2.
+    TcpRoute, TcpRouteSpec, TcpRouteStatus, "TCPRoute", "tcproutes"
+}
+
+resource! {
+    /// A UDPRoute of version v1, whose schema is that of v1alpha2.
+    UdpRoute, UdpRouteSpec, UdpRouteStatus, "UDPRoute", "udproutes"
+}
+
+/// A generated type together with fields that newer CRDs have and it has not. Reads and writes as one object, and
+/// dereferences to the generated type.
+#[derive(Clone, Debug, Default)]
+pub struct Probed<T, P> {
+    /// What the generated type knows.
+    pub known: T,
+    /// What it does not.
+    pub probe: P,
+}
+
+impl<T, P> std::ops::Deref for Probed<T, P> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.known
+    }
+}
+
+impl<'de, T: Deserialize<'de>, P: for<'p> Deserialize<'p>> Deserialize<'de> for Probed<T, P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let probe = P::deserialize(&value).map_err(serde::de::Error::custom)?;
+        let known = T::deserialize(value).map_err(serde::de::Error::custom)?;
+        Ok(Self { known, probe })
+    }
+}
+
+impl<T: Serialize, P: Serialize> Serialize for Probed<T, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error as _;
+        let mut whole = serde_json::to_value(&self.known).map_err(S::Error::custom)?;
+        merge(&mut whole, serde_json::to_value(&self.probe).map_err(S::Error::custom)?);
+        whole.serialize(serializer)
+    }
+}
+
+/// Adds what only `more` has, element by element.
+fn merge(whole: &mut Value, more: Value) {
+    match (whole, more) {
+        (Value::Object(whole), Value::Object(more)) => {
+            for (name, value) in more {
+                match whole.get_mut(&name) {
+                    Some(present) => merge(present, value),
+                    None => {
+                        whole.insert(name, value);
+                    }
+                }
+            }
+        }
+        (Value::Array(whole), Value::Array(more)) => {
+            whole.iter_mut().zip(more).for_each(|(present, value)| merge(present, value));
+        }
+        _ => {}
+    }
+}
+
+/// Fields of a Gateway's spec beside the generated type (Gateway API v1.7.0, experimental channel).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GatewayProbe {
+    /// By index in `spec.listeners`.
+    pub listeners: Vec<ListenerProbe>,
+    /// By index in `spec.addresses`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<AddressProbe>,
+    /// `spec.defaultScope`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_scope: Option<Value>,
+}
+
+/// Fields of a ListenerSet's spec beside the generated type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListenersProbe {
+    /// By index in `spec.listeners`.
+    pub listeners: Vec<ListenerProbe>,
+}
+
+/// Fields of a listener beside the generated type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListenerProbe {
+    /// `filters`: overlooked, one that authenticates would let everybody in.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub filters: BTreeMap<String, Value>,
+}
+
+/// Fields of an address beside the generated type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AddressProbe {
+    /// `routability`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routability: Option<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fields_that_the_generated_type_lacks_are_kept() {
+        let written = json!({
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "Gateway",
+            "metadata": {"name": "public", "namespace": "infra"},
+            "spec": {
+                "gatewayClassName": "pingsix",
+                "addresses": [{"type": "IPAddress", "value": "192.0.2.1", "routability": "Private"}],
+                "listeners": [
+                    {"name": "plain", "port": 80, "protocol": "HTTP"},
+                    {"name": "guarded", "port": 81, "protocol": "HTTP",
+                        "filters": {"requests": [{"type": "ExternalAuth"}]}},
+                ],
+            },
+        });
+        let gateway: Gateway = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(gateway.spec.listeners.len(), 2);
+        assert!(gateway.spec.probe.listeners[0].filters.is_empty());
+        assert!(gateway.spec.probe.listeners[1].filters.contains_key("requests"));
+        assert_eq!(gateway.spec.probe.addresses[0].routability, Some(json!("Private")));
+        assert_eq!(serde_json::to_value(&gateway).unwrap(), written);
+    }
+}

@@ -1,0 +1,75 @@
+//! What objects refer to, by name, whether it exists or not: what a snapshot has to hold, and what a controller
+//! has to watch.
+
+use std::sync::Arc;
+
+use super::kinds::{EndpointSlice, GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
+use crate::object::{Kind, ObjectName};
+use crate::route::ParentRef;
+
+/// The label that names the Service of an EndpointSlice.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// A route of any kind, as far as its references go.
+pub trait RouteReferences {
+    /// Which kind of route.
+    const KIND: Kind;
+
+    /// `spec.parentRefs`, in order.
+    fn parent_refs(&self) -> Vec<ParentRef>;
+
+    /// The Services its backendRefs name, whether they exist or not.
+    fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
+}
+
+macro_rules! route_references {
+    ($($kind:ident: |$route:ident| $rules:expr;)+) => {$(
+        impl RouteReferences for $kind {
+            const KIND: Kind = Kind::$kind;
+
+            fn parent_refs(&self) -> Vec<ParentRef> {
+                let parents = self.spec.parent_refs.iter().flatten().enumerate();
+                parents
+                    .map(|(index, parent)| ParentRef {
+                        index,
+                        group: parent.group.clone(),
+                        kind: parent.kind.clone(),
+                        namespace: parent.namespace.clone(),
+                        name: parent.name.clone(),
+                        section_name: parent.section_name.clone(),
+                        port: parent.port,
+                    })
+                    .collect()
+            }
+
+            fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
+                let $route = self;
+                let backends = $rules;
+                backends
+                    .filter(|backend| {
+                        backend.group.as_deref().unwrap_or_default().is_empty()
+                            && backend.kind.as_deref().is_none_or(|kind| kind == Kind::Service.as_str())
+                    })
+                    .map(|backend| {
+                        let written = backend.namespace.as_deref().map(Arc::<str>::from);
+                        ObjectName::new(written.unwrap_or_else(|| namespace.clone()), backend.name.as_str())
+                    })
+                    .collect()
+            }
+        }
+    )+};
+}
+
+route_references! {
+    HttpRoute: |route| route.spec.rules.iter().flatten().flat_map(|rule| rule.backend_refs.iter().flatten());
+    GrpcRoute: |route| route.spec.rules.iter().flatten().flat_map(|rule| rule.backend_refs.iter().flatten());
+    TlsRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
+    TcpRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
+    UdpRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
+}
+
+/// The Service an EndpointSlice belongs to.
+pub fn service_of_slice(slice: &EndpointSlice) -> Option<ObjectName> {
+    let service = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?;
+    Some(ObjectName::new(slice.metadata.namespace.as_deref().unwrap_or_default(), service.as_str()))
+}
