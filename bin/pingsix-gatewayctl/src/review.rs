@@ -98,6 +98,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Backend { service, port } => vec![format!("{service} port {port}")],
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
+        Provenance::Redirect => vec!["the responder redirects".to_owned()],
         Provenance::Certificate { gateway, listener } => vec![format!("{gateway} listener {listener}")],
     }
 }

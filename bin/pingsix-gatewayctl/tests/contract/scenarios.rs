@@ -160,7 +160,7 @@ impl Scenario {
                 if both || sample.http2 {
                     asked.extend(vec![request.over_http2(); REPEATS]);
                 }
-                let replies = ask_all(pingsix.address, &asked).await;
+                let replies = ask_all(pingsix.address.into(), &asked).await;
                 tally.requests += replies.len();
                 let wrong = replies.iter().find(|reply| {
                     let backend = reply.header(BACKEND);
