@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{Bridged, bridge};
+use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{Gateway, RouteReferences};
 use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
-use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, translate};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
+};
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
@@ -42,6 +45,11 @@ impl ServedPlane {
             provenance: &self.data_plane.provenance,
             verdicts: &self.verdicts,
         }
+    }
+
+    /// Where a document comes from.
+    pub(crate) fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
+        self.data_plane.provenance.get(key)
     }
 }
 

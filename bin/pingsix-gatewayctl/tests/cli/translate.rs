@@ -83,6 +83,29 @@ fn status_names_every_object_and_never_a_key() {
 }
 
 #[test]
+fn a_review_has_documents_and_statuses_and_never_a_key() {
+    let (manifests, key) = https();
+    let run = manifests.translate(&["-o", "review"]).exits(0);
+    assert!(!run.out.contains(&key) && !run.out.contains("PRIVATE KEY"), "{}", run.out);
+    let (config, status) = run.out.split_once("\n---\n").unwrap();
+    let read = |text: &str| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
+    let etcd = manifests.translate(&["-o", "etcd-json"]).json();
+    let mut shown = 0;
+    for (key, document) in read(config)["/pingsix/shop/web"].as_object().unwrap() {
+        let stored = &etcd[format!("/pingsix/shop/web/{key}")];
+        for (field, value) in stored.as_object().unwrap() {
+            let secret = key.starts_with("ssls/") && field == "key";
+            assert_eq!(document[field], if secret { "<redacted>".into() } else { value.clone() });
+        }
+        shown += 1;
+    }
+    assert_eq!(shown, etcd.as_object().unwrap().len());
+    assert_eq!(read(status)["status"]["HTTPRoute shop/cart"]["parents"][0]["parentRef"]["name"], "web");
+    let problems = Manifests::shop(&route("bad", "/bad", "nowhere")).translate(&["-o", "review"]).exits(1);
+    problems.says("- {object: HTTPRoute shop/bad, severity: error, reason: BackendNotFound");
+}
+
+#[test]
 fn problems_go_to_standard_error_and_what_can_be_served_is_printed() {
     let routes = format!("{}---\n{}", route("cart", "/cart", "cart"), route("bad", "/bad", "nowhere"));
     let run = Manifests::shop(&routes)
