@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,8 @@ impl Echo {
                         async move { Ok::<_, Infallible>(answer) }
                     });
                     // A client that goes away in between is no matter of the backend.
-                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let connection = auto::Builder::new(TokioExecutor::new());
+                    let _ = connection.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
