@@ -79,14 +79,25 @@ impl<'a> Upstreams<'a> {
 
 fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
     let service = &backend.key.service;
-    let id = ids.assign('u', &[&service.namespace, &service.name, &backend.key.port.to_string()]);
+    let port = backend.key.port.to_string();
+    let plaintext = [&*service.namespace, &*service.name, &*port];
+    let id = match &backend.tls {
+        None => ids.assign('u', &plaintext),
+        Some(hostname) => ids.assign('u', &[&plaintext[..], &["tls", hostname.as_str()]].concat()),
+    };
     let streams = Timeout { connect: CONNECT_SECONDS, send: STREAM_IDLE_SECONDS, read: STREAM_IDLE_SECONDS };
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),
-        scheme: match backend.protocol {
-            AppProtocol::Http | AppProtocol::WebSocket => Scheme::Http,
-            AppProtocol::H2c => Scheme::Grpc,
+        scheme: match (backend.protocol, &backend.tls) {
+            (AppProtocol::Http | AppProtocol::WebSocket, None) => Scheme::Http,
+            (AppProtocol::Http | AppProtocol::WebSocket, Some(_)) => Scheme::Https,
+            (AppProtocol::H2c, None) => Scheme::Grpc,
+            (AppProtocol::H2c, Some(_)) => Scheme::Grpcs,
         },
+        // With addresses for nodes, PingSIX takes the server name it sends and verifies from nowhere else; it would
+        // refuse every connection (`src/proxy/upstream`).
+        pass_host: if backend.tls.is_some() { PassHost::Rewrite } else { PassHost::Pass },
+        upstream_host: backend.tls.as_ref().map(ToString::to_string),
         timeout: match backend.protocol {
             AppProtocol::Http => None,
             AppProtocol::WebSocket | AppProtocol::H2c => Some(streams),

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Endpoints, References};
+use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::policy::{Demand, InEffect};
 use crate::route::{BackendRef, Refusal, Route, Rule};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
@@ -71,14 +73,14 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// How to speak to a backend.
+/// How to speak to a backend, besides TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AppProtocol {
     /// HTTP/1.1.
     Http,
     /// HTTP/1.1 with connections that stay open (WebSocket).
     WebSocket,
-    /// HTTP/2 in cleartext with prior knowledge.
+    /// HTTP/2 with prior knowledge.
     H2c,
 }
 
@@ -87,13 +89,15 @@ pub(crate) enum AppProtocol {
 pub(crate) struct Backend {
     pub(crate) key: BackendKey,
     pub(crate) protocol: AppProtocol,
+    /// The name to send and to verify over TLS; without one, connections are in plaintext.
+    pub(crate) tls: Option<Hostname>,
     pub(crate) endpoints: Endpoints,
 }
 
-/// Every Service port looked at in one translation, looked up once.
+/// Every Service port looked at in one translation, looked up once for each way to speak to it.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
-    known: BTreeMap<BackendKey, Found>,
+    known: BTreeMap<(BackendKey, Option<Hostname>), Found>,
     list: Vec<Backend>,
 }
 
@@ -124,6 +128,25 @@ pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere; their share of the traffic answers 500.
     pub(crate) unresolved: Vec<Refusal>,
+    /// What policies had to say.
+    pub(crate) policies: Vec<PolicyUse>,
+}
+
+impl ResolvedRule {
+    /// References that resolve to what a policy keeps PingSIX from speaking to; their share answers like one that
+    /// leads nowhere.
+    pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
+        self.policies.iter().filter_map(|used| used.outcome.as_ref().err())
+    }
+}
+
+/// A policy that counts for a backend of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyUse {
+    /// Index into [`crate::policy::BackendTlsPolicies`].
+    pub(crate) policy: usize,
+    /// Whether it is honoured, and if not, why, at the reference.
+    pub(crate) outcome: Result<(), Refusal>,
 }
 
 impl References<'_> {
@@ -132,14 +155,16 @@ impl References<'_> {
         &self,
         route: &Route,
         rule: &Rule,
+        policies: InEffect<'_>,
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
         let mut unresolved = Vec::new();
+        let mut used = Vec::new();
         let mut shares = Vec::with_capacity(rule.backends.len());
         for backend in &rule.backends {
             let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
-            let target = match self.resolve_backend(&route.key, backend, at, backends) {
+            let target = match self.resolve_backend(&route.key, backend, at, policies, backends, &mut used) {
                 Ok(Resolved::Backend(index)) => Target::Backend(index),
                 Ok(Resolved::NoEndpoints(key)) => {
                     if backend.weight > 0 {
@@ -147,6 +172,7 @@ impl References<'_> {
                     }
                     Target::Status(503)
                 }
+                Ok(Resolved::Denied) => Target::Status(500),
                 Err(refusal) => {
                     unresolved.push(refusal);
                     Target::Status(500)
@@ -157,7 +183,7 @@ impl References<'_> {
         // A rule that cannot be honoured keeps its matches and fails closed.
         let action =
             if rule.refusals.is_empty() { Action::weighted(shares.into_iter()) } else { Action::status(500) };
-        ResolvedRule { action, unresolved }
+        ResolvedRule { action, unresolved, policies: used }
     }
 
     fn resolve_backend(
@@ -165,8 +191,52 @@ impl References<'_> {
         referrer: &ObjectKey,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
+        policies: InEffect<'_>,
         backends: &mut Backends,
+        used: &mut Vec<PolicyUse>,
     ) -> Result<Resolved, Refusal> {
+        let service = self.service_of(referrer, backend, &at)?;
+        let Some(port) = backend.port else {
+            return Err(Refusal::new(
+                at().child("port"),
+                Reason::BackendNotFound,
+                format!("A reference to Service {service} needs a port."),
+            ));
+        };
+        let key = BackendKey { service, port };
+        let refusal =
+            |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
+        let service_port = self.service_port(&key).map_err(refusal)?;
+        let tls = match policies.demand(&key.service, service_port.name.as_deref()) {
+            None => None,
+            Some(Demand { policy, tls: Ok(hostname) }) => {
+                used.push(PolicyUse { policy, outcome: Ok(()) });
+                Some(hostname.clone())
+            }
+            Some(Demand { policy, tls: Err(message) }) => {
+                let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
+                used.push(PolicyUse { policy, outcome });
+                return Ok(Resolved::Denied);
+            }
+        };
+        let Backends { known, list } = backends;
+        let found = known
+            .entry((key.clone(), tls.clone()))
+            .or_insert_with(|| self.look_up(&key, service_port, tls, list));
+        match found {
+            Found::Backend(index) => Ok(Resolved::Backend(*index)),
+            Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
+            Found::Refused(unusable) => Err(refusal(unusable.clone())),
+        }
+    }
+
+    /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
+    pub(crate) fn service_of(
+        &self,
+        referrer: &ObjectKey,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<ObjectName, Refusal> {
         if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
             let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
             let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
@@ -191,27 +261,13 @@ impl References<'_> {
                 ),
             ));
         }
-        let Some(port) = backend.port else {
-            return Err(Refusal::new(
-                at().child("port"),
-                Reason::BackendNotFound,
-                format!("A reference to Service {service} needs a port."),
-            ));
-        };
-        let key = BackendKey { service, port };
-        let Backends { known, list } = backends;
-        match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
-            Found::Backend(index) => Ok(Resolved::Backend(*index)),
-            Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(Unusable { field, reason, message }) => {
-                Err(Refusal::new(at().child(field), *reason, message.clone()))
-            }
-        }
+        Ok(service)
     }
 
-    fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
+    /// The port of a Service that a backendRef means.
+    fn service_port(&self, key: &BackendKey) -> Result<&ServicePort, Unusable> {
         let BackendKey { service: name, port } = key;
-        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
+        let unusable = |field, reason, message| Err(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
         };
@@ -229,22 +285,42 @@ impl References<'_> {
         // A number may be there once per protocol (`ServiceSpec.ports`).
         let is_tcp = |port: &&ServicePort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
         let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
-        let Some(service_port) = with_number().find(is_tcp) else {
-            return if with_number().next().is_some() {
-                unusable(
+        match with_number().find(is_tcp) {
+            Some(service_port) => Ok(service_port),
+            None if with_number().next().is_some() => unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} is not a TCP port."),
+            ),
+            None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
+        }
+    }
+
+    fn look_up(
+        &self,
+        key: &BackendKey,
+        service_port: &ServicePort,
+        tls: Option<Hostname>,
+        list: &mut Vec<Backend>,
+    ) -> Found {
+        let BackendKey { service: name, port } = key;
+        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
+        let protocol = match (service_port.app_protocol.as_deref(), &tls) {
+            (None | Some("" | "http" | "kubernetes.io/http"), _) | (Some("https"), Some(_)) => {
+                AppProtocol::Http
+            }
+            (Some("kubernetes.io/ws"), _) | (Some("kubernetes.io/wss"), Some(_)) => AppProtocol::WebSocket,
+            (Some("kubernetes.io/h2c" | "grpc"), _) => AppProtocol::H2c,
+            (Some(protocol @ ("https" | "kubernetes.io/wss")), None) => {
+                return unusable(
                     "port",
                     Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} is not a TCP port."),
-                )
-            } else {
-                unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
-            };
-        };
-        let protocol = match service_port.app_protocol.as_deref() {
-            None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
-            Some("kubernetes.io/ws") => AppProtocol::WebSocket,
-            Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
-            Some(other) => {
+                    format!(
+                        "Port {port} of Service {name} has appProtocol {protocol}, and no BackendTLSPolicy says what                          its certificate has to prove."
+                    ),
+                );
+            }
+            (Some(other), _) => {
                 return unusable(
                     "port",
                     Reason::UnsupportedProtocol,
@@ -255,7 +331,7 @@ impl References<'_> {
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
             Some(endpoints) => {
-                list.push(Backend { key: key.clone(), protocol, endpoints });
+                list.push(Backend { key: key.clone(), protocol, tls, endpoints });
                 Found::Backend(list.len() - 1)
             }
             None if Endpoints::are_names(slices) => unusable(
@@ -274,6 +350,8 @@ impl References<'_> {
 enum Resolved {
     Backend(usize),
     NoEndpoints(BackendKey),
+    /// A policy keeps us from speaking to it.
+    Denied,
 }
 
 fn is_external_name(service: &Service) -> bool {

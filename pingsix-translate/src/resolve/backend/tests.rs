@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_route, add_service, gateway, object, snapshot};
+use crate::policy::BackendTlsPolicies;
 use crate::route::normalise_http_route;
 use crate::snapshot::{Object, Objects};
 
@@ -18,7 +19,14 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let snapshot = snapshot(&objects);
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
     let references = References::new(&snapshot.referents);
-    let rule = references.resolve_rule(&route, &route.rules[0], &mut Backends::default(), &mut Vec::new());
+    let policies = BackendTlsPolicies::default();
+    let rule = references.resolve_rule(
+        &route,
+        &route.rules[0],
+        policies.for_host(None),
+        &mut Backends::default(),
+        &mut Vec::new(),
+    );
     let unresolved = rule.unresolved.iter().map(|refusal| {
         (refusal.reason, refusal.at.as_str().trim_start_matches("spec.rules[0].backendRefs[0].").to_owned())
     });
