@@ -12,3 +12,6 @@ mod precedence;
 pub(crate) use backend_tls::{BackendTls, PolicyTarget};
 pub(crate) use demand::{Demand, InEffect};
 pub(crate) use precedence::BackendTlsPolicies;
+
+#[cfg(test)]
+mod tests;
