@@ -247,12 +247,11 @@ fn the_reference_at_fault_is_named() {
 fn what_makes_no_sense_is_invalid() {
     let invalid = [(ConditionType::Accepted, Reason::Invalid)];
     let unsupported = [(ConditionType::Accepted, Reason::UnsupportedValue)];
-    let named = |hostname: &str| json!({"wellKnownCACertificates": "System", "hostname": hostname});
     let both = json!({
         "hostname": HOST, "wellKnownCACertificates": "System",
         "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "good"}],
     });
-    let names = json!({
+    let alternatives = json!({
         "hostname": HOST, "wellKnownCACertificates": "System",
         "subjectAltNames": [{"type": "Hostname", "hostname": HOST}],
     });
@@ -269,7 +268,7 @@ fn what_makes_no_sense_is_invalid() {
         (named("*.test"), invalid, "spec.validation.hostname: "),
         (named("10.0.0.1"), invalid, "spec.validation.hostname: "),
         (named("backend.test:443"), invalid, "spec.validation.hostname: "),
-        (names, unsupported, "spec.validation.subjectAltNames: "),
+        (alternatives, unsupported, "spec.validation.subjectAltNames: "),
     ] {
         let mut objects = served();
         add_config_map(&mut objects, "good", &json!({"ca.crt": certificate()}));

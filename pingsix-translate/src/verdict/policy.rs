@@ -63,16 +63,13 @@ fn judge_policy(
     // targets, and one that loses any of them says so; it still counts for the others, and the message has the field.
     let against: Vec<&Refusal> =
         faults.iter().chain(flaws(policy)).chain(unserved.filter(|_| !served)).collect();
-    match against.first() {
-        Some(first) => {
-            let message = joined(against.iter().copied());
-            set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);
-        }
-        None => {
-            let also = unserved.map(|refusal| format!(" {refusal}")).unwrap_or_default();
-            let message = format!("The policy is accepted.{also}");
-            set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
-        }
+    if let Some(first) = against.first() {
+        let message = joined(against.iter().copied());
+        set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);
+    } else {
+        let also = unserved.map(|refusal| format!(" {refusal}")).unwrap_or_default();
+        let message = format!("The policy is accepted.{also}");
+        set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
     }
     // Judged also for a policy that is not accepted.
     match policy.unresolved.first() {
