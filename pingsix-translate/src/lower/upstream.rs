@@ -11,14 +11,12 @@ use super::id::Ids;
 use crate::object::{Kind, ObjectKey};
 use crate::pingsix::{Config, DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::provenance::Provenance;
-use crate::resolve::{AppProtocol, Backend, Backends, Target};
+use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::responder::status_host;
+use crate::route::{Exchange, LONGEST_TIMEOUT};
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
-
-/// Seconds without traffic after which PingSIX closes a stream that is meant to stay open; its maximum.
-const STREAM_IDLE_SECONDS: u64 = 86_400;
 
 /// Seconds to connect; PingSIX's own default, which must be repeated when the others are set.
 const CONNECT_SECONDS: u64 = 5;
@@ -50,6 +48,7 @@ impl<'a> Upstreams<'a> {
             let (id, upstream, provenance) = match target {
                 Target::Backend(index) => of_backend(self.backends.get(index), ids),
                 Target::Status(status) => of_status(status, self.responder?),
+                Target::Redirect => of_redirect(self.responder?),
             };
             self.made.push((id.clone(), upstream, provenance));
             self.ids.insert(key, id);
@@ -78,39 +77,56 @@ impl<'a> Upstreams<'a> {
 }
 
 fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
-    let service = &backend.key.service;
-    let port = backend.key.port.to_string();
-    let plaintext = [&*service.namespace, &*service.name, &*port];
-    let id = match &backend.tls {
-        None => ids.assign('u', &plaintext),
-        Some(hostname) => ids.assign('u', &[&plaintext[..], &["tls", hostname.as_str()]].concat()),
-    };
-    let streams = Timeout { connect: CONNECT_SECONDS, send: STREAM_IDLE_SECONDS, read: STREAM_IDLE_SECONDS };
+    let BackendKey { service, port, usage } = &backend.key;
+    let Usage { exchange: Exchange { timeout, retries }, host, tls } = usage;
+    let port_text = port.to_string();
+    let usages = [
+        timeout.map(|seconds| format!("timeout {seconds}")),
+        retries.map(|retries| format!("retries {retries}")),
+        host.as_ref().map(|host| format!("host {host}")),
+        tls.as_ref().map(|name| format!("tls {name}")),
+    ];
+    let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
+    attributes.extend(usages.iter().flatten().map(String::as_str));
+    let id = ids.assign('u', &attributes);
+    let sent = tls.as_ref().or(host.as_ref());
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),
-        scheme: match (backend.protocol, &backend.tls) {
+        scheme: match (backend.protocol, tls) {
             (AppProtocol::Http | AppProtocol::WebSocket, None) => Scheme::Http,
             (AppProtocol::Http | AppProtocol::WebSocket, Some(_)) => Scheme::Https,
             (AppProtocol::H2c, None) => Scheme::Grpc,
             (AppProtocol::H2c, Some(_)) => Scheme::Grpcs,
         },
-        // With addresses for nodes, PingSIX takes the server name it sends and verifies from nowhere else; it would
-        // refuse every connection (`src/proxy/upstream`).
-        pass_host: if backend.tls.is_some() { PassHost::Rewrite } else { PassHost::Pass },
-        upstream_host: backend.tls.as_ref().map(ToString::to_string),
-        timeout: match backend.protocol {
-            AppProtocol::Http => None,
-            AppProtocol::WebSocket | AppProtocol::H2c => Some(streams),
+        timeout: match (timeout, backend.protocol) {
+            (Some(seconds), _) => Some(idle_for(u64::from(*seconds))),
+            (None, AppProtocol::WebSocket | AppProtocol::H2c) => Some(idle_for(u64::from(LONGEST_TIMEOUT))),
+            (None, AppProtocol::Http) => None,
         },
         // Connect failures only: one dead endpoint of two would otherwise fail half of the requests.
-        retries: Some(1),
+        retries: Some(retries.unwrap_or(1)).filter(|retries| *retries > 0),
+        // PingSIX takes the name it sends and verifies over TLS from here too: with an address for a node it has no
+        // other (`src/proxy/upstream`).
+        pass_host: if sent.is_some() { PassHost::Rewrite } else { PassHost::Pass },
+        upstream_host: sent.map(ToString::to_string),
         ..Upstream::default()
     };
     let provenance = Provenance::Backend {
         service: Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() }),
-        port: backend.key.port,
+        port: *port,
     };
     (id, upstream, provenance)
+}
+
+/// PingSIX wants all three. To connect takes no longer than it would without.
+fn idle_for(seconds: u64) -> Timeout {
+    Timeout { connect: CONNECT_SECONDS.min(seconds), send: seconds, read: seconds }
+}
+
+/// The responder needs the Host that the client sent.
+fn of_redirect(responder: SocketAddr) -> (String, Upstream, Provenance) {
+    let upstream = Upstream { nodes: BTreeMap::from([(responder.to_string(), 1)]), ..Upstream::default() };
+    ("redirect".to_owned(), upstream, Provenance::Redirect)
 }
 
 fn of_status(status: u16, responder: SocketAddr) -> (String, Upstream, Provenance) {

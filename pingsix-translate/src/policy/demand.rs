@@ -22,6 +22,11 @@ pub(crate) struct Demand<'a> {
 }
 
 impl<'a> InEffect<'a> {
+    /// The policies as they apply to a rule that sends this Host instead of the client's, if it does.
+    pub(crate) fn rewritten(self, host: Option<&'a Hostname>) -> Self {
+        Self { host: host.or(self.host), ..self }
+    }
+
     /// What the policy that counts for a port of a Service demands; nothing when there is none.
     pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
         let (index, policy) = self.policies.of_port(service, port)?;
@@ -47,7 +52,8 @@ impl<'a> InEffect<'a> {
 fn other_host(policy: &ObjectKey, service: &ObjectName, hostname: &Hostname) -> String {
     format!(
         "{policy} has Service {service} verified as {hostname} (spec.validation.hostname), which PingSIX can do only \
-         for requests that all have this Host; {hostname} has to be the only host of the route. This share of \
+         for requests that all have this Host; {hostname} has to be the only host of the route, or the hostname of a \
+         URLRewrite filter of the rule. This share of \
          requests is answered with an error, neither in plaintext nor unverified."
     )
 }

@@ -69,6 +69,19 @@ fn add_policy_spec(objects: &mut Objects, name: &str, second: u32, spec: &Value)
     }))));
 }
 
+/// Adds Service `infra/web` with port 80, named `main`, and one endpoint.
+fn add_named_port(objects: &mut Objects, app_protocol: Option<&str>) {
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"namespace": "infra", "name": "web"},
+        "spec": {"ports": [{"port": 80, "name": "main", "appProtocol": app_protocol}]},
+    }))));
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {"namespace": "infra", "name": "web", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "ports": [{"port": 8080, "name": "main"}],
+        "endpoints": [{"addresses": ["10.0.0.1"]}],
+    }))));
+}
+
 /// Adds ConfigMap `infra/<name>` with this entry `ca.crt`.
 fn add_config_map(objects: &mut Objects, name: &str, data: &Value) {
     objects.insert(Object::ConfigMap(object(json!({
@@ -305,6 +318,70 @@ fn a_route_with_any_other_host_is_not_served_and_both_authors_are_told() {
     }
 }
 
+/// A rule for every request to Service `infra/web` that sends this Host instead of the client's.
+fn rewriting(objects: &mut Objects, name: &str, host: &str) {
+    let filter = json!({"type": "URLRewrite", "urlRewrite": {"hostname": host}});
+    let spec = json!({
+        "parentRefs": [{"name": "public"}],
+        "rules": [{"filters": [filter], "backendRefs": [{"name": "web", "port": 80}]}],
+    });
+    add_route(objects, name, &spec);
+}
+
+#[test]
+fn a_rule_that_rewrites_the_host_to_the_name_may_have_any_host() {
+    let mut objects = served();
+    let plain = run(&objects, &Options::default());
+    rewriting(&mut objects, "any", "Backend.test");
+    add_policy(&mut objects, "tls", 0, &web(), &system());
+    let translation = translated(&objects);
+    let [upstream] = &*upstreams(&translation) else { panic!("both routes share an upstream") };
+    assert_eq!((upstream.scheme, upstream.upstream_host.as_deref()), (Scheme::Https, Some(HOST)));
+    assert_eq!(translation.verdicts.problems, []);
+    assert_eq!(upstreams(&plain)[0].upstream_host, None);
+
+    // What is sent decides, not what was asked for.
+    let spec = json!({
+        "parentRefs": [{"name": "public"}], "hostnames": [HOST],
+        "rules": [{
+            "filters": [{"type": "URLRewrite", "urlRewrite": {"hostname": "other.test"}}],
+            "backendRefs": [{"name": "web", "port": 80}],
+        }],
+    });
+    let mut objects = world();
+    add_service(&mut objects, "web");
+    add_route(&mut objects, "web", &spec);
+    add_policy(&mut objects, "tls", 0, &web(), &system());
+    assert_denied(
+        &objects,
+        &[(ConditionType::Accepted, Reason::UnsupportedValue)],
+        "spec.validation.hostname",
+    );
+}
+
+#[test]
+fn a_path_may_be_rewritten_for_http2_over_tls() {
+    let mut objects = world();
+    add_service(&mut objects, "web");
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"namespace": "infra", "name": "web"},
+        "spec": {"ports": [{"port": 80, "appProtocol": "kubernetes.io/h2c"}]},
+    }))));
+    let path = json!({"type": "ReplaceFullPath", "replaceFullPath": "/"});
+    let spec = json!({
+        "parentRefs": [{"name": "public"}], "hostnames": [HOST],
+        "rules": [{
+            "filters": [{"type": "URLRewrite", "urlRewrite": {"path": path}}],
+            "backendRefs": [{"name": "web", "port": 80}],
+        }],
+    });
+    add_route(&mut objects, "web", &spec);
+    add_policy(&mut objects, "tls", 0, &web(), &system());
+    let translation = translated(&objects);
+    assert_eq!(upstreams(&translation)[0].scheme, Scheme::Grpcs);
+    assert_eq!(translation.verdicts.problems, []);
+}
+
 #[test]
 fn a_listener_may_narrow_the_hosts_of_a_route_to_the_name() {
     let listener = |name: &str, port: u16, hostname: &str| json!({"name": name, "port": port, "protocol": "HTTP", "hostname": hostname});
@@ -360,19 +437,9 @@ fn only_the_share_of_the_backend_is_denied() {
 #[test]
 fn the_oldest_policy_of_a_target_wins_whether_or_not_it_can_be_honoured() {
     let conflicted = [(ConditionType::Accepted, Reason::Conflicted)];
-    for targets in [web(), web_port("tls")] {
+    for targets in [web(), web_port("main")] {
         let mut objects = served();
-        objects.insert(Object::Service(object(json!({
-            "metadata": {"namespace": "infra", "name": "web"},
-            "spec": {"ports": [{"port": 80, "name": "tls"}]},
-        }))));
-        objects.insert(Object::EndpointSlice(object(json!({
-            "metadata": {
-                "namespace": "infra", "name": "web", "labels": {"kubernetes.io/service-name": "web"},
-            },
-            "addressType": "IPv4", "ports": [{"port": 8080, "name": "tls"}],
-            "endpoints": [{"addresses": ["10.0.0.1"]}],
-        }))));
+        add_named_port(&mut objects, None);
         add_policy(&mut objects, "b", 1, &targets, &system());
         add_policy(&mut objects, "c", 1, &targets, &json!({"hostname": "nonsense!"}));
         let translation = translated(&objects);
@@ -544,11 +611,71 @@ fn a_policy_counts_through_a_reference_from_another_namespace_only_if_granted() 
     assert_eq!(upstreams(&translation)[0].scheme, Scheme::Https);
 }
 
+/// One combination of policy, route and Service.
+#[derive(Debug)]
+struct Combination<'a> {
+    validation: &'a Value,
+    targets: &'a Value,
+    hostnames: &'a [&'a str],
+    listener: Option<&'a str>,
+    rewrite: Option<&'a str>,
+    protocol: Option<&'a str>,
+}
+
+impl Combination<'_> {
+    fn objects(&self, certificate: &str) -> Objects {
+        let mut objects = gateway(&json!([{
+            "name": "http", "port": 80, "protocol": "HTTP", "hostname": self.listener,
+        }]));
+        add_config_map(&mut objects, "good", &json!({"ca.crt": certificate}));
+        add_named_port(&mut objects, self.protocol);
+        let rewrite =
+            self.rewrite.map(|host| json!({"type": "URLRewrite", "urlRewrite": {"hostname": host}}));
+        let rule = json!({
+            "filters": rewrite.into_iter().collect::<Value>(), "backendRefs": [{"name": "web", "port": 80}],
+        });
+        let spec = json!({"parentRefs": [{"name": "public"}], "hostnames": self.hostnames, "rules": [rule]});
+        add_route(&mut objects, "web", &spec);
+        add_policy(&mut objects, "tls", 0, self.targets, self.validation);
+        objects
+    }
+
+    /// That connections to the port are verified as the policy says, if there are any. Returns whether there are.
+    fn check(&self, certificate: &str) -> bool {
+        let translation = translated(&self.objects(certificate));
+        let upstreams = upstreams(&translation);
+        for upstream in &upstreams {
+            assert!(matches!(upstream.scheme, Scheme::Https | Scheme::Grpcs), "{self:?}");
+            assert_eq!(upstream.pass_host, PassHost::Rewrite, "{self:?}");
+            let host = upstream.upstream_host.as_deref().unwrap();
+            assert_eq!(self.validation, &named(host), "{self:?}");
+            match self.rewrite {
+                Some(rewrite) => assert_eq!(rewrite, host, "{self:?}"),
+                // Then the client's Host cannot have been another one.
+                None => {
+                    for (_, route) in translation.data_planes.values().flat_map(|plane| plane.config.routes())
+                    {
+                        let served: Vec<&String> = route.host.iter().chain(&route.hosts).collect();
+                        assert_eq!(served, [host], "{self:?}");
+                    }
+                }
+            }
+        }
+        // Whatever is not honoured is said to the author of the policy, if it counts at all.
+        for verdict in translation.verdicts.policies.values() {
+            let accepted = verdict.conditions.is_true(ConditionType::Accepted);
+            assert_eq!(accepted, !upstreams.is_empty(), "{self:?}");
+        }
+        !upstreams.is_empty()
+    }
+}
+
 /// Every kind of policy against every kind of route: a port that a policy targets is spoken to over TLS with the name
 /// the policy has verified, or not at all.
 #[test]
 fn no_combination_leaves_a_targeted_port_in_plaintext_or_unverified() {
-    let san = json!([{"type": "Hostname", "hostname": HOST}]);
+    let certificate = certificate();
+    let names = json!([{"type": "Hostname", "hostname": HOST}]);
     let validations = [
         system(),
         named("other.test"),
@@ -559,62 +686,30 @@ fn no_combination_leaves_a_targeted_port_in_plaintext_or_unverified() {
         custom("absent"),
         json!({"hostname": HOST}),
         json!({"hostname": HOST, "wellKnownCACertificates": "Mozilla"}),
-        json!({"hostname": HOST, "wellKnownCACertificates": "System", "subjectAltNames": san}),
+        json!({"hostname": HOST, "wellKnownCACertificates": "System", "subjectAltNames": names}),
     ];
     let hostnames: [&[&str]; 6] = [&[], &[HOST], &["other.test"], &["*.test"], &[HOST, "other.test"], &["!"]];
-    let listeners = [None, Some(HOST), Some("*.test"), Some("other.test")];
-    let protocols =
-        [None, Some("https"), Some("kubernetes.io/ws"), Some("kubernetes.io/wss"), Some("kubernetes.io/h2c")];
-    let pem = certificate();
     let mut honoured = 0;
     for validation in &validations {
-        for targets in [web(), web_port("main"), json!([web()[0], web_port("main")[0]])] {
-            for names in hostnames {
-                for listener in listeners {
-                    for protocol in protocols {
-                        let mut objects = gateway(&json!([{
-                            "name": "http", "port": 80, "protocol": "HTTP", "hostname": listener,
-                        }]));
-                        add_config_map(&mut objects, "good", &json!({"ca.crt": pem}));
-                        objects.insert(Object::Service(object(json!({
-                            "metadata": {"namespace": "infra", "name": "web"},
-                            "spec": {"ports": [{"port": 80, "name": "main", "appProtocol": protocol}]},
-                        }))));
-                        objects.insert(Object::EndpointSlice(object(json!({
-                            "metadata": {
-                                "namespace": "infra", "name": "web",
-                                "labels": {"kubernetes.io/service-name": "web"},
-                            },
-                            "addressType": "IPv4", "ports": [{"port": 8080, "name": "main"}],
-                            "endpoints": [{"addresses": ["10.0.0.1"]}],
-                        }))));
-                        route_to(&mut objects, "web", names, &json!([{"name": "web", "port": 80}]));
-                        add_policy(&mut objects, "tls", 0, &targets, validation);
-                        let case = format!("{validation} {targets} {names:?} {listener:?} {protocol:?}");
-                        let translation = translated(&objects);
-                        for upstream in upstreams(&translation) {
-                            honoured += 1;
-                            assert!(matches!(upstream.scheme, Scheme::Https | Scheme::Grpcs), "{case}");
-                            assert_eq!(upstream.pass_host, PassHost::Rewrite, "{case}");
-                            let host = upstream.upstream_host.as_deref().unwrap();
-                            assert_eq!(validation, &named(host), "{case}");
-                            // The client's Host cannot have been another one.
-                            let served = translation.data_planes.values().flat_map(|plane| {
-                                plane.config.routes().flat_map(|(_, route)| {
-                                    route.host.iter().chain(&route.hosts).cloned().collect::<Vec<_>>()
-                                })
-                            });
-                            assert!(served.into_iter().all(|served| served == host), "{case}");
-                        }
-                        // Whatever is not honoured is said to the author of the policy, if it counts at all.
-                        for verdict in translation.verdicts.policies.values() {
-                            let accepted = verdict.conditions.is_true(ConditionType::Accepted);
-                            assert_eq!(accepted, !upstreams(&translation).is_empty(), "{case}");
+        for targets in [web(), web_port("main")] {
+            for hostnames in hostnames {
+                for listener in [None, Some(HOST), Some("*.test"), Some("other.test")] {
+                    for rewrite in [None, Some(HOST), Some("other.test")] {
+                        for protocol in [None, Some("kubernetes.io/wss"), Some("kubernetes.io/h2c")] {
+                            let combination = Combination {
+                                validation,
+                                targets: &targets,
+                                hostnames,
+                                listener,
+                                rewrite,
+                                protocol,
+                            };
+                            honoured += usize::from(combination.check(&certificate));
                         }
                     }
                 }
             }
         }
     }
-    assert!(honoured > 50, "{honoured}");
+    assert!(honoured > 100, "{honoured}");
 }

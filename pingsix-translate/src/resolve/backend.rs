@@ -8,15 +8,27 @@ use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::policy::{Demand, InEffect};
-use crate::route::{BackendRef, Refusal, Route, Rule};
+use crate::route::{BackendRef, Exchange, Refusal, Route, Rule};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
-/// A port of a Service.
+/// A port of a Service, and how it is used. Every use becomes an upstream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
+    pub(crate) usage: Usage,
+}
+
+/// What a rule asks for on the way to its backends. A property of upstreams, so that rules which a Route decides
+/// among may differ in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Usage {
+    pub(crate) exchange: Exchange,
+    /// The Host that backends see; `None` is what the client sent, or `tls`.
+    pub(crate) host: Option<Hostname>,
+    /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
+    pub(crate) tls: Option<Hostname>,
 }
 
 /// What a rule does with a request.
@@ -33,12 +45,24 @@ pub(crate) enum Target {
     Backend(usize),
     /// An answer without a backend.
     Status(u16),
+    /// The responder, which redirects as the Route's plugins tell it.
+    Redirect,
 }
 
 impl Action {
     /// Answers every request with a status.
     pub(crate) fn status(status: u16) -> Self {
         Self { targets: vec![(Target::Status(status), 1)] }
+    }
+
+    /// Sends every client elsewhere.
+    fn redirect() -> Self {
+        Self { targets: vec![(Target::Redirect, 1)] }
+    }
+
+    /// Whether filters make a difference: statuses are the same with and without.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.targets.iter().any(|(target, _)| !matches!(target, Target::Status(_)))
     }
 
     /// The status, when the action is nothing else.
@@ -89,15 +113,13 @@ pub(crate) enum AppProtocol {
 pub(crate) struct Backend {
     pub(crate) key: BackendKey,
     pub(crate) protocol: AppProtocol,
-    /// The name to send and to verify over TLS; without one, connections are in plaintext.
-    pub(crate) tls: Option<Hostname>,
     pub(crate) endpoints: Endpoints,
 }
 
-/// Every Service port looked at in one translation, looked up once for each way to speak to it.
+/// Every Service port looked at in one translation, looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
-    known: BTreeMap<(BackendKey, Option<Hostname>), Found>,
+    known: BTreeMap<BackendKey, Found>,
     list: Vec<Backend>,
 }
 
@@ -128,6 +150,8 @@ pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere; their share of the traffic answers 500.
     pub(crate) unresolved: Vec<Refusal>,
+    /// What cannot be done with the backends the references lead to; their share of the traffic answers 500.
+    pub(crate) refused: Vec<Refusal>,
     /// What policies had to say.
     pub(crate) policies: Vec<PolicyUse>,
 }
@@ -160,19 +184,44 @@ impl References<'_> {
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
         let mut unresolved = Vec::new();
+        let mut refused = Vec::new();
         let mut used = Vec::new();
+        let policies = policies.rewritten(rule.host.as_ref());
         let mut shares = Vec::with_capacity(rule.backends.len());
+        let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
             let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
-            let target = match self.resolve_backend(&route.key, backend, at, policies, backends, &mut used) {
-                Ok(Resolved::Backend(index)) => Target::Backend(index),
-                Ok(Resolved::NoEndpoints(key)) => {
+            let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
+                |Resolved { to, policy }| {
+                    used.extend(policy);
+                    to
+                },
+            );
+            let target = match resolved {
+                // With `pass_host: pass`, PingSIX loses the authority of a request over HTTP/2 whose path it
+                // rewrites on the way to such a backend (`src/plugins/proxy_rewrite.rs`).
+                Ok(Destination::Backend(index))
+                    if rewrites_path
+                        && rule.host.is_none()
+                        && backends.get(index).key.usage.tls.is_none()
+                        && backends.get(index).protocol == AppProtocol::H2c =>
+                {
+                    refused.push(Refusal::new(
+                        at(),
+                        Reason::UnsupportedValue,
+                        "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
+                         URLRewrite filter a hostname.",
+                    ));
+                    Target::Status(500)
+                }
+                Ok(Destination::Backend(index)) => Target::Backend(index),
+                Ok(Destination::NoEndpoints(key)) => {
                     if backend.weight > 0 {
                         problems.push(no_endpoints(&key));
                     }
                     Target::Status(503)
                 }
-                Ok(Resolved::Denied) => Target::Status(500),
+                Ok(Destination::Denied) => Target::Status(500),
                 Err(refusal) => {
                     unresolved.push(refusal);
                     Target::Status(500)
@@ -180,22 +229,28 @@ impl References<'_> {
             };
             shares.push((target, backend.weight));
         }
-        // A rule that cannot be honoured keeps its matches and fails closed.
-        let action =
-            if rule.refusals.is_empty() { Action::weighted(shares.into_iter()) } else { Action::status(500) };
-        ResolvedRule { action, unresolved, policies: used }
+        let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
+        let action = if !rule.refusals.is_empty() {
+            // A rule that cannot be honoured keeps its matches and fails closed.
+            Action::status(500)
+        } else if redirects {
+            Action::redirect()
+        } else {
+            Action::weighted(shares.into_iter())
+        };
+        ResolvedRule { action, unresolved, refused, policies: used }
     }
 
     fn resolve_backend(
         &self,
-        referrer: &ObjectKey,
+        route: &Route,
+        rule: &Rule,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
         policies: InEffect<'_>,
         backends: &mut Backends,
-        used: &mut Vec<PolicyUse>,
     ) -> Result<Resolved, Refusal> {
-        let service = self.service_of(referrer, backend, &at)?;
+        let service = self.service_of(&route.key, backend, &at)?;
         let Some(port) = backend.port else {
             return Err(Refusal::new(
                 at().child("port"),
@@ -203,31 +258,30 @@ impl References<'_> {
                 format!("A reference to Service {service} needs a port."),
             ));
         };
-        let key = BackendKey { service, port };
         let refusal =
             |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
-        let service_port = self.service_port(&key).map_err(refusal)?;
-        let tls = match policies.demand(&key.service, service_port.name.as_deref()) {
-            None => None,
+        let service_port = self.service_port(&service, port).map_err(refusal)?;
+        let mut usage = Usage { exchange: rule.exchange, host: rule.host.clone(), tls: None };
+        let mut used = None;
+        match policies.demand(&service, service_port.name.as_deref()) {
+            None => {}
             Some(Demand { policy, tls: Ok(hostname) }) => {
-                used.push(PolicyUse { policy, outcome: Ok(()) });
-                Some(hostname.clone())
+                (usage.host, usage.tls) = (None, Some(hostname.clone()));
+                used = Some(PolicyUse { policy, outcome: Ok(()) });
             }
             Some(Demand { policy, tls: Err(message) }) => {
                 let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
-                used.push(PolicyUse { policy, outcome });
-                return Ok(Resolved::Denied);
+                return Ok(Resolved { to: Destination::Denied, policy: Some(PolicyUse { policy, outcome }) });
             }
-        };
-        let Backends { known, list } = backends;
-        let found = known
-            .entry((key.clone(), tls.clone()))
-            .or_insert_with(|| self.look_up(&key, service_port, tls, list));
-        match found {
-            Found::Backend(index) => Ok(Resolved::Backend(*index)),
-            Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(unusable) => Err(refusal(unusable.clone())),
         }
+        let key = BackendKey { service, port, usage };
+        let Backends { known, list } = backends;
+        let to = match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, service_port, list)) {
+            Found::Backend(index) => Destination::Backend(*index),
+            Found::NoEndpoints => Destination::NoEndpoints(key),
+            Found::Refused(unusable) => return Err(refusal(unusable.clone())),
+        };
+        Ok(Resolved { to, policy: used })
     }
 
     /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
@@ -265,8 +319,7 @@ impl References<'_> {
     }
 
     /// The port of a Service that a backendRef means.
-    fn service_port(&self, key: &BackendKey) -> Result<&ServicePort, Unusable> {
-        let BackendKey { service: name, port } = key;
+    fn service_port(&self, name: &ObjectName, port: i32) -> Result<&ServicePort, Unusable> {
         let unusable = |field, reason, message| Err(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
@@ -284,7 +337,7 @@ impl References<'_> {
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
         let is_tcp = |port: &&ServicePort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
-        let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
+        let with_number = || ports.iter().filter(|candidate| candidate.port == port);
         match with_number().find(is_tcp) {
             Some(service_port) => Ok(service_port),
             None if with_number().next().is_some() => unusable(
@@ -296,16 +349,10 @@ impl References<'_> {
         }
     }
 
-    fn look_up(
-        &self,
-        key: &BackendKey,
-        service_port: &ServicePort,
-        tls: Option<Hostname>,
-        list: &mut Vec<Backend>,
-    ) -> Found {
-        let BackendKey { service: name, port } = key;
+    fn look_up(&self, key: &BackendKey, service_port: &ServicePort, list: &mut Vec<Backend>) -> Found {
+        let BackendKey { service: name, port, usage } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
-        let protocol = match (service_port.app_protocol.as_deref(), &tls) {
+        let protocol = match (service_port.app_protocol.as_deref(), &usage.tls) {
             (None | Some("" | "http" | "kubernetes.io/http"), _) | (Some("https"), Some(_)) => {
                 AppProtocol::Http
             }
@@ -331,7 +378,7 @@ impl References<'_> {
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
             Some(endpoints) => {
-                list.push(Backend { key: key.clone(), protocol, tls, endpoints });
+                list.push(Backend { key: key.clone(), protocol, endpoints });
                 Found::Backend(list.len() - 1)
             }
             None if Endpoints::are_names(slices) => unusable(
@@ -347,7 +394,14 @@ impl References<'_> {
     }
 }
 
-enum Resolved {
+/// What a backendRef leads to.
+struct Resolved {
+    to: Destination,
+    /// The policy that counts there.
+    policy: Option<PolicyUse>,
+}
+
+enum Destination {
     Backend(usize),
     NoEndpoints(BackendKey),
     /// A policy keeps us from speaking to it.

@@ -177,7 +177,8 @@ impl Uses {
             Reason::UnsupportedValue,
             format!(
                 "PingSIX sends one name as Host and as server name, so it can verify {hostname} only for requests \
-                 that all have this Host. These may have others, and are answered with an error: {}.",
+                 that all have this Host, or are given it by a URLRewrite filter. These may have others, and are \
+                 answered with an error: {}.",
                 self.denied.join(", ")
             ),
         ))
