@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::{Config, Document, Request};
 use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -18,12 +18,14 @@ use crate::process::{PATIENCE, PingSix, Verdict};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/backend-tls";
-const NAME: &str = "backend.test";
+const NAME: &str = "backend.shop.test";
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
 fn authority() -> Authority {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
+    // A certificate whose issuer has the name of its subject counts as its own issuer.
+    params.distinguished_name.push(DnType::CommonName, "authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
@@ -116,8 +118,8 @@ async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
     let pingsix = PingSix::start_trusting(&trusted.pem(), &binary, etcd.address, SCOPE).await;
     let backends = [
         ("the name", backend(NAME, &trusted).await, true),
-        ("a wildcard for it", backend("*.test", &trusted).await, true),
-        ("another name", backend("other.test", &trusted).await, false),
+        ("a wildcard for it", backend("*.shop.test", &trusted).await, true),
+        ("another name", backend("other.shop.test", &trusted).await, false),
         ("the name, by an authority that is not trusted", backend(NAME, &unknown).await, false),
         ("nothing, in plaintext", Mirror::start().await, false),
     ];
