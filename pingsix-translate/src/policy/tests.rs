@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{add_route, add_service, gateway, object, run};
+use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, run};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::pingsix::{PassHost, Scheme, Upstream};
@@ -199,6 +199,30 @@ fn an_app_protocol_chooses_what_runs_over_tls() {
         add_policy(&mut objects, "tls", 0, &web(), &system());
         let [upstream] = &*upstreams(&translated(&objects)) else { panic!("one upstream") };
         assert_eq!((upstream.scheme, upstream.timeout.is_some()), (scheme, streams), "{protocol:?}");
+    }
+}
+
+#[test]
+fn a_grpc_route_is_served_over_tls_or_answers_unavailable() {
+    for (hostname, honoured) in [(HOST, true), ("other.test", false)] {
+        let mut objects = world();
+        add_service(&mut objects, "web");
+        let spec = json!({
+            "parentRefs": [{"name": "public"}], "hostnames": [hostname],
+            "rules": [{"backendRefs": [{"name": "web", "port": 80}]}],
+        });
+        add_grpc_route(&mut objects, "web", &spec);
+        add_policy(&mut objects, "tls", 0, &web(), &system());
+        let translation = translated(&objects);
+        let schemes: Vec<Scheme> = upstreams(&translation).iter().map(|upstream| upstream.scheme).collect();
+        assert_eq!(schemes, if honoured { vec![Scheme::Grpcs] } else { vec![] });
+        let accepted = policy(&translation, "tls").conditions.is_true(ConditionType::Accepted);
+        assert_eq!(accepted, honoured);
+        let planes = translation.data_planes.values();
+        let aborts = planes.flat_map(|plane| plane.config.routes()).filter(|(_, route)| {
+            route.plugins.raw("fault-injection").is_some_and(|plugin| plugin.to_string().contains("503"))
+        });
+        assert_eq!(aborts.count() > 0, !honoured);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::policy::{Demand, InEffect};
-use crate::route::{BackendRef, Exchange, Refusal, Route, Rule};
+use crate::route::{BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -24,6 +24,8 @@ pub(crate) struct BackendKey {
 /// among may differ in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Usage {
+    /// A port without `appProtocol` is spoken to as the route's clients speak.
+    pub(crate) traffic: Traffic,
     pub(crate) exchange: Exchange,
     /// The Host that backends see; `None` is what the client sent, or `tls`.
     pub(crate) host: Option<Hostname>,
@@ -73,7 +75,8 @@ impl Action {
         }
     }
 
-    fn weighted(shares: impl Iterator<Item = (Target, u32)>) -> Self {
+    /// `failure` when nothing takes traffic.
+    fn weighted(shares: impl Iterator<Item = (Target, u32)>, failure: u16) -> Self {
         let mut targets: Vec<(Target, u32)> = Vec::new();
         for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {
             match targets.iter_mut().find(|(existing, _)| *existing == target) {
@@ -81,9 +84,9 @@ impl Action {
                 None => targets.push((target, weight)),
             }
         }
-        // Gateway API: a rule without a backend that takes traffic answers 500.
+        // Gateway API: a rule without a backend that takes traffic answers 500, or UNAVAILABLE to gRPC.
         if targets.is_empty() {
-            return Self::status(500);
+            return Self::status(failure);
         }
         let divisor = targets.iter().fold(0, |divisor, (_, weight)| gcd(divisor, *weight));
         for (_, weight) in &mut targets {
@@ -106,6 +109,21 @@ pub(crate) enum AppProtocol {
     WebSocket,
     /// HTTP/2 with prior knowledge.
     H2c,
+}
+
+impl AppProtocol {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic, or that means TLS
+    /// and is to be used without.
+    fn of(written: &str, usage: &Usage) -> Option<Self> {
+        match (written, usage.traffic) {
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", _) => Some(Self::H2c),
+            ("" | "http" | "kubernetes.io/http", Traffic::Http) => Some(Self::Http),
+            ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
+            ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
 }
 
 /// A Service port with at least one endpoint.
@@ -148,9 +166,10 @@ impl Backends {
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
-    /// References that lead nowhere; their share of the traffic answers 500.
+    /// References that lead nowhere; their share of the traffic answers [`Traffic::failure`].
     pub(crate) unresolved: Vec<Refusal>,
-    /// What cannot be done with the backends the references lead to; their share of the traffic answers 500.
+    /// What cannot be done with the backends the references lead to; their share of the traffic answers
+    /// [`Traffic::failure`].
     pub(crate) refused: Vec<Refusal>,
     /// What policies had to say.
     pub(crate) policies: Vec<PolicyUse>,
@@ -183,6 +202,7 @@ impl References<'_> {
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
+        let failure = route.traffic.failure();
         let mut unresolved = Vec::new();
         let mut refused = Vec::new();
         let mut used = Vec::new();
@@ -212,7 +232,7 @@ impl References<'_> {
                         "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
                          URLRewrite filter a hostname.",
                     ));
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
                 Ok(Destination::Backend(index)) => Target::Backend(index),
                 Ok(Destination::NoEndpoints(key)) => {
@@ -221,10 +241,10 @@ impl References<'_> {
                     }
                     Target::Status(503)
                 }
-                Ok(Destination::Denied) => Target::Status(500),
+                Ok(Destination::Denied) => Target::Status(failure),
                 Err(refusal) => {
                     unresolved.push(refusal);
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
             };
             shares.push((target, backend.weight));
@@ -232,11 +252,11 @@ impl References<'_> {
         let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
         let action = if !rule.refusals.is_empty() {
             // A rule that cannot be honoured keeps its matches and fails closed.
-            Action::status(500)
+            Action::status(failure)
         } else if redirects {
             Action::redirect()
         } else {
-            Action::weighted(shares.into_iter())
+            Action::weighted(shares.into_iter(), failure)
         };
         ResolvedRule { action, unresolved, refused, policies: used }
     }
@@ -261,7 +281,8 @@ impl References<'_> {
         let refusal =
             |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
         let service_port = self.service_port(&service, port).map_err(refusal)?;
-        let mut usage = Usage { exchange: rule.exchange, host: rule.host.clone(), tls: None };
+        let mut usage =
+            Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
         let mut used = None;
         match policies.demand(&service, service_port.name.as_deref()) {
             None => {}
@@ -352,28 +373,20 @@ impl References<'_> {
     fn look_up(&self, key: &BackendKey, service_port: &ServicePort, list: &mut Vec<Backend>) -> Found {
         let BackendKey { service: name, port, usage } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
-        let protocol = match (service_port.app_protocol.as_deref(), &usage.tls) {
-            (None | Some("" | "http" | "kubernetes.io/http"), _) | (Some("https"), Some(_)) => {
-                AppProtocol::Http
-            }
-            (Some("kubernetes.io/ws"), _) | (Some("kubernetes.io/wss"), Some(_)) => AppProtocol::WebSocket,
-            (Some("kubernetes.io/h2c" | "grpc"), _) => AppProtocol::H2c,
-            (Some(protocol @ ("https" | "kubernetes.io/wss")), None) => {
-                return unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!(
-                        "Port {port} of Service {name} has appProtocol {protocol}, and no BackendTLSPolicy says what                          its certificate has to prove."
-                    ),
-                );
-            }
-            (Some(other), _) => {
-                return unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} has appProtocol {other}, which is not supported."),
-                );
-            }
+        let written = service_port.app_protocol.as_deref().unwrap_or_default();
+        let Some(protocol) = AppProtocol::of(written, usage) else {
+            let cannot = match (usage.traffic, written) {
+                (Traffic::Http, "https" | "kubernetes.io/wss") => {
+                    "needs a BackendTLSPolicy that says what to verify"
+                }
+                (Traffic::Http, _) => "is not supported",
+                (Traffic::Grpc, _) => "does not carry gRPC",
+            };
+            return unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
+            );
         };
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
