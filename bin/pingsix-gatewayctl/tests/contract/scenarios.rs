@@ -151,9 +151,10 @@ impl Scenario {
         let mut faults = Vec::new();
         for _ in 0..STARTS {
             let plaintext = PingSix::start(asked.binary, asked.etcd, asked.scope).await;
-            let tls = match samples.iter().any(|sample| sample.is_tls()) {
-                true => Some(PingSix::start_with(Listener::Tls, asked.binary, asked.etcd, asked.scope).await),
-                false => None,
+            let tls = if samples.iter().any(|sample| sample.is_tls()) {
+                Some(PingSix::start_with(Listener::Tls, asked.binary, asked.etcd, asked.scope).await)
+            } else {
+                None
             };
             tally.starts += 1 + usize::from(tls.is_some());
             let doors = Addresses { plaintext: plaintext.address, tls: tls.as_ref().map(|tls| tls.address) };
