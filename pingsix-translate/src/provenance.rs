@@ -66,8 +66,8 @@ pub enum Provenance {
     },
     /// A listener's certificate.
     Certificate {
-        /// The Gateway.
-        gateway: Arc<ObjectKey>,
+        /// The Gateway or ListenerSet the listener stands in.
+        owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
     },
