@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use authority::AuthorityRef;
-pub(crate) use backend::{Action, AppProtocol, Backend, Backends, ResolvedRule, Target};
+pub(crate) use backend::{Action, AppProtocol, Backend, BackendKey, Backends, ResolvedRule, Target, Usage};
 pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;

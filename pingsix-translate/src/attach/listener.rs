@@ -158,7 +158,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
         tls_mode,
         state,
         unresolved,
-        limits: Vec::new(),
+        limits: limit_options(written, at).into_iter().collect(),
         overlap: None,
         supported_kinds,
         namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
@@ -225,21 +225,14 @@ fn refuse_filters(probe: &ListenerProbe, at: &FieldPath) -> Option<Refusal> {
     })
 }
 
-/// How what a listener serves differs from what it asks for, as far as it alone can tell.
-pub(super) fn limits(listener: &Listener, written: &api::GatewayListeners) -> Vec<Limit> {
-    if !listener.is_served() {
-        return Vec::new();
-    }
-    let mut limits = listener.certificate_limits();
-    let options = written.tls.as_ref().and_then(|tls| tls.options.as_ref()).filter(|keys| !keys.is_empty());
-    if let Some(options) = options {
-        let keys: Vec<&str> = options.keys().map(String::as_str).collect();
-        limits.push(Limit::new(
-            listener.at().child("tls").child("options"),
-            format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
-        ));
-    }
-    limits
+/// Says which options of TLS are not looked at.
+fn limit_options(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limit> {
+    let options = listener.tls.as_ref()?.options.as_ref().filter(|options| !options.is_empty())?;
+    let keys: Vec<&str> = options.keys().map(String::as_str).collect();
+    Some(Limit::new(
+        at.child("tls").child("options"),
+        format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
+    ))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use gateway_api::gateways::GatewayListeners;
 
 use super::allowed_routes::AllowedNamespaces;
 use super::conflict::mark_conflicts;
-use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone, limits};
+use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
 use super::overlap::mark_overlaps;
 use crate::field::FieldPath;
 use crate::object::{Age, Kind, ObjectKey, compare_slashed};
@@ -75,7 +75,7 @@ pub(crate) fn judge_listeners(
         problems.push(refusal.of(gateway));
         AllowedNamespaces::None
     });
-    let mut written = Written { origins, all: Vec::new(), listeners: Vec::new() };
+    let mut written = Written { origins, judged: Vec::new() };
     let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
     let of_gateway = written.add(gateway.clone(), generation, (&spec.listeners, &spec.probe.listeners), None);
     let mut sets: Vec<ListenerOwner> = by_precedence(snapshot)
@@ -88,13 +88,18 @@ pub(crate) fn judge_listeners(
             written.add(key, generation, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
         })
         .collect();
-    let Written { mut all, listeners, .. } = written;
+    let mut all = written.judged;
 
     let owners = std::iter::once(&of_gateway).chain(&sets).map(|owner| owner.listeners.clone());
     mark_conflicts(&mut all, owners);
     mark_overlaps(&mut all);
-    for (listener, written) in all.iter_mut().zip(listeners) {
-        listener.limits = limits(listener, written);
+    for listener in &mut all {
+        if listener.is_served() {
+            let limits = listener.certificate_limits();
+            listener.limits.extend(limits);
+        } else {
+            listener.limits.clear();
+        }
     }
     for listener in &all {
         let refusals = listener.refusal().into_iter().chain(&listener.unresolved);
@@ -126,38 +131,35 @@ fn not_allowed(gateway: &ObjectKey) -> Refusal {
     )
 }
 
-/// Listeners judged alone so far, with what they are judged from.
+/// Listeners as they are read, judged alone.
 struct Written<'a> {
     origins: Origins<'a>,
-    all: Vec<Listener>,
-    listeners: Vec<&'a GatewayListeners>,
+    judged: Vec<Listener>,
 }
 
-impl<'a> Written<'a> {
-    /// Adds the listeners of an owner, each with its probe.
+impl Written<'_> {
+    /// Adds the listeners of an owner, with their probes.
     fn add(
         &mut self,
         key: Arc<ObjectKey>,
         generation: i64,
-        (written, probes): (&'a [GatewayListeners], &[ListenerProbe]),
+        (written, probes): (&[GatewayListeners], &[ListenerProbe]),
         excluded: Option<Refusal>,
     ) -> ListenerOwner {
-        let start = self.all.len();
-        let listeners = written.iter().enumerate().map(|(index, written)| {
+        let start = self.judged.len();
+        self.judged.extend(written.iter().enumerate().map(|(index, written)| {
             let at = FieldPath::new("spec").child("listeners").index(index);
             let source = ListenerSource { owner: &key, index, at, written, probe: probes.get(index) };
             judge_alone(&source, &self.origins)
-        });
-        self.all.extend(listeners);
-        self.listeners.extend(written);
-        let own = &mut self.all[start..];
+        }));
+        let own = &mut self.judged[start..];
         refuse_repeated_names(own);
         if let Some(refusal) = &excluded {
             for listener in own {
                 listener.state = ListenerState::Excluded { refusal: refusal.clone() };
             }
         }
-        ListenerOwner { key, generation, listeners: start..self.all.len(), excluded }
+        ListenerOwner { key, generation, listeners: start..self.judged.len(), excluded }
     }
 }
 
