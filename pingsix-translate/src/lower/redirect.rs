@@ -33,7 +33,9 @@ pub(super) fn native(
             RedirectPath::Keep => None,
             RedirectPath::Full(value) => {
                 let uri = rooted(&encode_path(value));
-                is_plain(&uri).then(|| plugin::Redirect { uri: Some(uri), ..in_place })
+                Some(uri)
+                    .filter(|uri| is_plain(uri))
+                    .map(|uri| plugin::Redirect { uri: Some(uri), ..in_place })
             }
             RedirectPath::Prefix { matched, replacement } => {
                 let to = rooted(&encode_path(replacement));

@@ -97,61 +97,35 @@ impl<'r> FilterReader<'r> {
             return self.refuse(at.child("type"), format!("A rule has one {name} filter at most."));
         }
         self.seen.push(name);
-        let missing = |field: &str| (at.child(field), format!("A filter of type {name} needs {field}."));
+        if self.read_content(filter, at).is_none() {
+            self.refuse(at.clone(), format!("A filter of type {name} needs the field of that name."));
+        }
+    }
+
+    /// Reads the field that the type of a filter asks for; `None` when it is missing.
+    fn read_content(&mut self, filter: &api::HttpRouteRulesFilters, at: &FieldPath) -> Option<()> {
+        use api::HttpRouteRulesFiltersType as Type;
         match filter.r#type {
-            Type::RequestHeaderModifier => match &filter.request_header_modifier {
-                Some(modifier) => {
-                    let at = at.child("requestHeaderModifier");
-                    let changes = HeaderChanges::of_request(modifier, &at, self.refusals);
-                    match self.filters.request_headers.then(&changes) {
-                        Some(both) => self.filters.request_headers = both,
-                        None => {
-                            self.refuse(at, "The rule's own filter already changes one of these headers.")
-                        }
-                    }
-                }
-                None => {
-                    let (at, message) = missing("requestHeaderModifier");
-                    self.refuse(at, message);
-                }
-            },
-            Type::ResponseHeaderModifier => match &filter.response_header_modifier {
-                Some(modifier) => {
-                    let at = at.child("responseHeaderModifier");
-                    let changes = HeaderChanges::of_response(modifier, &at, self.refusals);
-                    match self.filters.response_headers.then(&changes) {
-                        Some(both) => self.filters.response_headers = both,
-                        None => {
-                            self.refuse(at, "The rule's own filter already changes one of these headers.")
-                        }
-                    }
-                }
-                None => {
-                    let (at, message) = missing("responseHeaderModifier");
-                    self.refuse(at, message);
-                }
-            },
-            Type::UrlRewrite => match &filter.url_rewrite {
-                Some(rewrite) => self.read_rewrite(rewrite, &at.child("urlRewrite")),
-                None => {
-                    let (at, message) = missing("urlRewrite");
-                    self.refuse(at, message);
-                }
-            },
-            Type::RequestRedirect => match &filter.request_redirect {
-                Some(redirect) => self.read_redirect(redirect, &at.child("requestRedirect")),
-                None => {
-                    let (at, message) = missing("requestRedirect");
-                    self.refuse(at, message);
-                }
-            },
-            Type::Cors => match &filter.cors {
-                Some(cors) => self.filters.cors = Some(Cors::read(cors, &at.child("cors"), self.refusals)),
-                None => {
-                    let (at, message) = missing("cors");
-                    self.refuse(at, message);
-                }
-            },
+            Type::RequestHeaderModifier => {
+                let at = at.child("requestHeaderModifier");
+                let modifier = filter.request_header_modifier.as_ref()?;
+                let changes = HeaderChanges::of_request(modifier, &at, self.refusals);
+                self.filters.request_headers = self.both(&self.filters.request_headers.clone(), changes, at);
+            }
+            Type::ResponseHeaderModifier => {
+                let at = at.child("responseHeaderModifier");
+                let modifier = filter.response_header_modifier.as_ref()?;
+                let changes = HeaderChanges::of_response(modifier, &at, self.refusals);
+                self.filters.response_headers =
+                    self.both(&self.filters.response_headers.clone(), changes, at);
+            }
+            Type::UrlRewrite => self.read_rewrite(filter.url_rewrite.as_ref()?, &at.child("urlRewrite")),
+            Type::RequestRedirect => {
+                self.read_redirect(filter.request_redirect.as_ref()?, &at.child("requestRedirect"));
+            }
+            Type::Cors => {
+                self.filters.cors = Some(Cors::read(filter.cors.as_ref()?, &at.child("cors"), self.refusals));
+            }
             Type::RequestMirror => self.refuse(at.child("type"), "PingSIX cannot mirror requests."),
             Type::ExternalAuth => {
                 self.refuse(at.child("type"), "PingSIX cannot ask another service for authorisation.");
@@ -160,6 +134,15 @@ impl<'r> FilterReader<'r> {
                 self.refuse(at.child("extensionRef"), "There are no filters of our own to refer to.");
             }
         }
+        Some(())
+    }
+
+    /// Changes after those of an earlier filter.
+    fn both(&mut self, earlier: &HeaderChanges, changes: HeaderChanges, at: FieldPath) -> HeaderChanges {
+        earlier.then(&changes).unwrap_or_else(|| {
+            self.refuse(at, "The rule's own filter already changes one of these headers.");
+            changes
+        })
     }
 
     fn read_rewrite(&mut self, rewrite: &api::HttpRouteRulesFiltersUrlRewrite, at: &FieldPath) {
@@ -170,7 +153,7 @@ impl<'r> FilterReader<'r> {
             match (Hostname::parse(hostname), &self.host) {
                 (Ok(parsed), None) if !parsed.is_wildcard() => self.host = Some(parsed),
                 (Ok(_), Some(_)) => {
-                    self.refuse(at.child("hostname"), "The rule's own filter already sets it.")
+                    self.refuse(at.child("hostname"), "The rule's own filter already sets it.");
                 }
                 (Ok(_) | Err(_), _) => {
                     self.refuse(at.child("hostname"), format!("\"{hostname}\" is not the name of a host."));

@@ -16,6 +16,7 @@ fn overlaps(listeners: &[serde_json::Value], certificates: &[(&str, &Pair)]) -> 
     }
     let gateway = run(&objects, &Options::default()).verdicts.gateway;
     gateway
+        .unwrap()
         .listeners
         .iter()
         .map(|listener| listener.conditions.get(ConditionType::OverlappingTlsConfig).cloned())

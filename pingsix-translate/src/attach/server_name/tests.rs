@@ -24,7 +24,7 @@ fn shown(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
     let objects = objects(hostname, certificates);
     let snapshot = crate::fixture::snapshot(&objects);
     let text = |name: &crate::object::ObjectName| {
-        let data = snapshot.secrets[name].string_data.clone().unwrap();
+        let data = snapshot.referents.secrets[name].string_data.clone().unwrap();
         data["tls.crt"].clone()
     };
     let translation = run(&objects, &Options::default());
@@ -33,7 +33,7 @@ fn shown(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
         .values()
         .flat_map(|data_plane| data_plane.config.ssls())
         .map(|(_, ssl)| {
-            let secret = snapshot.secrets.keys().find(|name| text(name) == ssl.cert).unwrap();
+            let secret = snapshot.referents.secrets.keys().find(|name| text(name) == ssl.cert).unwrap();
             format!("{}={}", ssl.snis.join(","), secret.name)
         })
         .collect();
@@ -49,7 +49,7 @@ fn limits(verdicts: &Verdicts) -> Vec<String> {
         .filter(|problem| problem.reason == Reason::Limited && problem.severity == Severity::Warning)
         .map(|problem| format!("{}: {}", problem.field, problem.message))
         .collect();
-    let condition = verdicts.gateway.listeners[0].conditions.get(ConditionType::Limited);
+    let condition = verdicts.gateway.as_ref().unwrap().listeners[0].conditions.get(ConditionType::Limited);
     assert_eq!(condition.map(|condition| condition.message.clone()).unwrap_or_default(), problems.join(" "));
     assert!(condition.is_none_or(|condition| condition.observed_generation == 7));
     problems.iter().map(|text| text.trim_start_matches("spec.listeners[0].tls.").to_owned()).collect()

@@ -23,7 +23,7 @@ fn objects(listeners: &[Value]) -> Objects {
 fn shown(objects: &Objects, translation: &Translation) -> Vec<Vec<String>> {
     let snapshot = crate::fixture::snapshot(objects);
     let secret_of = |cert: &str| {
-        let mut secrets = snapshot.secrets.iter();
+        let mut secrets = snapshot.referents.secrets.iter();
         let found = secrets.find(|(_, secret)| secret.string_data.as_ref().unwrap()["tls.crt"] == cert);
         found.unwrap().0.name.clone()
     };
@@ -40,7 +40,7 @@ fn shown(objects: &Objects, translation: &Translation) -> Vec<Vec<String>> {
 }
 
 fn limits(translation: &Translation) -> Vec<String> {
-    let listeners = &translation.verdicts.gateway.listeners;
+    let listeners = &translation.verdicts.gateway.as_ref().unwrap().listeners;
     let limited = listeners.iter().filter_map(|listener| {
         let condition = listener.conditions.get(ConditionType::Limited)?;
         assert_eq!(condition.reason, Reason::Limited);
