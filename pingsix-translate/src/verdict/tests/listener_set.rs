@@ -220,9 +220,9 @@ fn a_certificate_of_a_listener_set_is_its_own() {
         .data_planes
         .values()
         .flat_map(|plane| plane.provenance.values())
-        .filter_map(|provenance| match provenance {
-            crate::Provenance::Certificate { owner, listener } => Some(format!("{owner} {listener}")),
-            _ => None,
+        .filter_map(|provenance| {
+            let crate::Provenance::Certificate { owner, listener } = provenance else { return None };
+            Some(format!("{owner} {listener}"))
         })
         .collect();
     assert_eq!(owners, ["ListenerSet infra/s l"]);
