@@ -96,7 +96,7 @@ fn attach_parent(
         return Err(Refusal::new(
             at,
             Reason::NotAllowedByListeners,
-            format!("No selected listener of {key} allows a {kind} of namespace {namespace}."),
+            format!("No selected listener of {key} allows routes of kind {kind} from namespace {namespace}."),
         ));
     }
     let attached: Vec<usize> = allowed
