@@ -36,11 +36,21 @@ pub(crate) struct ZoneListeners {
     /// Whether any of them is served. If none is, nothing is served to these hosts, and they are not left to wider
     /// listeners either: those may let in whom these would have kept out.
     pub(crate) is_served: bool,
-    /// The ports its requests come in by.
+    /// The ports its requests come in by: those of the listeners, in their order.
     pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
     pub(crate) exposed_on: Option<u16>,
+}
+
+impl ZoneListeners {
+    /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
+    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &BTreeSet<usize>) -> bool {
+        let speaks = |entrance: &Entrance| entrance.protocol == protocol;
+        let mut members = self.listeners.iter().zip(&self.entrances);
+        self.entrances.iter().any(speaks)
+            && members.all(|(listener, entrance)| listeners.contains(listener) == speaks(entrance))
+    }
 }
 
 /// The data planes of a Gateway, by key.
@@ -116,7 +126,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
             ZoneListeners {
                 hostname: hostname.clone(),
                 guarded: wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
-                entrances: served().filter_map(entrance).collect(),
+                entrances: members.iter().filter_map(|&index| entrance(&listeners[index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
                 is_served: served().next().is_some(),
                 listeners: members,
