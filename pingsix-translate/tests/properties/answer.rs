@@ -44,7 +44,9 @@ pub(crate) fn answer(
                 if matches!(target, Target::Service { .. }) {
                     let own = plugins::effect(plugins, upstream, request)?;
                     if let Some(other) = effect.replace(own.clone()).filter(|other| *other != own) {
-                        return Err(format!("{route} does {other:?} for one backend and {own:?} for another"));
+                        return Err(format!(
+                            "{route} does {other:?} for one backend and {own:?} for another"
+                        ));
                     }
                 }
                 *shares.entry(target).or_default() += u64::from(candidate.weight);
@@ -149,7 +151,9 @@ fn speech_of(upstream: &Upstream) -> Result<Speech, String> {
     match upstream.scheme {
         Scheme::Http => Ok(Speech::Http1),
         Scheme::Grpc => Ok(Speech::H2c),
-        other @ (Scheme::Https | Scheme::Grpcs) => Err(format!("an upstream is spoken to in an unusual way: {other:?}")),
+        other @ (Scheme::Https | Scheme::Grpcs) => {
+            Err(format!("an upstream is spoken to in an unusual way: {other:?}"))
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answer::{RESPONDER, answer};
-use crate::effect::backend_answer;
+use crate::effect::Effect;
 use crate::oracle::{Answer, Decided, Metadata, Route, RouteKindName, Target, World};
 use crate::probe::Probe;
 
@@ -151,7 +151,7 @@ pub(crate) struct Tally {
     pub(crate) shares: u64,
     pub(crate) redirects: u64,
     pub(crate) preflights: u64,
-    /// Went to a backend whose answer was changed on its way back.
+    /// Reached a backend, and something became of its answer.
     pub(crate) effects: u64,
     /// Decided by a GRPCRoute, whatever the answer.
     pub(crate) calls: u64,
@@ -163,7 +163,7 @@ impl Tally {
     fn count(&mut self, expected: &Decided, refused: bool) {
         self.checks += 1;
         self.refused += u64::from(refused);
-        self.effects += u64::from(expected.effect.as_ref().is_some_and(|effect| effect.response != backend_answer()));
+        self.effects += u64::from(expected.effect.as_ref().is_some_and(Effect::is_one));
         let of_this_kind = match (&expected.rule, expected.answer.targets().as_slice()) {
             (_, [Target::Preflight(_)]) => &mut self.preflights,
             (None, _) => &mut self.not_found,

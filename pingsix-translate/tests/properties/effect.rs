@@ -46,6 +46,13 @@ pub(crate) struct Permission {
     pub(crate) max_age: i64,
 }
 
+impl Effect {
+    /// Whether something becomes of the answer, which nothing but filters does.
+    pub(crate) fn is_one(&self) -> bool {
+        self.response != backend_answer() || self.script.is_some()
+    }
+}
+
 /// What every backend answers in these tests.
 pub(crate) fn backend_answer() -> Headers {
     let values = [("content-type", vec!["text/plain"]), ("x-drop", vec!["1", "2"]), ("x-keep", vec!["up"])];

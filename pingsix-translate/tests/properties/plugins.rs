@@ -68,7 +68,8 @@ pub(crate) fn instructed(plugins: &Plugins, request: &Request) -> Result<(u16, O
     let mut sent = collect(&request.headers);
     change_request(&rewrite, &mut sent)?;
     let mut headers = http::HeaderMap::new();
-    for (name, value) in sent.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value))) {
+    for (name, value) in sent.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)))
+    {
         let name: http::HeaderName = name.parse().map_err(|error| format!("{name}: {error}"))?;
         headers.append(name, value.parse().map_err(|error| format!("{value}: {error}"))?);
     }
@@ -80,15 +81,16 @@ pub(crate) fn instructed(plugins: &Plugins, request: &Request) -> Result<(u16, O
     Ok((instruction.status.code().as_u16(), instruction.location(host, &target).ok()))
 }
 
-fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(plugins: &Plugins) -> Result<Option<C>, String> {
+fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(
+    plugins: &Plugins,
+) -> Result<Option<C>, String> {
     plugins.get::<C>().transpose().map_err(|error| format!("{}: {error}", C::NAME))
 }
 
 /// Path and query after the plugin; the query is appended, the path stays when the new one is none.
 fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
     let query = request.query.as_deref().filter(|query| !query.is_empty());
-    let with_query =
-        |path: &str| query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let with_query = |path: &str| query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     let unchanged = with_query(&request.path);
     let path = match (&rewrite.uri, rewrite.regex_uri.chunks_exact(2)) {
         (Some(uri), _) => uri.clone(),

@@ -12,10 +12,10 @@ const REPLACEMENTS: [&str; 7] = ["/", "", "/new", "/new/", "new", "//new", "/a%2
 
 /// Gives rules of routes filters, timeouts and retries.
 pub(super) fn decorate(rng: &mut SmallRng, routes: &mut [Value]) {
-    // A third of the tables has no filters, another hardly more than one set of them.
-    let rare = match rng.random_range(0..3) {
+    // Some tables have no filters, half of the others hardly more than one set of them.
+    let rare = match rng.random_range(0..5) {
         0 => return,
-        1 => 12,
+        1 | 2 => 12,
         _ => 2,
     };
     let sets: Vec<Vec<Value>> = (0..2).map(|_| set(rng)).collect();
@@ -35,13 +35,13 @@ pub(super) fn decorate(rng: &mut SmallRng, routes: &mut [Value]) {
             } else {
                 exchange(rng, rule);
             }
-            place(rng, rule, filters);
+            place(rng, rule, filters, is_grpc);
         }
     }
 }
 
 /// Puts filters into a rule, where they need it with the match they ask for and without backends.
-fn place(rng: &mut SmallRng, rule: &mut Map<String, Value>, filters: Vec<Value>) {
+fn place(rng: &mut SmallRng, rule: &mut Map<String, Value>, filters: Vec<Value>, is_grpc: bool) {
     let text = Value::from(filters.clone()).to_string();
     if text.contains("ReplacePrefixMatch") && !one_in(rng, 8) {
         if let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut) {
@@ -62,7 +62,12 @@ fn place(rng: &mut SmallRng, rule: &mut Map<String, Value>, filters: Vec<Value>)
         && let Some(backends) = rule.get_mut("backendRefs").and_then(Value::as_array_mut)
         && let Some(backend) = backends.first_mut()
     {
-        let filter = if one_in(rng, 2) { header_modifier(rng, true) } else { header_modifier(rng, false) };
+        let filter = match rng.random_range(0..6) {
+            0 if !is_grpc => json!({ "type": "CORS", "cors": cors(rng) }),
+            1 if !is_grpc => json!({ "type": "URLRewrite", "urlRewrite": rewrite(rng) }),
+            2 => unsupported(rng, is_grpc),
+            other => header_modifier(rng, other < 4),
+        };
         backend["filters"] = json!([filter]);
         if !one_in(rng, 3) {
             backends.truncate(1);
@@ -75,19 +80,19 @@ fn set(rng: &mut SmallRng) -> Vec<Value> {
     if one_in(rng, 2) {
         set.push(header_modifier(rng, true));
     }
-    if one_in(rng, 3) {
+    if one_in(rng, 2) {
         set.push(header_modifier(rng, false));
     }
     match rng.random_range(0..6) {
-        0 | 1 => set.push(json!({ "type": "URLRewrite", "urlRewrite": rewrite(rng) })),
-        2 | 3 => set.push(json!({ "type": "RequestRedirect", "requestRedirect": redirect(rng) })),
+        0..3 => set.push(json!({ "type": "URLRewrite", "urlRewrite": rewrite(rng) })),
+        3 => set.push(json!({ "type": "RequestRedirect", "requestRedirect": redirect(rng) })),
         _ => {}
     }
     if one_in(rng, 3) {
         set.push(json!({ "type": "CORS", "cors": cors(rng) }));
     }
     if one_in(rng, 20) {
-        set.push(unsupported(rng));
+        set.push(unsupported(rng, false));
     }
     if one_in(rng, 30) && !set.is_empty() {
         set.push(set[0].clone());
@@ -99,11 +104,11 @@ fn set(rng: &mut SmallRng) -> Vec<Value> {
     set
 }
 
-fn unsupported(rng: &mut SmallRng) -> Value {
+fn unsupported(rng: &mut SmallRng, is_grpc: bool) -> Value {
     let backend = json!({ "name": "one", "port": 80 });
     match rng.random_range(0..4) {
         0 => json!({ "type": "RequestMirror", "requestMirror": { "backendRef": backend } }),
-        1 => json!({
+        1 if !is_grpc => json!({
             "type": "ExternalAuth",
             "externalAuth": { "protocol": "HTTP", "backendRef": backend, "http": { "path": "/" } },
         }),
@@ -120,8 +125,11 @@ fn unsupported(rng: &mut SmallRng) -> Value {
 
 fn header_modifier(rng: &mut SmallRng, of_request: bool) -> Value {
     // A few that requests and answers have, and that conditions are about.
-    let names: &[&str] =
-        if of_request { &["X-Env", "x-env", "X-New", "X-Drop"] } else { &["X-Keep", "x-keep", "X-New", "x-drop"] };
+    let names: &[&str] = if of_request {
+        &["X-Env", "x-env", "X-New", "X-Drop"]
+    } else {
+        &["X-Keep", "x-keep", "X-New", "x-drop"]
+    };
     let mut modifier = Map::new();
     for list in ["set", "add"] {
         if one_in(rng, 2) {

@@ -79,7 +79,8 @@ pub(super) fn read(rule: &Rule) -> Read {
     for backend in &rule.backend_refs {
         let own = Read::of_list(&backend.filters, prefix.as_deref());
         // PingSIX runs filters per rule, so several backends cannot have their own.
-        all.is_unsupported |= own.is_unsupported || (!backend.filters.is_empty() && rule.backend_refs.len() > 1);
+        all.is_unsupported |=
+            own.is_unsupported || (!backend.filters.is_empty() && rule.backend_refs.len() > 1);
         all.then(own);
     }
     all.is_unsupported |= all.filters.redirect.is_some()
@@ -124,7 +125,9 @@ impl Read {
                     return None;
                 }
             }
-            "RequestRedirect" => self.filters.redirect = Some(Redirect::read(&filter["requestRedirect"], prefix)?),
+            "RequestRedirect" => {
+                self.filters.redirect = Some(Redirect::read(&filter["requestRedirect"], prefix)?)
+            }
             "CORS" => self.filters.cors = Some(Cors::read(&filter["cors"])?),
             _ => return None,
         }
@@ -238,8 +241,8 @@ impl Changes {
 
 /// Headers that belong to the gateway, and the Host, which a URLRewrite changes.
 fn may_be_changed(name: &str, of_request: bool) -> bool {
-    let is_framing =
-        ["content-length", "transfer-encoding", "connection", "upgrade", "x-pingsix-redirect"].contains(&name);
+    let is_framing = ["content-length", "transfer-encoding", "connection", "upgrade", "x-pingsix-redirect"]
+        .contains(&name);
     !is_framing && !(of_request && name == "host")
 }
 

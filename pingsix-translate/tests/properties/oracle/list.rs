@@ -50,8 +50,11 @@ impl World {
             let route = &self.routes[row.route];
             let rule = &route.spec.rules[row.rule];
             let refused = is_unsupported(rule) || self.refuses(port, row.route, &listeners);
-            let answer =
-                if refused { Answer::status(route.kind.failure()) } else { self.answer_of(route, rule, request) };
+            let answer = if refused {
+                Answer::status(route.kind.failure())
+            } else {
+                self.answer_of(route, rule, request)
+            };
             choices.push(Choice { row, answer, filters: filter::read(rule).filters });
             if is_last {
                 break;
@@ -91,7 +94,8 @@ impl World {
                 let choices = self.choices(*port, &request);
                 if choices.iter().any(|choice| choice.row.route == route) {
                     let of_request = self.agree(*port, &request, &choices).refused;
-                    refused.extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
+                    refused
+                        .extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
                 }
             }
         }
@@ -104,7 +108,8 @@ impl World {
         let names = self.routes.iter().flat_map(|route| &route.spec.hostnames);
         let hosts: BTreeSet<Option<&str>> =
             of_listeners.chain(names.map(|name| Some(name.as_str()))).chain([None]).collect();
-        let matches = || self.routes.iter().flat_map(|route| &route.spec.rules).flat_map(|rule| &rule.matches);
+        let matches =
+            || self.routes.iter().flat_map(|route| &route.spec.rules).flat_map(|rule| &rule.matches);
         let mut methods: BTreeSet<&str> = matches().filter_map(|one| one.method.as_deref()).collect();
         methods.insert("ANY");
         let mut paths: BTreeSet<String> = ["/".to_owned(), "/zz-fresh".to_owned()].into();
