@@ -6,8 +6,10 @@ use std::sync::Arc;
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{Bridged, bridge};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{Gateway, RouteReferences};
-use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
+use pingsix_translate::verdict::{
+    GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
+};
 use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
 };
@@ -24,6 +26,8 @@ pub(crate) struct Translated {
     pub(crate) gateways: Vec<Arc<Verdicts>>,
     /// Of all Gateways together.
     pub(crate) routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Of each Gateway through which a policy counts.
+    pub(crate) policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
     /// Sorted, without repetitions.
     pub(crate) findings: Vec<Finding>,
 }
@@ -62,11 +66,15 @@ impl Translated {
                 translated.add_gateway(manifests, name, options);
             }
         }
+        translated.check_listener_sets(manifests);
         translated.check_parents(manifests, manifests.objects.http_routes());
         translated.check_parents(manifests, manifests.objects.grpc_routes());
         translated.check_parents(manifests, manifests.objects.tls_routes());
         translated.check_parents(manifests, manifests.objects.tcp_routes());
         translated.check_parents(manifests, manifests.objects.udp_routes());
+        for (name, policy) in manifests.objects.backend_tls_policies() {
+            translated.check_targets(manifests, name, policy);
+        }
         translated.findings.sort();
         translated.findings.dedup();
         translated
@@ -165,6 +173,9 @@ impl Translated {
                 }
             }
         }
+        for (key, verdict) in &verdicts.policies {
+            self.policies.entry(key.clone()).or_default().push(verdict.clone());
+        }
         let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
         self.findings.extend(findings);
         self.gateways.push(verdicts);
@@ -200,6 +211,52 @@ impl Translated {
                 }
             }
         }
+    }
+
+    /// ListenerSets whose Gateway is not there; a cluster would leave them without a word.
+    fn check_listener_sets(&mut self, manifests: &Manifests) {
+        for (name, set) in manifests.objects.listener_sets() {
+            let parent = parent_of_listener_set(name, set);
+            let (reason, message) = match parent.map(|name| ObjectKey { kind: Kind::Gateway, name }) {
+                None => (
+                    reason::NO_PARENT,
+                    "The ListenerSet belongs to something that is no Gateway, so nothing serves it."
+                        .to_owned(),
+                ),
+                Some(gateway) if !manifests.objects.contains(&gateway) => {
+                    (reason::PARENT_NOT_FOUND, format!("{gateway} does not exist."))
+                }
+                Some(_) => continue,
+            };
+            let object = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
+            let fault = Fault { field: "spec.parentRef".to_owned(), reason, message };
+            self.report(manifests, &object, Level::Error, fault);
+        }
+    }
+
+    /// A policy that counts through no Gateway; a cluster would leave it without a word, and its author with
+    /// connections in plaintext.
+    fn check_targets(&mut self, manifests: &Manifests, name: &ObjectName, policy: &BackendTlsPolicy) {
+        let object = ObjectKey { kind: Kind::BackendTlsPolicy, name: name.clone() };
+        if self.policies.contains_key(&object) {
+            return;
+        }
+        let targets: Vec<String> =
+            policy.spec.target_refs.iter().map(|target| format!("{} {}", target.kind, target.name)).collect();
+        let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
+        self.report(
+            manifests,
+            &object,
+            Level::Warning,
+            Fault {
+                field: "spec.targetRefs".to_owned(),
+                reason: reason::NO_TARGET,
+                message: format!(
+                    "The policy has no effect: no route that is attached to a Gateway served here refers to a \
+                     Service it targets ({targets})."
+                ),
+            },
+        );
     }
 
     fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {

@@ -79,7 +79,7 @@ fn problem(finding: &Finding) -> Value {
 /// Where a document comes from, in lines.
 fn origin(provenance: &Provenance) -> Vec<String> {
     match provenance {
-        Provenance::Rules { listener, host, decisions, shadowed } => {
+        Provenance::Rules { listener, host, decisions, redirect, shadowed } => {
             let mut lines = Vec::new();
             if let Some(host) = host {
                 let of_listener = match listener {
@@ -88,6 +88,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
                 };
                 lines.push(format!("host {host}{of_listener}"));
             }
+            lines.extend(redirect.iter().map(|origin| format!("{}, without TLS", at(origin))));
             lines.extend(decisions.iter().map(decision));
             lines.extend(shadowed.iter().map(|origin| format!("never reached: {}", at(origin))));
             lines
@@ -99,7 +100,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
-        Provenance::Certificate { gateway, listener } => vec![format!("{gateway} listener {listener}")],
+        Provenance::Certificate { owner, listener } => vec![format!("{owner} listener {listener}")],
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use pingsix_translate::pingsix::Config;
+use pingsix_translate::verdict::PolicyVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use serde_json::{Map, Value, json};
 
@@ -84,9 +85,15 @@ pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value>
         if let Some(gateway) = &verdicts.gateway {
             statuses.push(with_status(&gateway.key, &gateway.to_status()));
         }
+        for (key, set) in &verdicts.listener_sets {
+            statuses.push(with_status(key, &set.to_status()));
+        }
     }
     for (key, verdict) in &translated.routes {
         statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+    }
+    for (key, verdicts) in &translated.policies {
+        statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
     }
     statuses
 }

@@ -2,12 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Conditions, GatewayClassVerdict, GatewayVerdict, ListenerVerdict, RouteVerdict};
+use super::{
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, PolicyVerdict,
+    RouteVerdict,
+};
+use crate::object::ObjectKey;
 use crate::route::ParentRef;
 
 impl Conditions {
     /// The list as it stands in a status.
     pub fn to_value(&self) -> Value {
+        Value::Array(self.to_values())
+    }
+
+    pub(super) fn to_values(&self) -> Vec<Value> {
         self.iter()
             .map(|condition| {
                 json!({
@@ -35,12 +43,23 @@ impl GatewayVerdict {
         json!({
             "conditions": self.conditions.to_value(),
             "listeners": self.listeners.iter().map(ListenerVerdict::to_status).collect::<Value>(),
+            "attachedListenerSets": self.attached_listener_sets,
+        })
+    }
+}
+
+impl ListenerSetVerdict {
+    /// `ListenerSet.status`
+    pub fn to_status(&self) -> Value {
+        json!({
+            "conditions": self.conditions.to_value(),
+            "listeners": self.listeners.iter().map(ListenerVerdict::to_status).collect::<Value>(),
         })
     }
 }
 
 impl ListenerVerdict {
-    /// An entry of `Gateway.status.listeners`.
+    /// An entry of `status.listeners` of a Gateway or ListenerSet.
     pub fn to_status(&self) -> Value {
         let kinds: Value = self
             .supported_kinds
@@ -71,6 +90,30 @@ impl RouteVerdict {
             })
             .collect();
         json!({ "parents": parents })
+    }
+}
+
+impl PolicyVerdict {
+    /// The entries of `status.ancestors` that are ours: one for each Gateway whose translation judged the policy.
+    pub fn to_status<'a>(verdicts: impl IntoIterator<Item = &'a Self>, controller_name: &str) -> Value {
+        let ancestors: Value =
+            verdicts.into_iter().map(|verdict| verdict.to_ancestor(controller_name)).collect();
+        json!({ "ancestors": ancestors })
+    }
+
+    /// An entry of `status.ancestors`. The API allows 16 of them, whoever wrote them.
+    pub fn to_ancestor(&self, controller_name: &str) -> Value {
+        let ObjectKey { kind, name } = &*self.ancestor;
+        json!({
+            "ancestorRef": {
+                "group": kind.group(),
+                "kind": kind.as_str(),
+                "namespace": &*name.namespace,
+                "name": &*name.name,
+            },
+            "controllerName": controller_name,
+            "conditions": self.conditions.to_value(),
+        })
     }
 }
 

@@ -129,7 +129,7 @@ impl World {
         let host = request.routing_host();
         let host = host.as_deref();
         let listeners = self.listeners_for(port, host);
-        if listeners.is_empty() {
+        if !listeners.iter().any(|&listener| self.serves(listener)) {
             return not_found();
         }
         let choices = self.choices(port, request);
