@@ -223,6 +223,7 @@ fn decode(object: &Value) -> Object {
     }
     match object["kind"].as_str().unwrap() {
         "Gateway" => Object::Gateway(read::<Gateway>(object)),
+        "ListenerSet" => Object::ListenerSet(read(object)),
         "HTTPRoute" => Object::HttpRoute(read::<HttpRoute>(object)),
         "GRPCRoute" => Object::GrpcRoute(read::<GrpcRoute>(object)),
         "ReferenceGrant" => Object::ReferenceGrant(read::<ReferenceGrant>(object)),

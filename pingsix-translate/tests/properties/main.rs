@@ -23,6 +23,7 @@ mod effect;
 mod garbage;
 mod gateways;
 mod generate;
+mod listener_set;
 mod locality;
 mod oracle;
 mod order;
@@ -154,6 +155,11 @@ fn a_client_gets_a_certificate_of_the_listener_it_asks_for() {
         let faults = certificate::faults(&Case::new(objects, setting));
         (!faults.is_empty()).then(|| faults.join("\n"))
     });
+}
+
+#[test]
+fn it_does_not_matter_in_whose_spec_a_listener_stands() {
+    check_tables(listener_set::difference);
 }
 
 #[test]
