@@ -23,6 +23,6 @@ pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use provenance::{Decision, Origin, Provenance};
 pub use route::ParentRef;
-pub use snapshot::{Object, Objects, Snapshot};
-pub use translate::translate;
+pub use snapshot::{IngressSnapshot, Object, Objects, Snapshot};
+pub use translate::{translate, translate_ingress};
 pub use translation::{DataPlane, DataPlaneKey, Size, Translation};

@@ -17,5 +17,7 @@ mod table;
 mod upstream;
 
 pub(crate) use budget::{Lowered, lower_plane};
-pub(crate) use plane::{RuleRef, data_plane_of, planes};
+pub(crate) use plane::{RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{RouteInput, ZoneRefusal, ZoneRefusalCause};
+pub(crate) use ssl::{ANY_NAME, ServedCertificate};
+pub(crate) use table::compare_slashed;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use crate::field::{self, FieldPath};
-use crate::object::ObjectKey;
+use crate::object::{Kind, ObjectKey};
 
 /// The part of an object that asked for something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The object.
     pub object: Arc<ObjectKey>,
-    /// Index into `spec.rules`, for routes.
+    /// Index into `spec.rules`, for routes and Ingresses.
     pub rule: Option<usize>,
-    /// Index into `spec.rules[rule].matches`, for routes.
+    /// Index into `spec.rules[rule].matches` of a route, or `spec.rules[rule].http.paths` of an Ingress.
     pub matched: Option<usize>,
 }
 
@@ -25,8 +25,11 @@ impl Origin {
     /// The field of the object.
     pub fn field(&self) -> FieldPath {
         match (self.rule, self.matched) {
+            (Some(rule), Some(path)) if self.object.kind == Kind::Ingress => field::ingress_path(rule, path),
             (Some(rule), Some(matched)) => field::rule_match(rule, matched),
             (Some(rule), None) => field::rule(rule),
+            // Of an Ingress, only the default backend is asked for outside of rules.
+            (None, _) if self.object.kind == Kind::Ingress => field::default_backend(),
             (None, _) => FieldPath::new("spec"),
         }
     }
@@ -70,6 +73,13 @@ pub enum Provenance {
         gateway: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
+    },
+    /// A certificate of an Ingress.
+    IngressCertificate {
+        /// The Ingress.
+        ingress: Arc<ObjectKey>,
+        /// Index into `spec.tls`.
+        tls: usize,
     },
 }
 

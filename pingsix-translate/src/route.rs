@@ -4,13 +4,15 @@
 
 mod condition;
 mod http;
+mod ingress;
 mod path;
 mod refusal;
 mod rule;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use http::normalise_http_route;
+pub(crate) use ingress::normalise_ingress;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
-pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule};
+pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, Part, Route, Rule};

@@ -6,19 +6,21 @@ mod condition;
 mod finish;
 mod gateway;
 mod gateway_class;
+mod ingress_class;
 mod merge;
 mod problem;
 mod reason;
 mod route;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub use finish::{Delivery, finish};
 pub(crate) use gateway::{attached_routes, judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
+pub use ingress_class::{IngressClassVerdict, judge_ingress_class};
 pub use problem::{Problem, Severity};
 pub use reason::{ConditionType, Reason};
 pub(crate) use route::{Refusals, judge_route};
@@ -39,6 +41,9 @@ pub struct Verdicts {
     pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
     /// Every policy that takes part in what the Gateway serves.
     pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
+    /// Every Ingress that the IngressClass serves, also one of which parts are refused: their `status.loadBalancer`
+    /// is where the data plane is reached. Empty when the snapshot was one of a Gateway.
+    pub ingresses: BTreeSet<Arc<ObjectKey>>,
     /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
     /// is for kinds without conditions. Sorted, without repetitions.
     pub problems: Vec<Problem>,

@@ -1,7 +1,6 @@
 //! Writes the table of a data plane down as PingSIX documents.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::budget::Room;
 use super::closure::{Closed, close};
@@ -13,7 +12,6 @@ use super::ssl::write_certificates;
 use super::table::{Answer, Groups, Row, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::Upstreams;
 use crate::attach::Hostname;
-use crate::field;
 use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
@@ -69,13 +67,7 @@ impl Lowering<'_> {
             writer.write(route, closed, zone, &groups[zone]);
         }
         let Writer { upstreams, mut ids, mut config, mut provenance, refused, .. } = writer;
-        write_certificates(
-            &Arc::new(self.plane.key.owner()),
-            &self.plane.certificates,
-            &mut ids,
-            &mut config,
-            &mut provenance,
-        );
+        write_certificates(&self.plane.certificates, &mut ids, &mut config, &mut provenance);
         upstreams.write(&mut config, &mut provenance);
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
         Some(Written {
@@ -249,8 +241,9 @@ impl<'a> Writer<'a, '_> {
                 continue;
             }
             self.refused.entry(row.rule).or_insert_with(|| {
+                let route = &self.lowering.routes[row.rule.route].route;
                 Refusal::new(
-                    field::rule(row.rule_index),
+                    route.field_of(&route.rules[row.rule.rule]),
                     Reason::UnsupportedValue,
                     "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
                      decide, requests are answered with 500.",
@@ -268,12 +261,14 @@ struct Step {
 }
 
 fn origin_of(row: &Row<'_>) -> Origin {
-    Origin { object: row.route.clone(), rule: Some(row.rule_index), matched: Some(row.match_index) }
+    let (rule, matched) = row.position;
+    Origin { object: row.route.clone(), rule, matched }
 }
 
 /// `kind/namespace/name/rule` of the first row.
 fn name_of(list: &[RowIndex], groups: &Groups<'_>) -> Option<String> {
     let &(group, row) = list.first()?;
     let row = &groups[group].1[row];
-    Some(format!("{}/{}/{}", row.route.kind, row.route.name, row.rule_index))
+    let rule = row.position.0.map_or_else(|| "default".to_owned(), |rule| rule.to_string());
+    Some(format!("{}/{}/{rule}", row.route.kind, row.route.name))
 }

@@ -1,6 +1,7 @@
 //! Which data planes a Gateway has, and which hosts each listener serves there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::ssl::{ServedCertificate, certificates};
 use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
@@ -63,8 +64,19 @@ pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layou
     }
 }
 
+/// Stands for all ports of a data plane that has no listeners.
+pub(crate) const EVERY_PORT: usize = 0;
+
+/// The data plane of an IngressClass: one zone of every host, served on every port alike.
+pub(crate) fn ingress_plane(key: DataPlaneKey, certificates: Vec<ServedCertificate>) -> Plane {
+    let zone =
+        ZoneListeners { hostname: None, guarded: false, listeners: vec![EVERY_PORT], exposed_on: None };
+    Plane { key, zones: vec![zone], certificates }
+}
+
 fn plane(key: DataPlaneKey, listeners: &[Listener], served: &[usize]) -> Plane {
-    let certificates = certificates(served.iter().map(|index| &listeners[*index]));
+    let gateway = Arc::new(key.owner());
+    let certificates = certificates(&gateway, served.iter().map(|index| &listeners[*index]));
     Plane { key, zones: zones(listeners, served), certificates }
 }
 

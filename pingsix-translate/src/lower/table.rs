@@ -69,10 +69,8 @@ pub(crate) struct Row<'a> {
     pub(crate) rule: RuleRef,
     pub(crate) route: &'a Arc<ObjectKey>,
     pub(crate) age: Age,
-    /// Index into `spec.rules`.
-    pub(crate) rule_index: usize,
-    /// Index into `spec.rules[].matches`.
-    pub(crate) match_index: usize,
+    /// Index into `spec.rules`, and into what a rule has below it, such as `matches`.
+    pub(crate) position: (Option<usize>, Option<usize>),
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
@@ -89,8 +87,7 @@ impl Row<'_> {
             .then_with(|| queries(other).cmp(&queries(self)))
             .then_with(|| self.age.cmp(&other.age))
             .then_with(|| compare_slashed(self.route, other.route))
-            .then_with(|| self.rule_index.cmp(&other.rule_index))
-            .then_with(|| self.match_index.cmp(&other.match_index))
+            .then_with(|| self.position.cmp(&other.position))
     }
 }
 

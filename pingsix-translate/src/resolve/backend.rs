@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Endpoints, References};
-use crate::field::{self, FieldPath};
+use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::route::{BackendRef, Refusal, Route, Rule};
+use crate::route::{BackendPort, BackendRef, Refusal, Route, Rule};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -112,6 +112,18 @@ struct Unusable {
     message: String,
 }
 
+impl Unusable {
+    fn missing(service: &ObjectName) -> Self {
+        let message = format!("Service {service} does not exist.");
+        Self { field: "name", reason: Reason::BackendNotFound, message }
+    }
+
+    /// In the reference at this field.
+    fn at(self, reference: FieldPath) -> Refusal {
+        Refusal::new(reference.child(self.field), self.reason, self.message)
+    }
+}
+
 impl Backends {
     pub(crate) fn get(&self, index: usize) -> &Backend {
         &self.list[index]
@@ -138,7 +150,7 @@ impl References<'_> {
         let mut unresolved = Vec::new();
         let mut shares = Vec::with_capacity(rule.backends.len());
         for backend in &rule.backends {
-            let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
+            let at = || route.field_of_backend(rule, backend);
             let target = match self.resolve_backend(&route.key, backend, at, backends) {
                 Ok(Resolved::Backend(index)) => Target::Backend(index),
                 Ok(Resolved::NoEndpoints(key)) => {
@@ -191,21 +203,43 @@ impl References<'_> {
                 ),
             ));
         }
-        let Some(port) = backend.port else {
-            return Err(Refusal::new(
-                at().child("port"),
-                Reason::BackendNotFound,
-                format!("A reference to Service {service} needs a port."),
-            ));
+        let port = match &backend.port {
+            Some(BackendPort::Number(port)) => *port,
+            Some(BackendPort::Name(port)) => {
+                self.port_named(&service, port).map_err(|unusable| unusable.at(at()))?
+            }
+            None => {
+                return Err(Refusal::new(
+                    at().child("port"),
+                    Reason::BackendNotFound,
+                    format!("A reference to Service {service} needs a port."),
+                ));
+            }
         };
         let key = BackendKey { service, port };
         let Backends { known, list } = backends;
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
             Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(Unusable { field, reason, message }) => {
-                Err(Refusal::new(at().child(field), *reason, message.clone()))
-            }
+            Found::Refused(unusable) => Err(unusable.clone().at(at())),
+        }
+    }
+
+    /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).
+    fn port_named(&self, service: &ObjectName, port: &str) -> Result<i32, Unusable> {
+        let unusable = |reason, message| Unusable { field: "port", reason, message };
+        let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
+        let mut ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
+            None => Err(unusable(
+                Reason::BackendNotFound,
+                format!("Service {service} has no port named \"{port}\"."),
+            )),
+            Some(named) if !is_tcp(named) => Err(unusable(
+                Reason::UnsupportedProtocol,
+                format!("Port \"{port}\" of Service {service} is not a TCP port."),
+            )),
+            Some(named) => Ok(named.port),
         }
     }
 
@@ -213,7 +247,7 @@ impl References<'_> {
         let BackendKey { service: name, port } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
-            return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
+            return Found::Refused(Unusable::missing(name));
         };
         if is_external_name(service) {
             return unusable(
@@ -227,9 +261,8 @@ impl References<'_> {
         }
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
-        let is_tcp = |port: &&ServicePort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
         let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
-        let Some(service_port) = with_number().find(is_tcp) else {
+        let Some(service_port) = with_number().find(|port| is_tcp(port)) else {
             return if with_number().next().is_some() {
                 unusable(
                     "port",
@@ -274,6 +307,10 @@ impl References<'_> {
 enum Resolved {
     Backend(usize),
     NoEndpoints(BackendKey),
+}
+
+fn is_tcp(port: &ServicePort) -> bool {
+    port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP")
 }
 
 fn is_external_name(service: &Service) -> bool {

@@ -7,7 +7,8 @@ use gateway_api::experimental::httproutes as api;
 
 use super::path::{MAX_PATH, PathFlaw};
 use super::{
-    BackendRef, Condition, Expectation, Hostnames, Match, Path, PathKind, Refusal, Route, Rule, Variable,
+    BackendPort, BackendRef, Condition, Expectation, Hostnames, Match, Part, Path, PathKind, Refusal, Route,
+    Rule, Variable,
 };
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
@@ -29,6 +30,7 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
         Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
     };
     Route {
+        part: Part::Whole,
         generation: route.metadata.generation.unwrap_or_default(),
         age: Age::of(&route.metadata),
         parent_refs: route.parent_refs(),
@@ -141,7 +143,7 @@ fn normalise_backend(
         kind: backend.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
         namespace: backend.namespace.clone(),
         name: backend.name.clone(),
-        port: backend.port,
+        port: backend.port.map(BackendPort::Number),
         weight: u32::try_from(weight).ok().filter(|weight| *weight <= MAX_WEIGHT).unwrap_or_else(|| {
             refusals.push(Refusal::new(
                 at("weight"),

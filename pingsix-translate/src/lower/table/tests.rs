@@ -40,8 +40,7 @@ impl Parts {
                 rule: RuleRef { route: 0, rule: index },
                 route: &self.route,
                 age: Age::of(&kube::core::ObjectMeta::default()),
-                rule_index: index,
-                match_index: 0,
+                position: (Some(index), Some(0)),
                 path,
                 method: *method,
                 conditions,
@@ -62,7 +61,7 @@ fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
         let Answer::Decide { list, .. } = &route.answer else { return format!("{host}: guard") };
         let path = route.key.path.as_ref().map_or("", |path| &path.text);
         let rows: Vec<String> =
-            list.iter().map(|&(group, row)| groups[group].1[row].rule_index.to_string()).collect();
+            list.iter().map(|&(group, row)| groups[group].1[row].position.0.unwrap().to_string()).collect();
         format!("{host} {path} {}: {}", route.key.method.unwrap_or("any"), rows.join(" "))
     };
     routes.iter().map(describe).collect()
