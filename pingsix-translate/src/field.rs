@@ -58,3 +58,8 @@ pub(crate) fn ingress_path(rule: usize, path: usize) -> FieldPath {
 pub(crate) fn default_backend() -> FieldPath {
     FieldPath("spec.defaultBackend".to_owned())
 }
+
+/// `spec.tls[index]`, of an Ingress
+pub(crate) fn tls(index: usize) -> FieldPath {
+    FieldPath(format!("spec.tls[{index}]"))
+}

@@ -19,5 +19,5 @@ mod upstream;
 pub(crate) use budget::{Lowered, lower_plane};
 pub(crate) use plane::{RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{RouteInput, ZoneRefusal, ZoneRefusalCause};
-pub(crate) use ssl::{ANY_NAME, ServedCertificate};
+pub(crate) use ssl::ServedCertificate;
 pub(crate) use table::compare_slashed;

@@ -5,6 +5,7 @@
 mod condition;
 mod http;
 mod ingress;
+mod limit;
 mod path;
 mod refusal;
 mod rule;
@@ -12,6 +13,7 @@ mod rule;
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use http::normalise_http_route;
 pub(crate) use ingress::normalise_ingress;
+pub(crate) use limit::Limit;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;

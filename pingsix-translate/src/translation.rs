@@ -87,7 +87,8 @@ impl fmt::Display for DataPlaneKey {
         match self {
             Self::Gateway { gateway, port: None } => write!(f, "{gateway}"),
             Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
-            Self::Ingress { class } => write!(f, "ingress/{class}"),
+            // No namespace has an upper-case letter, so no Gateway is called this.
+            Self::Ingress { class } => write!(f, "{}/{class}", Kind::IngressClass),
         }
     }
 }

@@ -7,6 +7,7 @@ mod finish;
 mod gateway;
 mod gateway_class;
 mod ingress_class;
+mod limited;
 mod merge;
 mod problem;
 mod reason;

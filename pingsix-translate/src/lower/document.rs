@@ -261,14 +261,13 @@ struct Step {
 }
 
 fn origin_of(row: &Row<'_>) -> Origin {
-    let (rule, matched) = row.position;
-    Origin { object: row.route.clone(), rule, matched }
+    Origin { object: row.route.clone(), section: row.section }
 }
 
 /// `kind/namespace/name/rule` of the first row.
 fn name_of(list: &[RowIndex], groups: &Groups<'_>) -> Option<String> {
     let &(group, row) = list.first()?;
     let row = &groups[group].1[row];
-    let rule = row.position.0.map_or_else(|| "default".to_owned(), |rule| rule.to_string());
+    let rule = row.section.rule().map_or_else(|| "default".to_owned(), |rule| rule.to_string());
     Some(format!("{}/{}/{rule}", row.route.kind, row.route.name))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::ssl::{ServedCertificate, certificates};
+use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
 use crate::object::ObjectName;
 use crate::options::Layout;
@@ -21,7 +21,7 @@ pub(crate) struct RuleRef {
 pub(crate) struct Plane {
     pub(crate) key: DataPlaneKey,
     pub(crate) zones: Vec<ZoneListeners>,
-    pub(crate) certificates: Vec<ServedCertificate>,
+    pub(crate) certificates: ServedCertificates,
 }
 
 /// The hosts for which one listener hostname is the most specific, and who serves them.
@@ -69,14 +69,14 @@ pub(crate) const EVERY_PORT: usize = 0;
 
 /// The data plane of an IngressClass: one zone of every host, served on every port alike.
 pub(crate) fn ingress_plane(key: DataPlaneKey, certificates: Vec<ServedCertificate>) -> Plane {
+    let certificates = ServedCertificates { served: certificates, limits: Vec::new() };
     let zone =
         ZoneListeners { hostname: None, guarded: false, listeners: vec![EVERY_PORT], exposed_on: None };
     Plane { key, zones: vec![zone], certificates }
 }
 
 fn plane(key: DataPlaneKey, listeners: &[Listener], served: &[usize]) -> Plane {
-    let gateway = Arc::new(key.owner());
-    let certificates = certificates(&gateway, served.iter().map(|index| &listeners[*index]));
+    let certificates = certificates(&Arc::new(key.owner()), listeners, served);
     Plane { key, zones: zones(listeners, served), certificates }
 }
 

@@ -173,7 +173,7 @@ impl<'a> PlaneRows<'a> {
                 rule: reference,
                 route: &route.key,
                 age: route.age,
-                position: part.position(content, matched),
+                section: part.section(content, matched),
                 path: &matched.path,
                 method: matched.method,
                 conditions: &matched.conditions,

@@ -61,6 +61,7 @@ use super::budget::Room;
 use super::path_map::{PathMap, Ranked};
 use crate::attach::{Hostname, hostname_precedence};
 use crate::object::{Age, ObjectKey};
+use crate::provenance::Section;
 use crate::route::{Condition, Path};
 
 /// A match of a rule, served under a hostname.
@@ -69,8 +70,8 @@ pub(crate) struct Row<'a> {
     pub(crate) rule: RuleRef,
     pub(crate) route: &'a Arc<ObjectKey>,
     pub(crate) age: Age,
-    /// Index into `spec.rules`, and into what a rule has below it, such as `matches`.
-    pub(crate) position: (Option<usize>, Option<usize>),
+    /// Which part of its object the row is.
+    pub(crate) section: Section,
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
@@ -87,7 +88,7 @@ impl Row<'_> {
             .then_with(|| queries(other).cmp(&queries(self)))
             .then_with(|| self.age.cmp(&other.age))
             .then_with(|| compare_slashed(self.route, other.route))
-            .then_with(|| self.position.cmp(&other.position))
+            .then_with(|| self.section.cmp(&other.section))
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Condition, Path, Refusal};
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
+use crate::provenance::Section;
 
 /// A route of any kind.
 #[derive(Clone, Debug)]
@@ -36,14 +37,13 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// What the indices of a rule and of one of its matches stand for in the object: index into `spec.rules`, and
-    /// into what a rule has below it.
-    pub(crate) const fn position(self, rule: &Rule, matched: &Match) -> (Option<usize>, Option<usize>) {
+    /// The section of the object that a match of a rule is.
+    pub(crate) const fn section(self, rule: &Rule, matched: &Match) -> Section {
         match self {
-            Self::Whole => (Some(rule.index), Some(matched.index)),
-            Self::IngressRule(entry) => (Some(entry), Some(rule.index)),
-            Self::IngressHost(entry) => (Some(entry), None),
-            Self::DefaultBackend => (None, None),
+            Self::Whole => Section::Match { rule: rule.index, index: matched.index },
+            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend => Section::DefaultBackend,
         }
     }
 }

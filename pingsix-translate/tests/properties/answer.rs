@@ -114,7 +114,7 @@ fn rule_of(
         other => return Err(format!("{route} has provenance {other:?}")),
     };
     Ok(decision.origin.as_ref().map(|origin| {
-        (origin.object.name.to_string(), origin.rule.expect("a route's origin names its rule"))
+        (origin.object.name.to_string(), origin.section.rule().expect("a route's origin names its rule"))
     }))
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressTLS;
 
-use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::lower::{ANY_NAME, ServedCertificate, compare_slashed};
+use crate::attach::{Hostname, ServerName};
+use crate::field::{self, FieldPath};
+use crate::lower::{ServedCertificate, compare_slashed};
 use crate::object::{Age, Kind, ObjectKey, ObjectName};
 use crate::provenance::Provenance;
 use crate::resolve::{Certificate, References};
-use crate::route::Refusal;
+use crate::route::{Limit, Refusal};
 use crate::snapshot::{Ingress, key_of};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -36,8 +36,8 @@ pub(super) fn certificates(
             Entry { key, index, content }.take_names(references, &mut taken, problems);
         }
     }
-    let served = |(sni, Taken { certificate, by, index })| ServedCertificate {
-        sni,
+    let served = |(name, Taken { certificate, by, index })| ServedCertificate {
+        name,
         certificate,
         provenance: Provenance::IngressCertificate { ingress: by, tls: index },
     };
@@ -64,7 +64,7 @@ impl Entry<'_> {
     fn take_names(
         &self,
         references: &References<'_>,
-        taken: &mut BTreeMap<String, Taken>,
+        taken: &mut BTreeMap<ServerName, Taken>,
         problems: &mut Vec<Problem>,
     ) {
         let Some(secret) = self.content.secret_name.as_deref().filter(|name| !name.is_empty()) else {
@@ -81,36 +81,48 @@ impl Entry<'_> {
                 return;
             }
         };
-        for (sni, field) in self.names(problems) {
-            match taken.get(&sni) {
+        let mut is_shown = false;
+        for (name, field) in self.names(&certificate, problems) {
+            match taken.get(&name) {
                 // One certificate may serve several Ingresses, each of which names it.
-                Some(Taken { certificate: same, .. }) if *same == certificate => {}
+                Some(Taken { certificate: same, .. }) if same.is_same(&certificate) => {}
                 Some(Taken { by, index, .. }) => {
                     let message = format!(
-                        "The certificate is not used for \"{sni}\": spec.tls[{index}] of {by} has one for it and comes \
-                         first."
+                        "The certificate is not shown for \"{name}\": spec.tls[{index}] of {by} has one for it and \
+                         comes first."
                     );
                     problems.push(self.warning(field, Reason::Shadowed, message));
                 }
                 None => {
+                    is_shown = true;
                     let (certificate, by) = (certificate.clone(), self.key.clone());
-                    taken.insert(sni, Taken { certificate, by, index: self.index });
+                    taken.insert(name, Taken { certificate, by, index: self.index });
                 }
             }
         }
+        problems.extend(certificate.chain_limit().filter(|_| is_shown).map(|limit| limit.of(self.key)));
     }
 
-    /// The names to serve the certificate for, each with the field it comes from.
-    fn names(&self, problems: &mut Vec<Problem>) -> Vec<(String, FieldPath)> {
+    /// The names to show a certificate for, each with the field it comes from: the hosts, whatever the certificate is
+    /// valid for, since the author says so; without hosts, those the certificate is for.
+    fn names(&self, certificate: &Certificate, problems: &mut Vec<Problem>) -> Vec<(ServerName, FieldPath)> {
         let hosts = self.content.hosts.as_deref().unwrap_or_default();
         if hosts.is_empty() {
-            return vec![(ANY_NAME.to_owned(), self.field())];
+            if certificate.names.is_empty() {
+                let message = format!(
+                    "The certificate of Secret {} is for no name and there are no hosts, so it is not shown.",
+                    certificate.secret
+                );
+                problems.push(Limit::new(self.field(), message).of(self.key));
+            }
+            let names = certificate.names.iter().cloned().map(ServerName::Named);
+            return names.map(|name| (name, self.field())).collect();
         }
         let mut names = Vec::with_capacity(hosts.len());
         for (index, host) in hosts.iter().enumerate() {
             let at = self.field().child("hosts").index(index);
             match Hostname::parse(host) {
-                Ok(hostname) => names.push((hostname.as_str().to_owned(), at)),
+                Ok(hostname) => names.push((ServerName::Named(hostname), at)),
                 Err(flaw) => {
                     let message = format!("\"{host}\" is not a name a client could ask for: {flaw}.");
                     problems.push(Refusal::new(at, Reason::UnsupportedValue, message).of(self.key));
@@ -121,7 +133,7 @@ impl Entry<'_> {
     }
 
     fn field(&self) -> FieldPath {
-        FieldPath::new("spec").child("tls").index(self.index)
+        field::tls(self.index)
     }
 
     fn warning(&self, field: FieldPath, reason: Reason, message: impl Into<String>) -> Problem {
