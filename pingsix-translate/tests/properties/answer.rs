@@ -48,7 +48,8 @@ pub(crate) fn answer(
     }
 }
 
-fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result<Target, String> {
+/// The Service or status that an upstream stands for, with nodes that are the Service's.
+pub(crate) fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result<Target, String> {
     match upstream {
         UpstreamRef::Inline(upstream) => target_by_nodes(world, upstream),
         UpstreamRef::Named(id) => {

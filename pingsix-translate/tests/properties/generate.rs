@@ -11,12 +11,13 @@ use rand::seq::IndexedRandom;
 use serde_json::Value;
 
 pub(crate) use self::request::{hosts, probe};
+pub(crate) use self::service::{SERVICES, services};
 
 /// Namespaces: two of them differ by what sorts before `/`, so that `namespace/name` is not namespace, then name.
-pub(super) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
+pub(crate) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
 
 /// Hostnames that cover, meet and miss one another.
-pub(super) const HOSTNAMES: [&str; 9] = [
+pub(crate) const HOSTNAMES: [&str; 9] = [
     "*.example.com",
     "a.example.com",
     "*.a.example.com",
@@ -53,11 +54,11 @@ pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     objects
 }
 
-pub(super) fn pick<'t, T: ?Sized>(rng: &mut SmallRng, from: &[&'t T]) -> &'t T {
+pub(crate) fn pick<'t, T: ?Sized>(rng: &mut SmallRng, from: &[&'t T]) -> &'t T {
     from.choose(rng).unwrap()
 }
 
 /// True once in `n` times.
-pub(super) fn one_in(rng: &mut SmallRng, n: u32) -> bool {
+pub(crate) fn one_in(rng: &mut SmallRng, n: u32) -> bool {
     rng.random_ratio(1, n)
 }

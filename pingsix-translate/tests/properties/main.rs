@@ -20,6 +20,7 @@ mod answer;
 mod case;
 mod garbage;
 mod generate;
+mod ingress;
 mod locality;
 mod oracle;
 mod order;
