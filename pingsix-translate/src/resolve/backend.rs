@@ -119,7 +119,7 @@ impl Unusable {
     }
 
     /// In the reference at this field.
-    fn at(self, reference: FieldPath) -> Refusal {
+    fn at(self, reference: &FieldPath) -> Refusal {
         Refusal::new(reference.child(self.field), self.reason, self.message)
     }
 }
@@ -206,7 +206,7 @@ impl References<'_> {
         let port = match &backend.port {
             Some(BackendPort::Number(port)) => *port,
             Some(BackendPort::Name(port)) => {
-                self.port_named(&service, port).map_err(|unusable| unusable.at(at()))?
+                self.port_named(&service, port).map_err(|unusable| unusable.at(&at()))?
             }
             None => {
                 return Err(Refusal::new(
@@ -221,7 +221,7 @@ impl References<'_> {
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
             Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(unusable) => Err(unusable.clone().at(at())),
+            Found::Refused(unusable) => Err(unusable.clone().at(&at())),
         }
     }
 

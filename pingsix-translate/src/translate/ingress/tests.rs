@@ -77,10 +77,14 @@ fn ask(translation: &Translation, request: &Request) -> String {
             let UpstreamRef::Named(id) = &candidate.upstream else { panic!("upstreams are named") };
             match &plane.provenance[&DocumentKey::new(ResourceKind::Upstream, id.as_str())] {
                 Provenance::Backend { service, port } => format!("{}:{port}", service.name.name),
-                other => panic!("{other:?}"),
+                other @ (Provenance::Rules { .. }
+                | Provenance::Guard { .. }
+                | Provenance::Status { .. }
+                | Provenance::Certificate { .. }
+                | Provenance::IngressCertificate { .. }) => panic!("{other:?}"),
             }
         }
-        other => panic!("{other:?}"),
+        other @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => panic!("{other:?}"),
     }
 }
 
@@ -101,7 +105,7 @@ fn problems(translation: &Translation) -> Vec<String> {
 }
 
 fn messages(translation: &Translation) -> String {
-    translation.verdicts.problems.iter().map(|problem| format!("{problem}\n")).collect()
+    translation.verdicts.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
