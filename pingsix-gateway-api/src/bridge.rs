@@ -183,7 +183,9 @@ fn origins_of(
         Some(Provenance::IngressCertificate { ingress, tls }) => {
             vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
         }
-        Some(Provenance::Guard { .. } | Provenance::Status { .. }) | None => Vec::new(),
+        Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
+            Vec::new()
+        }
     };
     let mut seen = std::collections::BTreeSet::new();
     origins.retain(|origin| seen.insert(origin.object.clone()));

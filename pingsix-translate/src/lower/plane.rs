@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
 use crate::object::ObjectName;
@@ -33,6 +34,8 @@ pub(crate) struct ZoneListeners {
     /// Indices of the listeners that serve the zone, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
     pub(crate) listeners: Vec<usize>,
+    /// The ports its requests come in by.
+    pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
     pub(crate) exposed_on: Option<u16>,
@@ -64,14 +67,23 @@ pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layou
     }
 }
 
+/// The ports every Ingress is served on.
+const INGRESS_ENTRANCES: [Entrance; 2] =
+    [Entrance { protocol: Protocol::Http, port: 80 }, Entrance { protocol: Protocol::Https, port: 443 }];
+
 /// Stands for all ports of a data plane that has no listeners.
 pub(crate) const EVERY_PORT: usize = 0;
 
 /// The data plane of an IngressClass: one zone of every host, served on every port alike.
 pub(crate) fn ingress_plane(key: DataPlaneKey, certificates: Vec<ServedCertificate>) -> Plane {
     let certificates = ServedCertificates { served: certificates, limits: Vec::new() };
-    let zone =
-        ZoneListeners { hostname: None, guarded: false, listeners: vec![EVERY_PORT], exposed_on: None };
+    let zone = ZoneListeners {
+        hostname: None,
+        guarded: false,
+        listeners: vec![EVERY_PORT],
+        entrances: INGRESS_ENTRANCES.to_vec(),
+        exposed_on: None,
+    };
     Plane { key, zones: vec![zone], certificates }
 }
 
@@ -97,6 +109,10 @@ fn served(listeners: &[Listener]) -> impl Iterator<Item = usize> + '_ {
     let by_pingsix =
         |listener: &Listener| listener.is_served() && listener.protocol.is_some_and(Protocol::is_http);
     (0..listeners.len()).filter(move |index| by_pingsix(&listeners[*index]))
+}
+
+fn entrance(listener: &Listener) -> Option<Entrance> {
+    Some(Entrance { protocol: listener.protocol?, port: listener.port })
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
@@ -129,6 +145,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
             ZoneListeners {
                 hostname: hostname.cloned(),
                 guarded: hostnames.iter().any(|&wider| wider != hostname && hostname_covers(wider, hostname)),
+                entrances: members.iter().filter_map(|index| entrance(&listeners[*index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
                 listeners: members,
             }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::api::networking::v1 as api;
 
 use super::path::{MAX_PATH, PathFlaw};
-use super::{BackendPort, BackendRef, Hostnames, Match, Part, Path, PathKind, Refusal, Route, Rule};
+use super::{
+    BackendPort, BackendRef, Exchange, Hostnames, Limit, Match, Part, Path, PathKind, Refusal, Route, Rule,
+};
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, Kind, ObjectKey};
@@ -79,7 +81,7 @@ impl Reader {
             let rules = paths
                 .iter()
                 .enumerate()
-                .map(|(path, content)| self.rule((index, path), content, problems))
+                .map(|(path, content)| normalise_path_rule((index, path), content))
                 .collect();
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
@@ -92,7 +94,7 @@ impl Reader {
         let mut refusals = Vec::new();
         let backends = normalise_backend(backend, &field::default_backend(), &mut refusals);
         let matched = Match { index: 0, path: Path::unwritten(), method: None, conditions: Vec::new() };
-        self.of_rules(part, hostnames, vec![Rule { index: 0, matches: vec![matched], backends, refusals }])
+        self.of_rules(part, hostnames, vec![rule(0, vec![matched], backends, refusals)])
     }
 
     fn of_rules(&self, part: Part, hostnames: Hostnames, rules: Vec<Rule>) -> Route {
@@ -108,30 +110,6 @@ impl Reader {
         }
     }
 
-    /// An entry of `http.paths`.
-    fn rule(
-        &self,
-        (rule, index): (usize, usize),
-        content: &api::HTTPIngressPath,
-        problems: &mut Vec<Problem>,
-    ) -> Rule {
-        let at = field::ingress_path(rule, index);
-        let mut refusals = Vec::new();
-        let path = normalise_path(content, &at, &mut refusals);
-        if refusals.is_empty() && content.path_type == "ImplementationSpecific" {
-            let text = content.path.as_deref().unwrap_or_default();
-            if text.contains(PATTERN_CHARACTERS) {
-                let message =
-                    format!("Path \"{text}\" is no pattern here: it is matched literally, as a prefix.");
-                problems.push(self.warning(at.child("path"), Reason::Limited, message));
-            }
-        }
-        let backends = normalise_backend(&content.backend, &at.child("backend"), &mut refusals);
-        let matches =
-            path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Vec::new() });
-        Rule { index, matches: matches.collect(), backends, refusals }
-    }
-
     fn warning(&self, field: FieldPath, reason: Reason, message: impl Into<String>) -> Problem {
         Problem {
             object: self.key.clone(),
@@ -140,6 +118,37 @@ impl Reader {
             reason,
             message: message.into(),
         }
+    }
+}
+
+/// An entry of `http.paths`.
+fn normalise_path_rule((entry, index): (usize, usize), content: &api::HTTPIngressPath) -> Rule {
+    let at = field::ingress_path(entry, index);
+    let mut refusals = Vec::new();
+    let path = normalise_path(content, &at, &mut refusals);
+    let text = content.path.as_deref().unwrap_or_default();
+    let is_pattern =
+        content.path_type == "ImplementationSpecific" && text.contains(PATTERN_CHARACTERS) && path.is_some();
+    let limit = is_pattern.then(|| {
+        let message = format!("Path \"{text}\" is no pattern here: it is matched literally, as a prefix.");
+        Limit::new(at.child("path"), message)
+    });
+    let backends = normalise_backend(&content.backend, &at.child("backend"), &mut refusals);
+    let matches = path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Vec::new() });
+    Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
+}
+
+/// A rule with everything that an Ingress can say.
+fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: Vec<Refusal>) -> Rule {
+    Rule {
+        index,
+        matches,
+        backends,
+        filters: None,
+        host: None,
+        exchange: Exchange::default(),
+        limits: Vec::new(),
+        refusals,
     }
 }
 

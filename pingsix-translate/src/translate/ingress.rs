@@ -77,9 +77,11 @@ fn lower(
     let Lowered { data_plane, refused_rules, .. } = lower_plane(&plane, &routes, &backends, options);
     for input in &routes {
         let of_rules = input.route.rules.iter().flat_map(|rule| &rule.refusals);
-        let of_references = input.rules.iter().flat_map(|rule| &rule.unresolved);
+        let of_references = input.rules.iter().flat_map(|rule| rule.unresolved.iter().chain(&rule.refused));
         let refusals = input.route.refusals.iter().chain(of_rules).chain(of_references);
         problems.extend(refusals.map(|refusal| refusal.of(&input.route.key)));
+        let limits = input.route.rules.iter().flat_map(|rule| &rule.limits);
+        problems.extend(limits.map(|limit| limit.of(&input.route.key)));
     }
     problems.extend(refused_rules.iter().map(|(rule, refusal)| refusal.of(&routes[rule.route].route.key)));
     problems.extend(shadowed(&data_plane));

@@ -10,6 +10,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::Value;
 
+pub(crate) use self::gateway::{CERTIFICATES, secret_of};
 pub(crate) use self::request::{hosts, probe};
 pub(crate) use self::service::{SERVICES, services};
 

@@ -106,11 +106,11 @@ impl Case {
             .plane()
             .config
             .ssls()
-            .map(|(key, ssl)| match &self.plane().provenance[key] {
-                Provenance::IngressCertificate { ingress, tls } => {
-                    format!("{} {} spec.tls[{tls}]", ssl.snis.join(","), ingress.name)
-                }
-                other => panic!("{key} has provenance {other:?}"),
+            .map(|(key, ssl)| {
+                let Provenance::IngressCertificate { ingress, tls } = &self.plane().provenance[key] else {
+                    panic!("{key} is not of an Ingress")
+                };
+                format!("{} {} spec.tls[{tls}]", ssl.snis.join(","), ingress.name)
             })
             .collect();
         compare("certificates", certificates, self.ingresses.certificates());

@@ -75,14 +75,11 @@ fn ask(translation: &Translation, request: &Request) -> String {
         Outcome::Forward { candidates, .. } => {
             let [candidate] = candidates.as_slice() else { panic!("an Ingress has no shares") };
             let UpstreamRef::Named(id) = &candidate.upstream else { panic!("upstreams are named") };
-            match &plane.provenance[&DocumentKey::new(ResourceKind::Upstream, id.as_str())] {
-                Provenance::Backend { service, port } => format!("{}:{port}", service.name.name),
-                other @ (Provenance::Rules { .. }
-                | Provenance::Guard { .. }
-                | Provenance::Status { .. }
-                | Provenance::Certificate { .. }
-                | Provenance::IngressCertificate { .. }) => panic!("{other:?}"),
-            }
+            let upstream = DocumentKey::new(ResourceKind::Upstream, id.as_str());
+            let Provenance::Backend { service, port } = &plane.provenance[&upstream] else {
+                panic!("{upstream} is no Service")
+            };
+            format!("{}:{port}", service.name.name)
         }
         other @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => panic!("{other:?}"),
     }
@@ -354,11 +351,11 @@ fn served(translation: &Translation) -> Vec<String> {
     let mut served: Vec<String> = plane
         .config
         .ssls()
-        .map(|(key, ssl)| match &plane.provenance[key] {
-            Provenance::IngressCertificate { ingress, tls } => {
-                format!("{} {} {tls}", ssl.snis.join(","), ingress.name.name)
-            }
-            other => panic!("{other:?}"),
+        .map(|(key, ssl)| {
+            let Provenance::IngressCertificate { ingress, tls } = &plane.provenance[key] else {
+                panic!("{key} is not of an Ingress")
+            };
+            format!("{} {} {tls}", ssl.snis.join(","), ingress.name.name)
         })
         .collect();
     served.sort();

@@ -217,15 +217,15 @@ impl Ingress {
 
 impl Path {
     fn text(&self) -> &str {
-        if self.path.is_empty() { "/" } else { &self.path }
+        if self.written.is_empty() { "/" } else { &self.written }
     }
 
     fn rank(&self) -> PathRank {
-        (true, self.path_type == "Exact", self.text().len())
+        (true, self.kind == "Exact", self.text().len())
     }
 
     fn matches(&self, requested: &str) -> bool {
-        if self.path_type == "Exact" {
+        if self.kind == "Exact" {
             return requested == self.text();
         }
         // Element by element, where a slash at the end of the prefix makes no element.
@@ -322,11 +322,11 @@ struct Http {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Path {
-    #[serde(default)]
-    path: String,
-    path_type: String,
+    #[serde(default, rename = "path")]
+    written: String,
+    #[serde(rename = "pathType")]
+    kind: String,
     backend: Backend,
 }
 
