@@ -12,7 +12,7 @@ use crate::lower::{Lowered, RouteInput, lower_plane, planes};
 use crate::object::Kind;
 use crate::options::Options;
 use crate::resolve::{Backends, References};
-use crate::route::normalise_http_route;
+use crate::route::{normalise_grpc_route, normalise_http_route};
 use crate::snapshot::{Snapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, Translation};
 use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route, refuse_gateway};
@@ -34,9 +34,10 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     problems.extend(listeners.iter().flat_map(|listener| &listener.limits).map(|limit| limit.of(&gateway)));
 
     let mut backends = Backends::default();
-    let mut routes = Vec::with_capacity(snapshot.http_routes.len());
-    for object in snapshot.http_routes.values() {
-        let route = normalise_http_route(object);
+    let http_routes = snapshot.http_routes.values().map(|route| normalise_http_route(route));
+    let grpc_routes = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
+    let mut routes = Vec::with_capacity(snapshot.http_routes.len() + snapshot.grpc_routes.len());
+    for route in http_routes.chain(grpc_routes) {
         let parents = attach_route(&route, &gateway, &listeners, &references);
         let rules = route
             .rules

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{Bridged, bridge};
-use pingsix_translate::snapshot::{Gateway, HttpRoute};
+use pingsix_translate::pingsix::DocumentKey;
+use pingsix_translate::snapshot::{Gateway, RouteReferences};
 use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -45,6 +46,11 @@ impl ServedPlane {
             verdicts: &self.verdicts,
         }
     }
+
+    /// Where a document comes from.
+    pub(crate) fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
+        self.data_plane.provenance.get(key)
+    }
 }
 
 impl Translated {
@@ -56,9 +62,11 @@ impl Translated {
                 translated.add_gateway(manifests, name, options);
             }
         }
-        for (name, route) in manifests.objects.http_routes() {
-            translated.check_parents(manifests, name, route);
-        }
+        translated.check_parents(manifests, manifests.objects.http_routes());
+        translated.check_parents(manifests, manifests.objects.grpc_routes());
+        translated.check_parents(manifests, manifests.objects.tls_routes());
+        translated.check_parents(manifests, manifests.objects.tcp_routes());
+        translated.check_parents(manifests, manifests.objects.udp_routes());
         translated.findings.sort();
         translated.findings.dedup();
         translated
@@ -163,41 +171,33 @@ impl Translated {
     }
 
     /// Routes that name a parent that is not there; a cluster would leave them without a word.
-    fn check_parents(&mut self, manifests: &Manifests, name: &ObjectName, route: &HttpRoute) {
-        let object = ObjectKey { kind: Kind::HttpRoute, name: name.clone() };
-        let parents = route.spec.parent_refs.as_deref().unwrap_or_default();
-        if parents.is_empty() {
-            self.report(
-                manifests,
-                &object,
-                Level::Warning,
-                Fault {
+    fn check_parents<'a, R: RouteReferences + 'a>(
+        &mut self,
+        manifests: &Manifests,
+        routes: impl Iterator<Item = (&'a ObjectName, &'a Arc<R>)>,
+    ) {
+        for (name, route) in routes {
+            let object = ObjectKey { kind: R::KIND, name: name.clone() };
+            let parents = route.parent_refs();
+            if parents.is_empty() {
+                let fault = Fault {
                     field: "spec.parentRefs".to_owned(),
                     reason: reason::NO_PARENT,
                     message: "The route names no Gateway, so nothing serves it.".to_owned(),
-                },
-            );
-            return;
-        }
-        for (index, parent) in parents.iter().enumerate() {
-            let group = parent.group.as_deref().unwrap_or(GATEWAY_GROUP);
-            let kind = parent.kind.as_deref().unwrap_or(Kind::Gateway.as_str());
-            if Kind::from_group_kind(group, kind) != Some(Kind::Gateway) {
-                continue;
+                };
+                self.report(manifests, &object, Level::Warning, fault);
             }
-            let namespace = parent.namespace.as_deref().unwrap_or(&name.namespace);
-            let gateway = ObjectKey::new(Kind::Gateway, namespace, parent.name.as_str());
-            if !manifests.objects.contains(&gateway) {
-                self.report(
-                    manifests,
-                    &object,
-                    Level::Error,
-                    Fault {
-                        field: format!("spec.parentRefs[{index}]"),
+            for parent_ref in parents {
+                // Other kinds of parents are not ours to judge.
+                let Some(parent) = parent_ref.target(&name.namespace) else { continue };
+                if !manifests.objects.contains(&parent) {
+                    let fault = Fault {
+                        field: format!("spec.parentRefs[{}]", parent_ref.index),
                         reason: reason::PARENT_NOT_FOUND,
-                        message: format!("{gateway} does not exist."),
-                    },
-                );
+                        message: format!("{parent} does not exist."),
+                    };
+                    self.report(manifests, &object, Level::Error, fault);
+                }
             }
         }
     }

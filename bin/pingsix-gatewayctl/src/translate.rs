@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{TranslateArguments, TranslateOutput};
 use crate::finding::{Tally, print_grouped};
 use crate::plane::Translated;
+use crate::review::review;
 use crate::{Exit, Streams, manifest, yaml};
 
 pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -38,9 +39,13 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
                 writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
             }
         }
+        TranslateOutput::Review => {
+            streams.out.write_all(review(&translated, &options).as_bytes())?;
+        }
     }
     let tally = Tally::of(&translated.findings);
-    if tally != Tally::default() {
+    // A review has them already.
+    if tally != Tally::default() && arguments.output != TranslateOutput::Review {
         streams.out.flush()?;
         print_grouped(&translated.findings, streams.err)?;
         writeln!(streams.err, "{tally}")?;
@@ -70,7 +75,7 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
 }
 
 /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
-fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
+pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
     let mut statuses = Vec::new();
     for class in &translated.classes {
         statuses.push(with_status(&class.key, &class.to_status()));

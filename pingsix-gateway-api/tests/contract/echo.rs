@@ -1,6 +1,7 @@
 //! Small backends that say who they are.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
@@ -40,7 +41,12 @@ impl Drop for Echo {
 
 impl Echo {
     pub(crate) async fn start(name: &str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        Self::start_at(name, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap()
+    }
+
+    /// At this address, unless somebody else has it.
+    pub(crate) async fn start_at(name: &str, address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr().unwrap();
         let identity = name.to_owned();
         let task = tokio::spawn(async move {
@@ -57,7 +63,7 @@ impl Echo {
                 });
             }
         });
-        Self { name: name.to_owned(), address, task }
+        Ok(Self { name: name.to_owned(), address, task })
     }
 }
 

@@ -89,7 +89,9 @@ fn attach_parent(
         return Err(Refusal::new(
             at,
             Reason::NotAllowedByListeners,
-            format!("No selected listener of Gateway {gateway} allows a {kind} of namespace {namespace}."),
+            format!(
+                "No selected listener of Gateway {gateway} allows routes of kind {kind} from namespace {namespace}."
+            ),
         ));
     }
     let attached: Vec<usize> = allowed

@@ -154,9 +154,14 @@ impl<'a> Writer<'a, '_> {
 
     fn action(&self, row: &Row<'_>, zone: usize) -> Action {
         if self.lowering.rows.is_refused(zone, row.rule.route) {
-            return Action::status(500);
+            return Action::status(self.failure(row));
         }
         self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()
+    }
+
+    /// What the row answers when it cannot be honoured.
+    fn failure(&self, row: &Row<'_>) -> u16 {
+        self.lowering.routes[row.rule.route].route.traffic.failure()
     }
 
     /// A Route that tries rows in order.
@@ -200,8 +205,10 @@ impl<'a> Writer<'a, '_> {
             }
             (document, split_rules)
         } else {
-            self.refuse_for_want_of_responder(&rows, &steps);
-            (self.native_status(500), vec![0; steps.len()])
+            // One status for all rows: that of the first, which has the say.
+            let failure = rows.first().map_or(500, |row| self.failure(row));
+            self.refuse_for_want_of_responder(&rows, &steps, failure);
+            (self.native_status(failure), vec![0; steps.len()])
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
             origin: Some(origin_of(row)),
@@ -222,7 +229,7 @@ impl<'a> Writer<'a, '_> {
         for (row, step) in rows.iter().zip(steps) {
             let Some(redirect) = step.redirect() else { continue };
             if instruction(redirect, entrances).is_none() {
-                step.action = Action::status(500);
+                step.action = Action::status(self.failure(row));
                 self.refuse(
                     row,
                     "PingSIX cannot tell ports apart, and the hosts of the route are served on several; give the \
@@ -249,7 +256,7 @@ impl<'a> Writer<'a, '_> {
             let (route, rule) = (of.route, self.field_of(of));
             for (step, row) in steps.iter_mut().zip(rows) {
                 if step.action.is_filtered() && step.filters != agreed {
-                    step.action = Action::status(500);
+                    step.action = Action::status(self.failure(row));
                     self.refuse(
                         row,
                         &format!(
@@ -322,7 +329,7 @@ impl<'a> Writer<'a, '_> {
 
     /// Refuses the rules whose conditions or shares could not be expressed; an unconditional rule at the end of
     /// a list is served elsewhere and not to blame.
-    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>]) {
+    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>], failure: u16) {
         for (row, step) in rows.iter().zip(steps) {
             let is_plain = step.action.targets.len() == 1 && step.redirect().is_none();
             if row.conditions.is_empty() && is_plain {
@@ -330,8 +337,10 @@ impl<'a> Writer<'a, '_> {
             }
             self.refuse(
                 row,
-                "PingSIX cannot answer this rule without a responder, and none is configured; where it would decide, \
-                 requests are answered with 500.",
+                &format!(
+                    "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
+                     decide, requests are answered with {failure}."
+                ),
             );
         }
     }

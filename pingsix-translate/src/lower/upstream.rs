@@ -13,7 +13,7 @@ use crate::pingsix::{Config, DocumentKey, PassHost, ResourceKind, Scheme, Timeou
 use crate::provenance::Provenance;
 use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::responder::status_host;
-use crate::route::{Exchange, LONGEST_TIMEOUT};
+use crate::route::{Exchange, LONGEST_TIMEOUT, Traffic};
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
@@ -78,9 +78,10 @@ impl<'a> Upstreams<'a> {
 
 fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
     let BackendKey { service, port, usage } = &backend.key;
-    let Usage { exchange: Exchange { timeout, retries }, host } = usage;
+    let Usage { traffic, exchange: Exchange { timeout, retries }, host } = usage;
     let port_text = port.to_string();
     let usages = [
+        (*traffic == Traffic::Grpc).then(|| "grpc".to_owned()),
         timeout.map(|seconds| format!("timeout {seconds}")),
         retries.map(|retries| format!("retries {retries}")),
         host.as_ref().map(|host| format!("host {host}")),

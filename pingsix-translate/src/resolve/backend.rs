@@ -7,7 +7,7 @@ use super::{Endpoints, References};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule};
+use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -23,6 +23,8 @@ pub(crate) struct BackendKey {
 /// among may differ in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Usage {
+    /// A port without `appProtocol` is spoken to as the route's clients speak.
+    pub(crate) traffic: Traffic,
     pub(crate) exchange: Exchange,
     /// The Host that backends see; `None` is what the client sent.
     pub(crate) host: Option<Hostname>,
@@ -70,7 +72,8 @@ impl Action {
         }
     }
 
-    fn weighted(shares: impl Iterator<Item = (Target, u32)>) -> Self {
+    /// `failure` when nothing takes traffic.
+    fn weighted(shares: impl Iterator<Item = (Target, u32)>, failure: u16) -> Self {
         let mut targets: Vec<(Target, u32)> = Vec::new();
         for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {
             match targets.iter_mut().find(|(existing, _)| *existing == target) {
@@ -78,9 +81,9 @@ impl Action {
                 None => targets.push((target, weight)),
             }
         }
-        // Gateway API: a rule without a backend that takes traffic answers 500.
+        // Gateway API: a rule without a backend that takes traffic answers 500, or UNAVAILABLE to gRPC.
         if targets.is_empty() {
-            return Self::status(500);
+            return Self::status(failure);
         }
         let divisor = targets.iter().fold(0, |divisor, (_, weight)| gcd(divisor, *weight));
         for (_, weight) in &mut targets {
@@ -103,6 +106,18 @@ pub(crate) enum AppProtocol {
     WebSocket,
     /// HTTP/2 in cleartext with prior knowledge.
     H2c,
+}
+
+impl AppProtocol {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic.
+    fn of(written: &str, traffic: Traffic) -> Option<Self> {
+        match (written, traffic) {
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", _) => Some(Self::H2c),
+            ("" | "http" | "kubernetes.io/http", Traffic::Http) => Some(Self::Http),
+            ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
 }
 
 /// A Service port with at least one endpoint.
@@ -157,9 +172,10 @@ impl Backends {
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
-    /// References that lead nowhere; their share of the traffic answers 500.
+    /// References that lead nowhere; their share of the traffic answers [`Traffic::failure`].
     pub(crate) unresolved: Vec<Refusal>,
-    /// What cannot be done with the backends the references lead to; their share of the traffic answers 500.
+    /// What cannot be done with the backends the references lead to; their share of the traffic answers
+    /// [`Traffic::failure`].
     pub(crate) refused: Vec<Refusal>,
 }
 
@@ -172,6 +188,7 @@ impl References<'_> {
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
+        let failure = route.traffic.failure();
         let mut unresolved = Vec::new();
         let mut refused = Vec::new();
         let mut shares = Vec::with_capacity(rule.backends.len());
@@ -192,7 +209,7 @@ impl References<'_> {
                         "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
                          URLRewrite filter a hostname.",
                     ));
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
                 Ok(Resolved::Backend(index)) => Target::Backend(index),
                 Ok(Resolved::NoEndpoints(key)) => {
@@ -203,7 +220,7 @@ impl References<'_> {
                 }
                 Err(refusal) => {
                     unresolved.push(refusal);
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
             };
             shares.push((target, backend.weight));
@@ -211,11 +228,11 @@ impl References<'_> {
         let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
         let action = if !rule.refusals.is_empty() {
             // A rule that cannot be honoured keeps its matches and fails closed.
-            Action::status(500)
+            Action::status(failure)
         } else if redirects {
             Action::redirect()
         } else {
-            Action::weighted(shares.into_iter())
+            Action::weighted(shares.into_iter(), failure)
         };
         ResolvedRule { action, unresolved, refused }
     }
@@ -266,7 +283,7 @@ impl References<'_> {
                 ));
             }
         };
-        let usage = Usage { exchange: rule.exchange, host: rule.host.clone() };
+        let usage = Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone() };
         let key = BackendKey { service, port, usage };
         let Backends { known, list } = backends;
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
@@ -295,7 +312,7 @@ impl References<'_> {
     }
 
     fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
-        let BackendKey { service: name, port, .. } = key;
+        let BackendKey { service: name, port, usage: Usage { traffic, .. } } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return Found::Refused(Unusable::missing(name));
@@ -324,17 +341,17 @@ impl References<'_> {
                 unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
             };
         };
-        let protocol = match service_port.app_protocol.as_deref() {
-            None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
-            Some("kubernetes.io/ws") => AppProtocol::WebSocket,
-            Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
-            Some(other) => {
-                return unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} has appProtocol {other}, which is not supported."),
-                );
-            }
+        let written = service_port.app_protocol.as_deref().unwrap_or_default();
+        let Some(protocol) = AppProtocol::of(written, *traffic) else {
+            let cannot = match traffic {
+                Traffic::Http => "is not supported",
+                Traffic::Grpc => "does not carry gRPC",
+            };
+            return unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
+            );
         };
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {

@@ -7,6 +7,7 @@ use k8s_openapi::api::networking::v1 as api;
 use super::path::{MAX_PATH, PathFlaw};
 use super::{
     BackendPort, BackendRef, Exchange, Hostnames, Limit, Match, Part, Path, PathKind, Refusal, Route, Rule,
+    Traffic,
 };
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
@@ -101,12 +102,14 @@ impl Reader {
         Route {
             key: self.key.clone(),
             part,
+            traffic: Traffic::Http,
             generation: self.generation,
             age: self.age,
             parent_refs: Vec::new(),
             hostnames,
             rules,
             refusals: Vec::new(),
+            limits: Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) struct Route {
     pub(crate) key: Arc<ObjectKey>,
     /// Which part of the object it is.
     pub(crate) part: Part,
+    pub(crate) traffic: Traffic,
     pub(crate) generation: i64,
     pub(crate) age: Age,
     pub(crate) parent_refs: Vec<ParentRef>,
@@ -21,6 +22,27 @@ pub(crate) struct Route {
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.
     pub(crate) refusals: Vec<Refusal>,
+    /// What is not quite as asked besides rules.
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Traffic {
+    #[default]
+    Http,
+    Grpc,
+}
+
+impl Traffic {
+    /// What a rule answers that cannot be honoured, or has nowhere to send requests to.
+    pub(crate) const fn failure(self) -> u16 {
+        match self {
+            Self::Http => 500,
+            // What clients take for UNAVAILABLE; 500 would be UNKNOWN to them.
+            Self::Grpc => 503,
+        }
+    }
 }
 
 /// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
@@ -94,7 +116,7 @@ pub(crate) struct Rule {
     pub(crate) exchange: Exchange,
     /// What is done, though not quite as asked.
     pub(crate) limits: Vec<Limit>,
-    /// Why the rule cannot be honoured. If there is any reason, its matches answer 500.
+    /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
     pub(crate) refusals: Vec<Refusal>,
 }
 

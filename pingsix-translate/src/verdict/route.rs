@@ -68,7 +68,8 @@ pub(crate) fn judge_route(
 ) -> RouteVerdict {
     let route = &input.route;
     let refused_rules = refused_rules(index, input, refusals);
-    let limits: Vec<&Limit> = route.rules.iter().flat_map(|rule| &rule.limits).collect();
+    let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
+    let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
     let mut parents = Vec::with_capacity(input.parents.len());
     for Attachment { parent_ref, outcome } in &input.parents {

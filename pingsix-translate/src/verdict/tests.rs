@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{add_route, add_service, gateway, object, run};
+use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, run};
 use crate::options::Options;
 use crate::snapshot::{Object, Objects};
 
@@ -122,6 +122,41 @@ fn a_hostname_that_is_not_used_is_named() {
         "True Accepted: The route is accepted. spec.hostnames[1]: \"10.0.0.1\" is not a hostname a request could \
          have: it is an IP address."
     );
+}
+
+#[test]
+fn routes_of_several_kinds_are_judged_side_by_side() {
+    let mut objects = objects();
+    let parents = json!([{"name": "public", "sectionName": "a"}]);
+    add_route(&mut objects, "r", &json!({"parentRefs": parents, "rules": [rule("/", "web")]}));
+    let calls = |service: &str, backend: &str| json!({"matches": [{"method": {"service": service}}], "backendRefs": [{"name": backend, "port": 80}]});
+    let spec = json!({
+        "parentRefs": parents, "useDefaultGateways": "All",
+        "rules": [calls("Cart", "web"), calls("a-b", "web"), calls("Other", "missing")],
+    });
+    add_grpc_route(&mut objects, "r", &spec);
+    let verdicts = run(&objects, &per_port()).verdicts;
+    let kinds: Vec<&str> = verdicts.routes.keys().map(|key| key.kind.as_str()).collect();
+    assert_eq!(kinds, ["HTTPRoute", "GRPCRoute"]);
+    let conditions = &verdicts.routes.values().last().unwrap().parents[0].conditions;
+    assert_eq!(read(conditions, ConditionType::Accepted), "True Accepted: The route is accepted.");
+    assert_eq!(
+        read(conditions, ConditionType::PartiallyInvalid),
+        "True UnsupportedValue: Dropped Rule: spec.rules[1].matches[0].method.service: \"a-b\" is not the name of a \
+         gRPC service."
+    );
+    assert_eq!(
+        read(conditions, ConditionType::ResolvedRefs),
+        "False BackendNotFound: spec.rules[2].backendRefs[0].name: Service infra/missing does not exist."
+    );
+    assert_eq!(
+        read(conditions, ConditionType::Limited),
+        "True Limited: spec.useDefaultGateways: There are no default Gateways; only those that parentRefs name serve \
+         the route."
+    );
+    let warnings = verdicts.problems.iter().filter(|problem| problem.severity == Severity::Warning);
+    assert!(warnings.map(|problem| problem.field.as_str()).eq(["spec.useDefaultGateways"]));
+    assert_eq!(verdicts.gateway.unwrap().listeners[0].attached_routes, 2);
 }
 
 #[test]
@@ -281,7 +316,10 @@ fn a_gateway_status_has_one_entry_per_listener() {
     assert_eq!(listeners[0]["name"], "a");
     assert_eq!(
         listeners[0]["supportedKinds"],
-        json!([{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute"}])
+        json!([
+            {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute"},
+            {"group": "gateway.networking.k8s.io", "kind": "GRPCRoute"},
+        ])
     );
     assert_eq!(listeners[1]["supportedKinds"], json!([]));
     assert_eq!(listeners[1]["attachedRoutes"], 0);

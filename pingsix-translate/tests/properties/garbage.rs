@@ -248,6 +248,7 @@ fn decode(object: Value) -> Option<Object> {
         "GatewayClass" => read(object).map(Object::GatewayClass),
         "Gateway" => read(object).map(Object::Gateway),
         "HTTPRoute" => read(object).map(Object::HttpRoute),
+        "GRPCRoute" => read(object).map(Object::GrpcRoute),
         "ReferenceGrant" => read(object).map(Object::ReferenceGrant),
         "Service" => read(object).map(Object::Service),
         "EndpointSlice" => read(object).map(Object::EndpointSlice),
@@ -259,7 +260,7 @@ fn decode(object: Value) -> Option<Object> {
 
 /// One sane object or more of every kind, with every field that translation may look at.
 fn templates() -> Vec<Value> {
-    let mut objects = vec![gateway(), route("web"), route("api")];
+    let mut objects = vec![gateway(), route("web"), route("api"), grpc_route()];
     objects.extend(surroundings());
     objects
 }
@@ -341,6 +342,41 @@ fn route(name: &str) -> Value {
                     "filters": [{ "type": "URLRewrite", "urlRewrite": { "hostname": "y.example.com", "path": { "type": "ReplaceFullPath", "replaceFullPath": "/z" } } }],
                     "timeouts": { "request": "10s", "backendRequest": "5s" },
                     "retry": { "attempts": 2, "codes": [500], "backoff": "1s" },
+                    "backendRefs": [{ "name": "web", "port": 80, "filters": [{ "type": "ResponseHeaderModifier", "responseHeaderModifier": { "add": [{ "name": "a", "value": "b" }] } }] }],
+                },
+            ],
+        },
+    })
+}
+
+fn grpc_route() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "GRPCRoute",
+        "metadata": { "namespace": "shop", "name": "calls", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "parentRefs": [{ "name": "gateway" }],
+            "useDefaultGateways": "All",
+            "hostnames": ["a.example.com", "*.example.com"],
+            "rules": [
+                {
+                    "name": "first",
+                    "matches": [
+                        {
+                            "method": { "type": "Exact", "service": "shop.Cart", "method": "Add" },
+                            "headers": [{ "type": "Exact", "name": "X-Env", "value": "one" }],
+                        },
+                        { "method": { "service": "foo" } },
+                    ],
+                    "backendRefs": [
+                        { "group": "", "kind": "Service", "name": "web", "port": 80, "weight": 3 },
+                        { "namespace": "other", "name": "web", "port": 80 },
+                        { "name": "missing", "port": 80 },
+                    ],
+                },
+                {
+                    "filters": [{ "type": "RequestHeaderModifier", "requestHeaderModifier": { "set": [{ "name": "a", "value": "b" }], "remove": ["c"] } }],
+                    "sessionPersistence": { "sessionName": "s" },
                     "backendRefs": [{ "name": "web", "port": 80, "filters": [{ "type": "ResponseHeaderModifier", "responseHeaderModifier": { "add": [{ "name": "a", "value": "b" }] } }] }],
                 },
             ],

@@ -1,4 +1,4 @@
-use crate::support::{GATEWAY, Manifests, route, run, run_with};
+use crate::support::{GATEWAY, Manifests, grpc_route, route, run, run_with};
 
 /// An HTTPS Gateway with its certificate, and the private key in base64 as it stands in the Secret.
 pub(crate) fn https() -> (Manifests, String) {
@@ -29,6 +29,19 @@ fn each_data_plane_is_a_document_that_pingsix_accepts() {
     let per_port = manifests.translate(&["--layout", "per-port", "--root", "/edge"]).exits(0);
     let per_port = per_port.says("etcd prefix /edge/shop/web:80\n").says("etcd prefix /edge/shop/web:443\n");
     run_with(&per_port.out, ["check", "--pingsix", "-"]).exits(0);
+}
+
+#[test]
+fn routes_of_every_kind_get_a_status() {
+    let routes = [route("pages", "/", "cart"), grpc_route("calls", "shop.v1.Cart", "cart")];
+    let run = Manifests::shop(&routes.join("---")).translate(&["-o", "status"]).exits(0);
+    let statuses: Vec<serde_json::Value> =
+        run.out.split("---\n").skip(1).map(|text| serde_saphyr::from_str(text).unwrap()).collect();
+    let kinds: Vec<&str> = statuses.iter().map(|status| status["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute"]);
+    let accepted = &statuses[3]["status"]["parents"][0]["conditions"][0];
+    assert_eq!((&accepted["type"], &accepted["status"]), (&"Accepted".into(), &"True".into()));
+    assert_eq!(statuses[1]["status"]["listeners"][0]["attachedRoutes"], 2);
 }
 
 #[test]
@@ -67,6 +80,29 @@ fn status_names_every_object_and_never_a_key() {
         assert!(run.out.contains(text), "{text} in {}", run.out);
     }
     assert!(!run.out.contains(&key));
+}
+
+#[test]
+fn a_review_has_documents_and_statuses_and_never_a_key() {
+    let (manifests, key) = https();
+    let run = manifests.translate(&["-o", "review"]).exits(0);
+    assert!(!run.out.contains(&key) && !run.out.contains("PRIVATE KEY"), "{}", run.out);
+    let (config, status) = run.out.split_once("\n---\n").unwrap();
+    let read = |text: &str| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
+    let etcd = manifests.translate(&["-o", "etcd-json"]).json();
+    let mut shown = 0;
+    for (key, document) in read(config)["/pingsix/shop/web"].as_object().unwrap() {
+        let stored = &etcd[format!("/pingsix/shop/web/{key}")];
+        for (field, value) in stored.as_object().unwrap() {
+            let secret = key.starts_with("ssls/") && field == "key";
+            assert_eq!(document[field], if secret { "<redacted>".into() } else { value.clone() });
+        }
+        shown += 1;
+    }
+    assert_eq!(shown, etcd.as_object().unwrap().len());
+    assert_eq!(read(status)["status"]["HTTPRoute shop/cart"]["parents"][0]["parentRef"]["name"], "web");
+    let problems = Manifests::shop(&route("bad", "/bad", "nowhere")).translate(&["-o", "review"]).exits(1);
+    problems.says("- {object: HTTPRoute shop/bad, severity: error, reason: BackendNotFound");
 }
 
 #[test]

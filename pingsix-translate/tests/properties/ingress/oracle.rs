@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::CLASS;
 use super::generate::CERTIFIED;
-use crate::oracle::{Target, World};
+use crate::oracle::{Speech, Target, World};
 use crate::probe::Probe;
 
 /// Who decides about a request, and where it goes.
@@ -236,8 +236,8 @@ impl Path {
 }
 
 impl Backend {
-    /// The port of the Service that is there, whatever its endpoints.
-    fn port(&self, world: &World, namespace: &str) -> Option<u16> {
+    /// The port of the Service that is there, whatever its endpoints, and how it is spoken to.
+    fn port(&self, world: &World, namespace: &str) -> Option<(u16, Speech)> {
         let reference = self.service.as_ref()?;
         let service = world.services.get(&(namespace.to_owned(), reference.name.clone()))?;
         if service.spec.r#type.as_deref() == Some("ExternalName") {
@@ -248,7 +248,13 @@ impl Backend {
             (Some(name), _) => port.name == *name,
             (None, number) => Some(port.port) == number,
         })?;
-        Some(port.port)
+        let speech = match port.app_protocol.as_deref() {
+            None | Some("http") => Speech::Http1,
+            Some("kubernetes.io/ws") => Speech::WebSocket,
+            Some("kubernetes.io/h2c") => Speech::H2c,
+            Some(_) => return None,
+        };
+        Some((port.port, speech))
     }
 
     fn is_usable(&self, world: &World, namespace: &str) -> bool {
@@ -256,13 +262,13 @@ impl Backend {
     }
 
     fn target(&self, world: &World, namespace: &str) -> Target {
-        let (Some(port), Some(service)) = (self.port(world, namespace), &self.service) else {
+        let (Some((port, speech)), Some(service)) = (self.port(world, namespace), &self.service) else {
             return Target::Status(500);
         };
         if world.nodes(namespace, &service.name, port).is_empty() {
             return Target::Status(503);
         }
-        Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port }
+        Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, speech }
     }
 }
 
