@@ -1,4 +1,6 @@
-//! Manifests to data planes: every Gateway that is ours is translated and bridged, the rest is reported.
+//! Manifests to data planes: every Gateway and IngressClass that is ours is translated and bridged, the rest is reported.
+
+mod ingress;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{Gateway, RouteReferences};
 use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, Translation, translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -62,6 +64,7 @@ impl Translated {
                 translated.add_gateway(manifests, name, options);
             }
         }
+        translated.add_ingress_classes(manifests, options);
         translated.check_parents(manifests, manifests.objects.http_routes());
         translated.check_parents(manifests, manifests.objects.grpc_routes());
         translated.check_parents(manifests, manifests.objects.tls_routes());
@@ -130,7 +133,27 @@ impl Translated {
 
     fn add_gateway(&mut self, manifests: &Manifests, name: &ObjectName, options: &Options) {
         let Some(snapshot) = manifests.objects.snapshot(name) else { return };
-        let translation = translate(&snapshot, options);
+        let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
+        let verdicts = self.add_planes(manifests, &gateway, translate(&snapshot, options), options);
+        for (key, verdict) in &verdicts.routes {
+            match self.routes.get_mut(key) {
+                Some(held) => held.merge(verdict.clone()),
+                None => {
+                    self.routes.insert(key.clone(), verdict.clone());
+                }
+            }
+        }
+        self.gateways.push(verdicts);
+    }
+
+    /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
+    fn add_planes(
+        &mut self,
+        manifests: &Manifests,
+        owner: &ObjectKey,
+        translation: Translation,
+        options: &Options,
+    ) -> Arc<Verdicts> {
         let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
         for (key, data_plane) in translation.data_planes {
@@ -140,34 +163,21 @@ impl Translated {
                     Some(bridged)
                 }
                 Err(error) => {
-                    let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
-                    self.report(
-                        manifests,
-                        &gateway,
-                        Level::Error,
-                        Fault {
-                            field: String::new(),
-                            reason: reason::NOT_PUBLISHED,
-                            message: format!("{error}."),
-                        },
-                    );
+                    let fault = Fault {
+                        field: String::new(),
+                        reason: reason::NOT_PUBLISHED,
+                        message: format!("{error}."),
+                    };
+                    self.report(manifests, owner, Level::Error, fault);
                     None
                 }
             };
             let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
             self.planes.insert(key, plane);
         }
-        for (key, verdict) in &verdicts.routes {
-            match self.routes.get_mut(key) {
-                Some(held) => held.merge(verdict.clone()),
-                None => {
-                    self.routes.insert(key.clone(), verdict.clone());
-                }
-            }
-        }
         let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
         self.findings.extend(findings);
-        self.gateways.push(verdicts);
+        verdicts
     }
 
     /// Routes that name a parent that is not there; a cluster would leave them without a word.
