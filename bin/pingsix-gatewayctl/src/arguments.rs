@@ -125,7 +125,7 @@ fn parse_root(text: &str) -> Result<String, String> {
 
 /// Prints the PingSIX configuration that manifests ask for.
 ///
-/// The output is the configuration, so it holds the private keys of HTTPS listeners; -o status and -o review never do.
+/// The output is the configuration, so it holds the private keys of listeners and Ingresses; -o status and -o review never do.
 /// Findings go to standard error, and everything that can be served is printed nevertheless.
 ///
 /// -o review is for people, and for keeping under version control: every document with the rules it comes from, the
