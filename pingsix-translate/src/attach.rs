@@ -14,5 +14,5 @@ pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
 pub(crate) use listener::{Listener, ListenerState, Protocol, judge_listeners};
 pub(crate) use overlap::Overlap;
-pub(crate) use parent::{Attachment, ServedName, attach_route, served_names};
+pub(crate) use parent::{Attachment, ServedName, attach_route, only_host, served_names};
 pub(crate) use server_name::ServerName;

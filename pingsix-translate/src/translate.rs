@@ -7,15 +7,18 @@ use std::sync::Arc;
 
 pub use ingress::translate_ingress;
 
-use crate::attach::{attach_route, judge_listeners};
+use crate::attach::{attach_route, judge_listeners, only_host};
 use crate::lower::{Lowered, RouteInput, lower_plane, planes};
 use crate::object::Kind;
 use crate::options::Options;
+use crate::policy::BackendTlsPolicies;
 use crate::resolve::{Backends, References};
 use crate::route::{normalise_grpc_route, normalise_http_route};
 use crate::snapshot::{Snapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, Translation};
-use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route, refuse_gateway};
+use crate::verdict::{
+    Refusals, Verdicts, attached_routes, judge_gateway, judge_policies, judge_route, refuse_gateway,
+};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -33,16 +36,19 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     }
     problems.extend(listeners.iter().flat_map(|listener| &listener.limits).map(|limit| limit.of(&gateway)));
 
+    let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, &references);
     let mut backends = Backends::default();
     let http_routes = snapshot.http_routes.values().map(|route| normalise_http_route(route));
     let grpc_routes = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
     let mut routes = Vec::with_capacity(snapshot.http_routes.len() + snapshot.grpc_routes.len());
     for route in http_routes.chain(grpc_routes) {
         let parents = attach_route(&route, &gateway, &listeners, &references);
+        let host = only_host(&route.hostnames, &parents, &listeners);
+        let in_effect = policies.for_host(host.as_ref());
         let rules = route
             .rules
             .iter()
-            .map(|rule| references.resolve_rule(&route, rule, &mut backends, &mut problems))
+            .map(|rule| references.resolve_rule(&route, rule, in_effect, &mut backends, &mut problems))
             .collect();
         routes.push(RouteInput::new(route, rules, parents));
     }
@@ -63,6 +69,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     for (index, route) in routes.iter().enumerate() {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
     }
+    let policy_verdicts = judge_policies(&policies, &gateway, &routes, &references, &mut problems);
     let attached = attached_routes(&routes, &route_verdicts, listeners.len());
     problems.extend(refused.iter().map(|refusal| refusal.of(&gateway)));
     let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
@@ -73,7 +80,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         gateway: Some(gateway),
         listener_sets: BTreeMap::new(),
         routes: route_verdicts,
-        policies: BTreeMap::new(),
+        policies: policy_verdicts,
         ingresses: BTreeSet::new(),
         problems,
     };

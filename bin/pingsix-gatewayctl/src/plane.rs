@@ -8,8 +8,10 @@ use std::sync::Arc;
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{Bridged, bridge};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{Gateway, RouteReferences};
-use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences};
+use pingsix_translate::verdict::{
+    GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
+};
 use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, Translation, translate,
 };
@@ -26,6 +28,8 @@ pub(crate) struct Translated {
     pub(crate) gateways: Vec<Arc<Verdicts>>,
     /// Of all Gateways together.
     pub(crate) routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Of each Gateway through which a policy counts.
+    pub(crate) policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
     /// Sorted, without repetitions.
     pub(crate) findings: Vec<Finding>,
 }
@@ -70,6 +74,9 @@ impl Translated {
         translated.check_parents(manifests, manifests.objects.tls_routes());
         translated.check_parents(manifests, manifests.objects.tcp_routes());
         translated.check_parents(manifests, manifests.objects.udp_routes());
+        for (name, policy) in manifests.objects.backend_tls_policies() {
+            translated.check_targets(manifests, name, policy);
+        }
         translated.findings.sort();
         translated.findings.dedup();
         translated
@@ -143,6 +150,9 @@ impl Translated {
                 }
             }
         }
+        for (key, verdict) in &verdicts.policies {
+            self.policies.entry(key.clone()).or_default().push(verdict.clone());
+        }
         self.gateways.push(verdicts);
     }
 
@@ -210,6 +220,31 @@ impl Translated {
                 }
             }
         }
+    }
+
+    /// A policy that counts through no Gateway; a cluster would leave it without a word, and its author with
+    /// connections in plaintext.
+    fn check_targets(&mut self, manifests: &Manifests, name: &ObjectName, policy: &BackendTlsPolicy) {
+        let object = ObjectKey { kind: Kind::BackendTlsPolicy, name: name.clone() };
+        if self.policies.contains_key(&object) {
+            return;
+        }
+        let targets: Vec<String> =
+            policy.spec.target_refs.iter().map(|target| format!("{} {}", target.kind, target.name)).collect();
+        let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
+        self.report(
+            manifests,
+            &object,
+            Level::Warning,
+            Fault {
+                field: "spec.targetRefs".to_owned(),
+                reason: reason::NO_TARGET,
+                message: format!(
+                    "The policy has no effect: no route that is attached to a Gateway served here refers to a \
+                     Service it targets ({targets})."
+                ),
+            },
+        );
     }
 
     fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {

@@ -79,7 +79,7 @@ fn problem(finding: &Finding) -> Value {
 /// Where a document comes from, in lines.
 fn origin(provenance: &Provenance) -> Vec<String> {
     match provenance {
-        Provenance::Rules { listener, host, decisions, shadowed } => {
+        Provenance::Rules { listener, host, decisions, redirect, shadowed } => {
             let mut lines = Vec::new();
             if let Some(host) = host {
                 let of_listener = match listener {
@@ -88,6 +88,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
                 };
                 lines.push(format!("host {host}{of_listener}"));
             }
+            lines.extend(redirect.iter().map(|origin| format!("{}, without TLS", at(origin))));
             lines.extend(decisions.iter().map(decision));
             lines.extend(shadowed.iter().map(|origin| format!("never reached: {}", at(origin))));
             lines

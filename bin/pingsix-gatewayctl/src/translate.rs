@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use pingsix_translate::pingsix::Config;
+use pingsix_translate::verdict::PolicyVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use serde_json::{Map, Value, json};
 
@@ -87,6 +88,9 @@ pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value>
     }
     for (key, verdict) in &translated.routes {
         statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+    }
+    for (key, verdicts) in &translated.policies {
+        statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
     }
     statuses
 }

@@ -5,12 +5,13 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::HOST;
+use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -25,6 +26,10 @@ pub(crate) const ROUTE_SEEN: &str = "x-route-seen";
 
 /// The response header with the request target the backend got.
 pub(crate) const TARGET_SEEN: &str = "x-target-seen";
+
+/// What the response headers start with that say which headers the backend got: `host`, and those that start with
+/// `x-`. The values of a repeated one are joined.
+pub(crate) const HEADER_SEEN: &str = "x-seen-";
 
 /// A backend, stopped when it is dropped.
 pub(crate) struct Echo {
@@ -59,7 +64,8 @@ impl Echo {
                         async move { Ok::<_, Infallible>(answer) }
                     });
                     // A client that goes away in between is no matter of the backend.
-                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let connection = auto::Builder::new(TokioExecutor::new());
+                    let _ = connection.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
@@ -76,6 +82,15 @@ fn answer(identity: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> 
     }
     if let Ok(target) = request.uri().to_string().parse() {
         headers.insert(TARGET_SEEN, target);
+    }
+    for name in request.headers().keys() {
+        if name != HOST && !name.as_str().starts_with("x-") {
+            continue;
+        }
+        let values = request.headers().get_all(name).iter().map(HeaderValue::as_bytes);
+        let values = values.collect::<Vec<_>>().join(&b","[..]);
+        let seen = HeaderName::try_from(format!("{HEADER_SEEN}{name}")).unwrap();
+        headers.insert(seen, HeaderValue::from_bytes(&values).unwrap());
     }
     response
 }

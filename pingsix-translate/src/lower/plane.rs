@@ -34,11 +34,21 @@ pub(crate) struct ZoneListeners {
     /// Indices of the listeners that serve the zone, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
     pub(crate) listeners: Vec<usize>,
-    /// The ports its requests come in by.
+    /// The ports its requests come in by: those of the listeners, in their order.
     pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
     pub(crate) exposed_on: Option<u16>,
+}
+
+impl ZoneListeners {
+    /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
+    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &BTreeSet<usize>) -> bool {
+        let speaks = |entrance: &Entrance| entrance.protocol == protocol;
+        let mut members = self.listeners.iter().zip(&self.entrances);
+        self.entrances.iter().any(speaks)
+            && members.all(|(listener, entrance)| listeners.contains(listener) == speaks(entrance))
+    }
 }
 
 /// The data planes of a Gateway, by key.

@@ -7,6 +7,7 @@ use super::{Endpoints, References};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::policy::{Demand, InEffect};
 use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
@@ -26,8 +27,10 @@ pub(crate) struct Usage {
     /// A port without `appProtocol` is spoken to as the route's clients speak.
     pub(crate) traffic: Traffic,
     pub(crate) exchange: Exchange,
-    /// The Host that backends see; `None` is what the client sent.
+    /// The Host that backends see; `None` is what the client sent, or `tls`.
     pub(crate) host: Option<Hostname>,
+    /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
+    pub(crate) tls: Option<Hostname>,
 }
 
 /// What a rule does with a request.
@@ -97,24 +100,27 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// How to speak to a backend.
+/// How to speak to a backend, besides TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AppProtocol {
     /// HTTP/1.1.
     Http,
     /// HTTP/1.1 with connections that stay open (WebSocket).
     WebSocket,
-    /// HTTP/2 in cleartext with prior knowledge.
+    /// HTTP/2 with prior knowledge.
     H2c,
 }
 
 impl AppProtocol {
-    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic.
-    fn of(written: &str, traffic: Traffic) -> Option<Self> {
-        match (written, traffic) {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic, or that means TLS
+    /// and is to be used without.
+    fn of(written: &str, usage: &Usage) -> Option<Self> {
+        match (written, usage.traffic) {
             ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", _) => Some(Self::H2c),
             ("" | "http" | "kubernetes.io/http", Traffic::Http) => Some(Self::Http),
             ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
+            ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
             _ => None,
         }
     }
@@ -155,11 +161,6 @@ impl Unusable {
         let message = format!("Service {service} does not exist.");
         Self { field: "name", reason: Reason::BackendNotFound, message }
     }
-
-    /// In the reference at this field.
-    fn at(self, reference: &FieldPath) -> Refusal {
-        Refusal::new(reference.child(self.field), self.reason, self.message)
-    }
 }
 
 impl Backends {
@@ -177,6 +178,25 @@ pub(crate) struct ResolvedRule {
     /// What cannot be done with the backends the references lead to; their share of the traffic answers
     /// [`Traffic::failure`].
     pub(crate) refused: Vec<Refusal>,
+    /// What policies had to say.
+    pub(crate) policies: Vec<PolicyUse>,
+}
+
+impl ResolvedRule {
+    /// References that resolve to what a policy keeps PingSIX from speaking to; their share answers like one that
+    /// leads nowhere.
+    pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
+        self.policies.iter().filter_map(|used| used.outcome.as_ref().err())
+    }
+}
+
+/// A policy that counts for a backend of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyUse {
+    /// Index into [`crate::policy::BackendTlsPolicies`].
+    pub(crate) policy: usize,
+    /// Whether it is honoured, and if not, why, at the reference.
+    pub(crate) outcome: Result<(), Refusal>,
 }
 
 impl References<'_> {
@@ -185,22 +205,32 @@ impl References<'_> {
         &self,
         route: &Route,
         rule: &Rule,
+        policies: InEffect<'_>,
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
         let failure = route.traffic.failure();
         let mut unresolved = Vec::new();
         let mut refused = Vec::new();
+        let mut used = Vec::new();
+        let policies = policies.rewritten(rule.host.as_ref());
         let mut shares = Vec::with_capacity(rule.backends.len());
         let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
             let at = || route.field_of_backend(rule, backend);
-            let target = match self.resolve_backend(route, rule, backend, at, backends) {
+            let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
+                |Resolved { to, policy }| {
+                    used.extend(policy);
+                    to
+                },
+            );
+            let target = match resolved {
                 // With `pass_host: pass`, PingSIX loses the authority of a request over HTTP/2 whose path it
                 // rewrites on the way to such a backend (`src/plugins/proxy_rewrite.rs`).
-                Ok(Resolved::Backend(index))
+                Ok(Destination::Backend(index))
                     if rewrites_path
                         && rule.host.is_none()
+                        && backends.get(index).key.usage.tls.is_none()
                         && backends.get(index).protocol == AppProtocol::H2c =>
                 {
                     refused.push(Refusal::new(
@@ -211,13 +241,14 @@ impl References<'_> {
                     ));
                     Target::Status(failure)
                 }
-                Ok(Resolved::Backend(index)) => Target::Backend(index),
-                Ok(Resolved::NoEndpoints(key)) => {
+                Ok(Destination::Backend(index)) => Target::Backend(index),
+                Ok(Destination::NoEndpoints(key)) => {
                     if backend.weight > 0 {
                         problems.push(no_endpoints(&key));
                     }
                     Target::Status(503)
                 }
+                Ok(Destination::Denied) => Target::Status(failure),
                 Err(refusal) => {
                     unresolved.push(refusal);
                     Target::Status(failure)
@@ -234,7 +265,7 @@ impl References<'_> {
         } else {
             Action::weighted(shares.into_iter(), failure)
         };
-        ResolvedRule { action, unresolved, refused }
+        ResolvedRule { action, unresolved, refused, policies: used }
     }
 
     fn resolve_backend(
@@ -243,9 +274,55 @@ impl References<'_> {
         rule: &Rule,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
+        policies: InEffect<'_>,
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
-        let referrer = &*route.key;
+        let service = self.service_of(&route.key, backend, &at)?;
+        let refusal =
+            |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
+        let port = match &backend.port {
+            Some(BackendPort::Number(port)) => *port,
+            Some(BackendPort::Name(port)) => self.port_named(&service, port).map_err(refusal)?,
+            None => {
+                return Err(Refusal::new(
+                    at().child("port"),
+                    Reason::BackendNotFound,
+                    format!("A reference to Service {service} needs a port."),
+                ));
+            }
+        };
+        let service_port = self.service_port(&service, port).map_err(refusal)?;
+        let mut usage =
+            Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
+        let mut used = None;
+        match policies.demand(&service, service_port.name.as_deref()) {
+            None => {}
+            Some(Demand { policy, tls: Ok(hostname) }) => {
+                (usage.host, usage.tls) = (None, Some(hostname.clone()));
+                used = Some(PolicyUse { policy, outcome: Ok(()) });
+            }
+            Some(Demand { policy, tls: Err(message) }) => {
+                let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
+                return Ok(Resolved { to: Destination::Denied, policy: Some(PolicyUse { policy, outcome }) });
+            }
+        }
+        let key = BackendKey { service, port, usage };
+        let Backends { known, list } = backends;
+        let to = match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, service_port, list)) {
+            Found::Backend(index) => Destination::Backend(*index),
+            Found::NoEndpoints => Destination::NoEndpoints(key),
+            Found::Refused(unusable) => return Err(refusal(unusable.clone())),
+        };
+        Ok(Resolved { to, policy: used })
+    }
+
+    /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
+    pub(crate) fn service_of(
+        &self,
+        referrer: &ObjectKey,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<ObjectName, Refusal> {
         if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
             let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
             let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
@@ -270,27 +347,7 @@ impl References<'_> {
                 ),
             ));
         }
-        let port = match &backend.port {
-            Some(BackendPort::Number(port)) => *port,
-            Some(BackendPort::Name(port)) => {
-                self.port_named(&service, port).map_err(|unusable| unusable.at(&at()))?
-            }
-            None => {
-                return Err(Refusal::new(
-                    at().child("port"),
-                    Reason::BackendNotFound,
-                    format!("A reference to Service {service} needs a port."),
-                ));
-            }
-        };
-        let usage = Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone() };
-        let key = BackendKey { service, port, usage };
-        let Backends { known, list } = backends;
-        match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
-            Found::Backend(index) => Ok(Resolved::Backend(*index)),
-            Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(unusable) => Err(unusable.clone().at(&at())),
-        }
+        Ok(service)
     }
 
     /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).
@@ -299,6 +356,8 @@ impl References<'_> {
         let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
         let mut ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
         match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
+            // Judged with its number.
+            _ if is_external_name(object) => Ok(0),
             None => Err(unusable(
                 Reason::BackendNotFound,
                 format!("Service {service} has no port named \"{port}\"."),
@@ -311,11 +370,11 @@ impl References<'_> {
         }
     }
 
-    fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
-        let BackendKey { service: name, port, usage: Usage { traffic, .. } } = key;
-        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
+    /// The port of a Service that a backendRef means.
+    fn service_port(&self, name: &ObjectName, port: i32) -> Result<&ServicePort, Unusable> {
+        let unusable = |field, reason, message| Err(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
-            return Found::Refused(Unusable::missing(name));
+            return Err(Unusable::missing(name));
         };
         if is_external_name(service) {
             return unusable(
@@ -329,23 +388,29 @@ impl References<'_> {
         }
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
-        let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
-        let Some(service_port) = with_number().find(|port| is_tcp(port)) else {
-            return if with_number().next().is_some() {
-                unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} is not a TCP port."),
-                )
-            } else {
-                unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
-            };
-        };
+        let with_number = || ports.iter().filter(|candidate| candidate.port == port);
+        match with_number().find(|port| is_tcp(port)) {
+            Some(service_port) => Ok(service_port),
+            None if with_number().next().is_some() => unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} is not a TCP port."),
+            ),
+            None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
+        }
+    }
+
+    fn look_up(&self, key: &BackendKey, service_port: &ServicePort, list: &mut Vec<Backend>) -> Found {
+        let BackendKey { service: name, port, usage } = key;
+        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
-        let Some(protocol) = AppProtocol::of(written, *traffic) else {
-            let cannot = match traffic {
-                Traffic::Http => "is not supported",
-                Traffic::Grpc => "does not carry gRPC",
+        let Some(protocol) = AppProtocol::of(written, usage) else {
+            let cannot = match (usage.traffic, written) {
+                (Traffic::Http, "https" | "kubernetes.io/wss") => {
+                    "needs a BackendTLSPolicy that says what to verify"
+                }
+                (Traffic::Http, _) => "is not supported",
+                (Traffic::Grpc, _) => "does not carry gRPC",
             };
             return unusable(
                 "port",
@@ -372,9 +437,18 @@ impl References<'_> {
     }
 }
 
-enum Resolved {
+/// What a backendRef leads to.
+struct Resolved {
+    to: Destination,
+    /// The policy that counts there.
+    policy: Option<PolicyUse>,
+}
+
+enum Destination {
     Backend(usize),
     NoEndpoints(BackendKey),
+    /// A policy keeps us from speaking to it.
+    Denied,
 }
 
 fn is_tcp(port: &ServicePort) -> bool {

@@ -12,6 +12,7 @@ use crate::field::FieldPath;
 use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
+use crate::policy::BackendTlsPolicies;
 use crate::provenance::Provenance;
 use crate::resolve::{Backends, References};
 use crate::route::normalise_ingress;
@@ -62,12 +63,15 @@ fn lower(
     problems: &mut Vec<Problem>,
 ) -> DataPlane {
     let references = References::new(&snapshot.referents);
+    // Policies of Gateway API are for what Gateways serve.
+    let policies = BackendTlsPolicies::new(&BTreeMap::new(), &references);
+    let in_effect = policies.for_host(None);
     let mut backends = Backends::default();
     let mut routes = Vec::new();
     for ingress in snapshot.ingresses.values() {
         problems.extend(warn_of_annotations(ingress));
         for route in normalise_ingress(ingress, problems) {
-            let resolve = |rule| references.resolve_rule(&route, rule, &mut backends, problems);
+            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
             let rules = route.rules.iter().map(resolve).collect();
             routes.push(RouteInput::everywhere(route, rules));
         }

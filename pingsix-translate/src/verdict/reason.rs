@@ -57,10 +57,14 @@ words! {
         BackendNotFound = "BackendNotFound",
         /// The configuration of the data plane has no room for the rule.
         BudgetExceeded = "BudgetExceeded",
+        /// Another policy targets the same and takes precedence.
+        Conflicted = "Conflicted",
         /// Two listeners share port and hostname.
         HostnameConflict = "HostnameConflict",
         /// The object cannot be used as it is.
         Invalid = "Invalid",
+        /// A CA certificate cannot be used.
+        InvalidCaCertificateRef = "InvalidCACertificateRef",
         /// A certificate cannot be used.
         InvalidCertificateRef = "InvalidCertificateRef",
         /// A reference names a kind that cannot be used there.
@@ -81,6 +85,8 @@ words! {
         NoMatchingListenerHostname = "NoMatchingListenerHostname",
         /// The parentRef selects no listener.
         NoMatchingParent = "NoMatchingParent",
+        /// A policy refers to CA certificates and none of them can be used.
+        NoValidCaCertificate = "NoValidCACertificate",
         /// The listeners do not allow the route's kind or namespace.
         NotAllowedByListeners = "NotAllowedByListeners",
         /// A certificate of one listener is valid for hosts of another.
@@ -103,6 +109,8 @@ words! {
         Shadowed = "Shadowed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",
+        /// A policy targets something that does not exist.
+        TargetNotFound = "TargetNotFound",
         /// A type of address we do not know.
         UnsupportedAddress = "UnsupportedAddress",
         /// Annotations that another controller would obey.

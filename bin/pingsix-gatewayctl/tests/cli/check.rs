@@ -1,5 +1,5 @@
 use crate::support::{Manifests, grpc_route, route, run, run_with};
-use crate::translate::https;
+use crate::translate::{backend_tls, https};
 
 #[test]
 fn findings_are_grouped_by_object_and_counted() {
@@ -108,4 +108,15 @@ fn secrets_are_never_printed() {
             assert!(!run.out.contains(&key) && !run.err.contains(&key), "{run:?}");
         }
     }
+}
+
+#[test]
+fn a_policy_that_no_route_has_to_do_with_is_a_warning() {
+    let routes = route("cart", "/cart", "cart");
+    let manifests = Manifests::shop(&format!("{routes}---\n{}", backend_tls("carts", "cart.example.com")));
+    manifests
+        .check()
+        .exits(0)
+        .says("BackendTLSPolicy shop/tls\n  warning: spec.targetRefs: The policy has no effect")
+        .says("(Service carts). [NoTarget]");
 }

@@ -159,3 +159,31 @@ fn completions_and_help_are_printed() {
     }
     run(["--version"]).exits(0).says("pingsix-gatewayctl 0.");
 }
+
+/// A policy for this Service of namespace `shop`, verified as this host.
+pub(crate) fn backend_tls(service: &str, hostname: &str) -> String {
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {{ name: tls, namespace: shop }}\n\
+         spec:\n  targetRefs: [{{ group: \"\", kind: Service, name: {service} }}]\n  \
+         validation: {{ wellKnownCACertificates: System, hostname: {hostname} }}\n"
+    )
+}
+
+#[test]
+fn the_status_of_a_policy_has_the_gateway_through_which_it_counts() {
+    let routes = route("cart", "/cart", "cart");
+    let manifests = Manifests::shop(&format!("{routes}---\n{}", backend_tls("cart", "other.example.com")));
+    let run = manifests.translate(&["-o", "status"]).exits(1);
+    let policy =
+        run.out.split("---\n").find(|status| status.contains("kind: BackendTLSPolicy")).expect(&run.out);
+    let policy: serde_json::Value = serde_saphyr::from_str(policy).unwrap();
+    let ancestor = &policy["status"]["ancestors"][0];
+    let gateway = serde_json::json!({
+        "group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop", "name": "web",
+    });
+    assert_eq!(ancestor["ancestorRef"], gateway);
+    assert_eq!(ancestor["controllerName"], "pingsix.io/gateway-controller");
+    assert_eq!(ancestor["conditions"][0]["reason"], "UnsupportedValue");
+    run.warns("BackendTLSPolicy shop/tls\n  error: spec.validation.hostname: ")
+        .warns("HTTPRoute shop/cart\n  error: spec.rules[0].backendRefs[0]: BackendTLSPolicy shop/tls ");
+}

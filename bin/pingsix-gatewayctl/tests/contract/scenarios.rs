@@ -10,9 +10,9 @@ use pingsix_translate::pingsix::Request;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client::{ask_all, speaks_http2};
-use crate::echo::{BACKEND, Echo};
-use crate::process::PingSix;
+use crate::client::{Addresses, Reply, ask_all, speaks_http2};
+use crate::echo::{BACKEND, Echo, HEADER_SEEN, TARGET_SEEN};
+use crate::process::{Listener, PingSix};
 use crate::run::{binary, say};
 use crate::serve::Serve;
 
@@ -41,6 +41,12 @@ struct Sample {
     preflight: Option<bool>,
     #[serde(default)]
     closed: bool,
+    /// What the backend sees: `target`, `host`, and headers that start with `x-`; an empty text is none.
+    #[serde(default)]
+    sees: BTreeMap<String, String>,
+    /// Response headers the client gets; an empty text is none.
+    #[serde(default)]
+    gets: BTreeMap<String, String>,
 }
 
 impl Sample {
@@ -140,37 +146,25 @@ impl Scenario {
     }
 
     /// Asks one data plane its requests, and says what is wrong.
-    async fn compare(
-        &self,
-        binary: &Path,
-        etcd: std::net::SocketAddr,
-        scope: &str,
-        samples: &[&Sample],
-        tally: &mut Tally,
-    ) -> Vec<String> {
+    async fn compare(&self, asked: &Asked<'_>, samples: &[&Sample], tally: &mut Tally) -> Vec<String> {
         let addresses = self.addresses();
         let mut faults = Vec::new();
         for _ in 0..STARTS {
-            let pingsix = PingSix::start(binary, etcd, scope).await;
-            tally.starts += 1;
+            let plaintext = PingSix::start(asked.binary, asked.etcd, asked.scope).await;
+            let tls = if samples.iter().any(|sample| sample.is_tls()) {
+                Some(PingSix::start_with(Listener::Tls, asked.binary, asked.etcd, asked.scope).await)
+            } else {
+                None
+            };
+            tally.starts += 1 + usize::from(tls.is_some());
+            let doors = Addresses { plaintext: plaintext.address, tls: tls.as_ref().map(|tls| tls.address) };
             for sample in samples {
-                let request = sample.request();
-                let both = !sample.http2 && speaks_http2(&request);
-                let mut asked = if sample.http2 { Vec::new() } else { vec![request.clone(); REPEATS] };
-                if both || sample.http2 {
-                    asked.extend(vec![request.over_http2(); REPEATS]);
-                }
-                let replies = ask_all(pingsix.address.into(), &asked).await;
+                let replies = ask_all(doors, &sample.travelling()).await;
                 tally.requests += replies.len();
-                let wrong = replies.iter().find(|reply| {
-                    let backend = reply.header(BACKEND);
-                    let location = reply.header("location");
-                    !sample.allows(reply.status, backend, location, &addresses)
-                });
-                if let Some(reply) = wrong {
+                if let Some(reply) = replies.iter().find(|reply| !sample.allows(reply, &addresses)) {
                     faults.push(format!(
-                        "{} ({scope}): {} {:?}: status {}, {:?}",
-                        self.name, sample.request, sample.headers, reply.status, reply.headers
+                        "{} ({}): {} {:?}: status {}, {:?}",
+                        self.name, asked.scope, sample.request, sample.headers, reply.status, reply.headers
                     ));
                 }
             }
@@ -179,28 +173,69 @@ impl Scenario {
     }
 }
 
+/// The data plane that is asked, and how it is started.
+struct Asked<'a> {
+    binary: &'a Path,
+    etcd: std::net::SocketAddr,
+    scope: &'a str,
+}
+
 impl Sample {
-    fn allows(
-        &self,
-        status: u16,
-        backend: Option<&str>,
-        location: Option<&str>,
-        addresses: &BTreeMap<String, BTreeSet<String>>,
-    ) -> bool {
-        if self.preflight.is_some() {
-            return backend.is_none() && status < 300;
+    fn is_tls(&self) -> bool {
+        self.request.contains(" https://")
+    }
+
+    /// The request several times over each version of HTTP that can carry it.
+    fn travelling(&self) -> Vec<Request> {
+        let request = Request { tls: self.is_tls(), ..self.request() };
+        let http1 = (!self.http2).then(|| vec![request.clone(); REPEATS]);
+        let http2 = (self.http2 || speaks_http2(&request)).then(|| vec![request.over_http2(); REPEATS]);
+        http1.into_iter().chain(http2).flatten().collect()
+    }
+
+    fn allows(&self, reply: &Reply, addresses: &BTreeMap<String, BTreeSet<String>>) -> bool {
+        let has = |name: &str, wanted: &str| reply.header(name).unwrap_or_default() == wanted;
+        let sees = self.sees.iter().all(|(name, wanted)| match name.as_str() {
+            "target" => has(TARGET_SEEN, wanted),
+            name => has(&format!("{HEADER_SEEN}{name}"), wanted),
+        });
+        let gets = self.gets.iter().all(|(name, wanted)| has(name, wanted));
+        sees && gets && self.allows_answer(reply, addresses)
+    }
+
+    fn allows_answer(&self, reply: &Reply, addresses: &BTreeMap<String, BTreeSet<String>>) -> bool {
+        let backend = reply.header(BACKEND);
+        if let Some(allowed) = self.preflight {
+            let told = reply.header("access-control-allow-origin").is_some();
+            return backend.is_none()
+                && told == allowed
+                && (reply.status < 300 || !allowed && reply.status == 403);
         }
         if let Some(wanted) = self.status {
-            return backend.is_none() && status == wanted && self.location.as_deref() == location;
+            let location = self.location.as_deref().map(|location| self.absolute(location));
+            let found = reply.header("location").map(|location| self.absolute(location));
+            return backend.is_none() && reply.status == wanted && location == found;
         }
-        let shares = self.backends.iter().flatten().map(|(name, _)| name);
-        shares.into_iter().any(|name| match (name.parse::<u16>(), backend) {
-            (Ok(share), None) => share == status,
+        let mut shares = self.backends.iter().flatten().map(|(name, _)| name);
+        shares.any(|name| match (name.parse::<u16>(), backend) {
+            (Ok(share), None) => share == reply.status,
             (Err(_), Some(backend)) => {
-                status == 200 && addresses.get(name).is_some_and(|known| known.contains(backend))
+                reply.status == 200 && addresses.get(name).is_some_and(|known| known.contains(backend))
             }
             _ => false,
         })
+    }
+
+    /// A `Location` as clients read it: PingSIX writes some as paths, depending on the version of HTTP.
+    fn absolute(&self, location: &str) -> String {
+        let (_, url) = self.request.split_once(' ').unwrap();
+        let (scheme, rest) = url.split_once("://").unwrap();
+        let authority = rest.split('/').next().unwrap();
+        if location.starts_with('/') {
+            format!("{scheme}://{authority}{location}")
+        } else {
+            location.to_owned()
+        }
     }
 }
 
@@ -256,7 +291,8 @@ async fn pingsix_answers_the_scenarios_as_their_requests_say() {
             by_scope.entry(scenario.scope(sample)).or_default().push(sample);
         }
         for (scope, samples) in by_scope {
-            faults.extend(scenario.compare(&binary, serve.etcd, &scope, &samples, &mut tally).await);
+            let asked = Asked { binary: &binary, etcd: serve.etcd, scope: &scope };
+            faults.extend(scenario.compare(&asked, &samples, &mut tally).await);
         }
     }
     let Tally { scenarios, left_out, starts, requests } = tally;

@@ -36,6 +36,12 @@ struct Sample {
     /// No data plane serves anything.
     #[serde(default)]
     closed: bool,
+    /// What the backend sees. The model knows nothing of it: the contract test asks the real PingSIX.
+    #[serde(default, rename = "sees")]
+    _sees: BTreeMap<String, String>,
+    /// Response headers the client gets, likewise.
+    #[serde(default, rename = "gets")]
+    _gets: BTreeMap<String, String>,
 }
 
 pub(crate) fn check(case: &Case) -> Vec<String> {

@@ -91,6 +91,18 @@ pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
     sections(text).filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect()
 }
 
+/// Checks that a PEM text holds certificates, and that all of it can be read.
+pub(crate) fn check_authorities(text: &str) -> Result<(), Fault> {
+    let sections: Vec<(SectionKind, Vec<u8>)> = PemObject::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|_| Fault::Certificate)?;
+    let mut certificates =
+        sections.iter().filter(|(kind, _)| *kind == SectionKind::Certificate).map(|(_, der)| der).peekable();
+    let well_formed =
+        certificates.peek().is_some() && certificates.all(|der| public_key_of_certificate(der).is_some());
+    if well_formed { Ok(()) } else { Err(Fault::Certificate) }
+}
+
 fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<(), Fault> {
     let [leaf, others @ ..] = chain else { return Err(Fault::Certificate) };
     let public = public_key_of_certificate(leaf).ok_or(Fault::Certificate)?;

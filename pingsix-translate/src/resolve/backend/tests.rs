@@ -6,6 +6,7 @@ use super::*;
 use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gateway, object, run, snapshot};
 use crate::options::Options;
 use crate::pingsix::Scheme;
+use crate::policy::BackendTlsPolicies;
 use crate::route::{normalise_grpc_route, normalise_http_route};
 use crate::snapshot::{Object, Objects};
 
@@ -20,7 +21,14 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let snapshot = snapshot(&objects);
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
     let references = References::new(&snapshot.referents);
-    let rule = references.resolve_rule(&route, &route.rules[0], &mut Backends::default(), &mut Vec::new());
+    let policies = BackendTlsPolicies::default();
+    let rule = references.resolve_rule(
+        &route,
+        &route.rules[0],
+        policies.for_host(None),
+        &mut Backends::default(),
+        &mut Vec::new(),
+    );
     let unresolved = rule.unresolved.iter().map(|refusal| {
         (refusal.reason, refusal.at.as_str().trim_start_matches("spec.rules[0].backendRefs[0].").to_owned())
     });
@@ -134,7 +142,9 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let route = normalise_grpc_route(&snapshot.grpc_routes[&ObjectName::new("infra", "calls")]);
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
-    let rule = references.resolve_rule(&route, &route.rules[0], &mut backends, &mut Vec::new());
+    let policies = BackendTlsPolicies::default();
+    let in_effect = policies.for_host(None);
+    let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),
         Some(refusal) => {

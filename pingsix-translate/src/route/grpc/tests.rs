@@ -11,7 +11,7 @@ use crate::pingsix::plugin::FaultInjection;
 use crate::provenance::Provenance;
 use crate::route::Expectation;
 
-fn normalise(spec: Value) -> Route {
+fn normalise(spec: &Value) -> Route {
     normalise_grpc_route(&object::<GrpcRoute>(json!({
         "metadata": {"namespace": "infra", "name": "calls"}, "spec": spec,
     })))
@@ -19,7 +19,7 @@ fn normalise(spec: Value) -> Route {
 
 /// The only rule of a route with these matches.
 fn rule(matches: &Value) -> Rule {
-    normalise(json!({"rules": [{"matches": matches}]})).rules.remove(0)
+    normalise(&json!({"rules": [{"matches": matches}]})).rules.remove(0)
 }
 
 /// The path a method match comes to, and the fields that are refused, seen from the match.
@@ -98,7 +98,7 @@ fn headers_are_read_as_those_of_an_http_route() {
 fn a_rule_without_matches_matches_every_call() {
     for spec in [json!({}), json!({"rules": []}), json!({"rules": [{}]}), json!({"rules": [{"matches": []}]})]
     {
-        let route = normalise(spec);
+        let route = normalise(&spec);
         assert_eq!(route.rules[0].matches[0].path, Path::root());
         assert!(route.rules[0].refusals.is_empty());
     }
@@ -106,7 +106,7 @@ fn a_rule_without_matches_matches_every_call() {
 
 #[test]
 fn every_other_field_of_a_rule_is_refused_by_name() {
-    let route = normalise(json!({"rules": [{
+    let route = normalise(&json!({"rules": [{
         "sessionPersistence": {"sessionName": "s"},
         "backendRefs": [
             {"name": "web", "port": 80},
@@ -133,16 +133,16 @@ fn filters_change_headers() {
         let field = format!("{}{}", kind[..1].to_lowercase(), &kind[1..]);
         json!({"type": kind, field: {"remove": [name]}})
     };
-    let rule = |spec: Value| normalise(json!({"rules": [spec]})).rules.remove(0);
-    let backend = |filters: Value| json!([{"name": "web", "port": 80, "filters": filters}]);
-    let both = rule(json!({
+    let rule = |spec: &Value| normalise(&json!({"rules": [spec]})).rules.remove(0);
+    let backend = |filters: &Value| json!([{"name": "web", "port": 80, "filters": filters}]);
+    let both = rule(&json!({
         "filters": [remove("RequestHeaderModifier", "a")],
-        "backendRefs": backend(json!([remove("ResponseHeaderModifier", "b")])),
+        "backendRefs": backend(&json!([remove("ResponseHeaderModifier", "b")])),
     }));
     assert!(both.refusals.is_empty());
     let filters = both.filters.unwrap();
     assert!(!filters.request_headers.is_empty() && !filters.response_headers.is_empty());
-    let refused = rule(json!({
+    let refused = rule(&json!({
         "filters": [
             {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web", "port": 80}}},
             {"type": "ExtensionRef", "extensionRef": {"group": "a.test", "kind": "K", "name": "k"}},
@@ -163,8 +163,8 @@ fn a_rule_that_cannot_be_honoured_is_unavailable() {
             "backendRefs": [{"name": "web", "port": 80}],
         })
     };
-    let statuses = |rules: Value, listeners: Value, responder: bool| -> BTreeSet<u16> {
-        let mut objects = gateway(&listeners);
+    let statuses = |rules: &Value, listeners: &Value, responder: bool| -> BTreeSet<u16> {
+        let mut objects = gateway(listeners);
         add_service(&mut objects, "web");
         let parents = json!([{"name": "public", "sectionName": "a"}]);
         add_grpc_route(&mut objects, "r", &json!({"parentRefs": parents, "rules": rules}));
@@ -173,10 +173,8 @@ fn a_rule_that_cannot_be_honoured_is_unavailable() {
         let plane = translation.data_planes.values().next().unwrap();
         let aborts = plane.config.routes().filter_map(|(_, route)| route.plugins.get::<FaultInjection>());
         let aborts = aborts.map(|plugin| plugin.unwrap().abort.unwrap().http_status);
-        let provenances = plane.provenance.values();
-        let of_responder = provenances.filter_map(|provenance| match provenance {
-            Provenance::Status { status } => *status,
-            _ => None,
+        let of_responder = plane.provenance.values().filter_map(|provenance| {
+            if let Provenance::Status { status } = provenance { *status } else { None }
         });
         aborts.chain(of_responder).collect()
     };
@@ -185,22 +183,22 @@ fn a_rule_that_cannot_be_honoured_is_unavailable() {
         json!([{"name": "a", "port": 80, "protocol": "HTTP"}, {"name": "b", "port": 81, "protocol": "HTTP"}]);
     let unavailable = BTreeSet::from([503]);
     // No backend, no rule at all, one that leads nowhere, one that is refused, and a port too many.
-    assert_eq!(statuses(json!([{}]), one.clone(), true), unavailable);
-    assert_eq!(statuses(json!([]), one.clone(), true), unavailable);
+    assert_eq!(statuses(&json!([{}]), &one, true), unavailable);
+    assert_eq!(statuses(&json!([]), &one, true), unavailable);
     let missing = json!([{"backendRefs": [{"name": "missing", "port": 80}, {"name": "web", "port": 80}]}]);
-    assert_eq!(statuses(missing, one.clone(), true), unavailable);
-    assert_eq!(statuses(json!([{"sessionPersistence": {}}]), one.clone(), true), unavailable);
-    assert_eq!(statuses(json!([calls(None, "a")]), two, true), unavailable);
+    assert_eq!(statuses(&missing, &one, true), unavailable);
+    assert_eq!(statuses(&json!([{"sessionPersistence": {}}]), &one, true), unavailable);
+    assert_eq!(statuses(&json!([calls(None, "a")]), &two, true), unavailable);
     // Filters that differ, and conditions without a responder.
     let differ = json!([calls(Some("1"), "a"), calls(None, "b")]);
-    assert_eq!(statuses(differ, one.clone(), true), unavailable);
-    assert_eq!(statuses(json!([calls(Some("1"), "a")]), one, false), unavailable);
+    assert_eq!(statuses(&differ, &one, true), unavailable);
+    assert_eq!(statuses(&json!([calls(Some("1"), "a")]), &one, false), unavailable);
 }
 
 #[test]
 fn default_gateways_are_not_used_and_said_to_be_so() {
     let limits = |scope: &str| -> Vec<String> {
-        let route = normalise(json!({"useDefaultGateways": scope, "rules": [{}]}));
+        let route = normalise(&json!({"useDefaultGateways": scope, "rules": [{}]}));
         assert!(route.refusals.is_empty());
         route.limits.iter().map(|limit| limit.at.to_string()).collect()
     };
