@@ -95,7 +95,8 @@ fn plugins_of<'p>(plane: &'p DataPlane, route: &DocumentKey) -> Result<&'p Plugi
     Ok(&route.plugins)
 }
 
-fn target_of<'u>(
+/// The Service, status or redirect that an upstream stands for, with nodes that are the Service's.
+pub(crate) fn target_of<'u>(
     world: &World,
     plane: &'u DataPlane,
     plugins: &Plugins,
@@ -192,7 +193,7 @@ fn rule_of(
         other => return Err(format!("{route} has provenance {other:?}")),
     };
     Ok(decision.origin.as_ref().map(|origin| {
-        (origin.object.name.to_string(), origin.rule.expect("a route's origin names its rule"))
+        (origin.object.name.to_string(), origin.section.rule().expect("a route's origin names its rule"))
     }))
 }
 

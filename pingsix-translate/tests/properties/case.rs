@@ -217,7 +217,7 @@ fn snapshot_of(gateway: &str, objects: &[Value]) -> Snapshot {
     all.snapshot(&ObjectName::new("infra", gateway)).expect("every table has the Gateway")
 }
 
-fn decode(object: &Value) -> Object {
+pub(crate) fn decode(object: &Value) -> Object {
     fn read<T: DeserializeOwned>(object: &Value) -> Arc<T> {
         Arc::new(T::deserialize(object).unwrap())
     }
@@ -229,6 +229,8 @@ fn decode(object: &Value) -> Object {
         "ReferenceGrant" => Object::ReferenceGrant(read::<ReferenceGrant>(object)),
         "Service" => Object::Service(read::<Service>(object)),
         "EndpointSlice" => Object::EndpointSlice(read(object)),
+        "IngressClass" => Object::IngressClass(read(object)),
+        "Ingress" => Object::Ingress(read(object)),
         "Secret" => Object::Secret(read::<Secret>(object)),
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
         other => panic!("tables have no objects of kind {other}"),

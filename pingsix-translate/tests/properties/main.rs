@@ -23,6 +23,7 @@ mod effect;
 mod garbage;
 mod gateways;
 mod generate;
+mod ingress;
 mod listener_set;
 mod locality;
 mod oracle;
