@@ -70,8 +70,8 @@ pub enum Provenance {
     Redirect,
     /// A listener's certificate.
     Certificate {
-        /// The Gateway.
-        gateway: Arc<ObjectKey>,
+        /// The Gateway or ListenerSet the listener stands in.
+        owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
     },

@@ -13,7 +13,8 @@ use crate::route::{normalise_grpc_route, normalise_http_route};
 use crate::snapshot::{Snapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, Translation};
 use crate::verdict::{
-    Refusals, Verdicts, attached_routes, judge_gateway, judge_policies, judge_route, refuse_gateway,
+    Judged, Refusals, Verdicts, attached_routes, judge_gateway, judge_listener_sets, judge_policies,
+    judge_route, refuse_gateway,
 };
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
@@ -25,12 +26,14 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let mut listeners = judge_listeners(&snapshot.gateway, &gateway, &references, options, &mut problems);
-    let planes = planes(&gateway.name, &listeners, options.layout);
+    let mut listeners = judge_listeners(snapshot, &gateway, &references, options, &mut problems);
+    let planes = planes(&gateway.name, &listeners.all, options.layout);
     for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
-        listeners[*listener].limits.push(limit.clone());
+        listeners.all[*listener].limits.push(limit.clone());
     }
-    problems.extend(listeners.iter().flat_map(|listener| &listener.limits).map(|limit| limit.of(&gateway)));
+    for listener in &listeners.all {
+        problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
+    }
 
     let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, &references);
     let mut backends = Backends::default();
@@ -38,8 +41,8 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let grpc_routes = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
     let mut routes = Vec::with_capacity(snapshot.http_routes.len() + snapshot.grpc_routes.len());
     for route in http_routes.chain(grpc_routes) {
-        let parents = attach_route(&route, &gateway, &listeners, &references);
-        let host = only_host(&route.hostnames, &parents, &listeners);
+        let parents = attach_route(&route, &listeners, &references);
+        let host = only_host(&route.hostnames, &parents, &listeners.all);
         let in_effect = policies.for_host(host.as_ref());
         let rules = route
             .rules
@@ -52,11 +55,11 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let refused = refuse_gateway(&snapshot.gateway);
     let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
     let mut refusals = Refusals::default();
-    for plane in planes {
+    for (number, plane) in planes.into_iter().enumerate() {
         let Lowered { data_plane, refused_rules, refused_zones, served_zones } =
             lower_plane(&plane, &routes, &backends, options);
-        refusals.add_rules(refused_rules);
-        refusals.add_zones(&listeners, &refused_zones, served_zones);
+        refusals.add_rules(number, &plane, refused_rules);
+        refusals.add_zones(&listeners.all, &refused_zones, served_zones);
         // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
         data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
     }
@@ -66,15 +69,20 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
     }
     let policy_verdicts = judge_policies(&policies, &gateway, &routes, &references, &mut problems);
-    let attached = attached_routes(&routes, &route_verdicts, listeners.len());
-    problems.extend(refused.iter().map(|refusal| refusal.of(&gateway)));
-    let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
-    let gateway = judge_gateway(gateway, generation, &listeners, &attached, options.layout, refused.as_ref());
+    let attached = attached_routes(&routes, &route_verdicts, &refusals, listeners.all.len());
+    let judged = Judged {
+        listeners: &listeners,
+        attached: &attached,
+        layout: options.layout,
+        refused: refused.as_ref(),
+    };
+    let listener_sets = judge_listener_sets(&judged);
+    let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, &references, &mut problems);
     problems.sort();
     problems.dedup();
     let verdicts = Verdicts {
         gateway: Some(gateway),
-        listener_sets: BTreeMap::new(),
+        listener_sets,
         routes: route_verdicts,
         policies: policy_verdicts,
         problems,

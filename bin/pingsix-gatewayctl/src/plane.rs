@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{Bridged, bridge};
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences};
+use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
 use pingsix_translate::verdict::{
     GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
 };
@@ -66,6 +66,7 @@ impl Translated {
                 translated.add_gateway(manifests, name, options);
             }
         }
+        translated.check_listener_sets(manifests);
         translated.check_parents(manifests, manifests.objects.http_routes());
         translated.check_parents(manifests, manifests.objects.grpc_routes());
         translated.check_parents(manifests, manifests.objects.tls_routes());
@@ -209,6 +210,27 @@ impl Translated {
                     self.report(manifests, &object, Level::Error, fault);
                 }
             }
+        }
+    }
+
+    /// ListenerSets whose Gateway is not there; a cluster would leave them without a word.
+    fn check_listener_sets(&mut self, manifests: &Manifests) {
+        for (name, set) in manifests.objects.listener_sets() {
+            let parent = parent_of_listener_set(name, set);
+            let (reason, message) = match parent.map(|name| ObjectKey { kind: Kind::Gateway, name }) {
+                None => (
+                    reason::NO_PARENT,
+                    "The ListenerSet belongs to something that is no Gateway, so nothing serves it."
+                        .to_owned(),
+                ),
+                Some(gateway) if !manifests.objects.contains(&gateway) => {
+                    (reason::PARENT_NOT_FOUND, format!("{gateway} does not exist."))
+                }
+                Some(_) => continue,
+            };
+            let object = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
+            let fault = Fault { field: "spec.parentRef".to_owned(), reason, message };
+            self.report(manifests, &object, Level::Error, fault);
         }
     }
 

@@ -100,7 +100,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
-        Provenance::Certificate { gateway, listener } => vec![format!("{gateway} listener {listener}")],
+        Provenance::Certificate { owner, listener } => vec![format!("{owner} listener {listener}")],
     }
 }
 

@@ -85,6 +85,9 @@ pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value>
         if let Some(gateway) = &verdicts.gateway {
             statuses.push(with_status(&gateway.key, &gateway.to_status()));
         }
+        for (key, set) in &verdicts.listener_sets {
+            statuses.push(with_status(key, &set.to_status()));
+        }
     }
     for (key, verdict) in &translated.routes {
         statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));

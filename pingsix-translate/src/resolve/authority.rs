@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs as AuthorityRef;
+use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs;
 
 use super::References;
 use crate::field::FieldPath;
-use crate::object::{Kind, ObjectName};
+use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::validate::check_authorities;
 use crate::route::Refusal;
 use crate::verdict::Reason;
@@ -14,34 +14,87 @@ use crate::verdict::Reason;
 /// The entry of a ConfigMap that holds CA certificates (Gateway API, `caCertificateRefs`).
 const ENTRY: &str = "ca.crt";
 
+/// A caCertificateRef of a Gateway, of whichever generated type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AuthorityRef<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+}
+
+impl AuthorityRef<'_> {
+    pub(crate) fn is_config_map(&self) -> bool {
+        self.group.is_empty() && self.kind == Kind::ConfigMap.as_str()
+    }
+
+    /// What it names, written in an object of `namespace`.
+    pub(crate) fn target(&self, namespace: &str) -> ObjectName {
+        ObjectName::new(self.namespace.unwrap_or(namespace), self.name)
+    }
+
+    /// Why it is not read, unless it is a ConfigMap.
+    fn refuse_kind(&self, reason: Reason, at: &FieldPath) -> Result<(), Refusal> {
+        if self.is_config_map() {
+            return Ok(());
+        }
+        let group = if self.group.is_empty() { "the core group" } else { self.group };
+        let field = if self.kind == Kind::ConfigMap.as_str() { "group" } else { "kind" };
+        let message =
+            format!("CA certificates are read from a ConfigMap, not from a {} of {group}.", self.kind);
+        Err(Refusal::new(at.child(field), reason, message))
+    }
+}
+
 impl References<'_> {
-    /// Checks that a caCertificateRef of an object in this namespace leads to CA certificates. There is no field for
+    /// Checks that a caCertificateRef of a policy in this namespace leads to CA certificates. There is no field for
     /// another namespace.
     pub(crate) fn certificate_authorities(
         &self,
         namespace: &Arc<str>,
-        reference: &AuthorityRef,
+        reference: &BackendTlsPolicyValidationCaCertificateRefs,
         at: &FieldPath,
     ) -> Result<(), Refusal> {
-        if !reference.group.is_empty() || reference.kind != Kind::ConfigMap.as_str() {
-            let group = if reference.group.is_empty() { "the core group" } else { &reference.group };
-            let field = if reference.kind == Kind::ConfigMap.as_str() { "group" } else { "kind" };
+        let reference = AuthorityRef {
+            group: &reference.group,
+            kind: &reference.kind,
+            namespace: None,
+            name: &reference.name,
+        };
+        reference.refuse_kind(Reason::InvalidKind, at)?;
+        self.check_authorities_of(&reference.target(namespace), at)
+    }
+
+    /// Checks that a caCertificateRef of a Gateway leads to CA certificates, in whatever namespace.
+    pub(crate) fn frontend_authorities(
+        &self,
+        referrer: &ObjectKey,
+        reference: &AuthorityRef<'_>,
+        at: &FieldPath,
+    ) -> Result<(), Refusal> {
+        reference.refuse_kind(Reason::InvalidCaCertificateKind, at)?;
+        let name = reference.target(&referrer.name.namespace);
+        // Judged before existence, so that nobody learns what another namespace holds.
+        if !self.grants.permit(referrer, Kind::ConfigMap, &name) {
             return Err(Refusal::new(
-                at.child(field),
-                Reason::InvalidKind,
+                at.child("namespace"),
+                Reason::RefNotPermitted,
                 format!(
-                    "CA certificates are read from a ConfigMap, not from a {} of {group}.",
-                    reference.kind
+                    "No ReferenceGrant in namespace {} lets {referrer} use ConfigMap {name}.",
+                    name.namespace
                 ),
             ));
         }
-        let name = ObjectName::new(namespace.clone(), reference.name.as_str());
+        self.check_authorities_of(&name, at)
+    }
+
+    fn check_authorities_of(&self, name: &ObjectName, at: &FieldPath) -> Result<(), Refusal> {
         let invalid =
             |message: String| Refusal::new(at.child("name"), Reason::InvalidCaCertificateRef, message);
         let config_map = self
             .referents
             .config_maps
-            .get(&name)
+            .get(name)
             .ok_or_else(|| invalid(format!("ConfigMap {name} does not exist.")))?;
         let text = config_map
             .data

@@ -33,6 +33,8 @@ words! {
         Accepted = "Accepted",
         /// Two listeners cannot be told apart.
         Conflicted = "Conflicted",
+        /// Clients without a valid certificate are to be let in.
+        InsecureFrontendValidationMode = "InsecureFrontendValidationMode",
         /// The object is served, though not quite as asked.
         Limited = "pingsix.io/Limited",
         /// Clients may use one connection for hosts of several listeners.
@@ -53,20 +55,28 @@ words! {
     Reason {
         /// Everything asked for is accepted.
         Accepted = "Accepted",
+        /// An address cannot be had.
+        AddressNotUsable = "AddressNotUsable",
         /// A backendRef names a Service or port that does not exist.
         BackendNotFound = "BackendNotFound",
         /// The configuration of the data plane has no room for the rule.
         BudgetExceeded = "BudgetExceeded",
+        /// What the Gateway asks of its clients is less than one may expect.
+        ConfigurationChanged = "ConfigurationChanged",
         /// Another policy targets the same and takes precedence.
         Conflicted = "Conflicted",
         /// Two listeners share port and hostname.
         HostnameConflict = "HostnameConflict",
         /// The object cannot be used as it is.
         Invalid = "Invalid",
+        /// A certificate authority is not read from a ConfigMap.
+        InvalidCaCertificateKind = "InvalidCACertificateKind",
         /// A CA certificate cannot be used.
         InvalidCaCertificateRef = "InvalidCACertificateRef",
         /// A certificate cannot be used.
         InvalidCertificateRef = "InvalidCertificateRef",
+        /// The certificate for backends cannot be used.
+        InvalidClientCertificateRef = "InvalidClientCertificateRef",
         /// A reference names a kind that cannot be used there.
         InvalidKind = "InvalidKind",
         /// Parameters are missing or wrong.
@@ -75,6 +85,8 @@ words! {
         InvalidRouteKinds = "InvalidRouteKinds",
         /// PingSIX handles it, but not quite as asked.
         Limited = "Limited",
+        /// References of listeners are not resolved.
+        ListenersNotResolved = "ListenersNotResolved",
         /// Some or all listeners of a Gateway are not valid.
         ListenersNotValid = "ListenersNotValid",
         /// No conflict.
@@ -85,16 +97,24 @@ words! {
         NoMatchingListenerHostname = "NoMatchingListenerHostname",
         /// The parentRef selects no listener.
         NoMatchingParent = "NoMatchingParent",
-        /// A policy refers to CA certificates and none of them can be used.
+        /// CA certificates are referred to, and none of them can be used.
         NoValidCaCertificate = "NoValidCACertificate",
+        /// The Gateway does not allow the ListenerSet.
+        NotAllowed = "NotAllowed",
         /// The listeners do not allow the route's kind or namespace.
         NotAllowedByListeners = "NotAllowedByListeners",
         /// A certificate of one listener is valid for hosts of another.
         OverlappingCertificates = "OverlappingCertificates",
         /// Listeners with TLS share hosts.
         OverlappingHostnames = "OverlappingHostnames",
+        /// The Gateway is not accepted.
+        ParentNotAccepted = "ParentNotAccepted",
+        /// The Gateway serves nothing.
+        ParentNotProgrammed = "ParentNotProgrammed",
         /// Delivery is in progress, or not known.
         Pending = "Pending",
+        /// A port that no listener can have.
+        PortUnavailable = "PortUnavailable",
         /// The data plane confirmed the configuration.
         Programmed = "Programmed",
         /// Listeners of different protocols share a port.

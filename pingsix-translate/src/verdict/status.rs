@@ -2,13 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Conditions, GatewayClassVerdict, GatewayVerdict, ListenerVerdict, PolicyVerdict, RouteVerdict};
+use super::{
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, PolicyVerdict,
+    RouteVerdict,
+};
 use crate::object::ObjectKey;
 use crate::route::ParentRef;
 
 impl Conditions {
     /// The list as it stands in a status.
     pub fn to_value(&self) -> Value {
+        Value::Array(self.to_values())
+    }
+
+    pub(super) fn to_values(&self) -> Vec<Value> {
         self.iter()
             .map(|condition| {
                 json!({
@@ -36,12 +43,23 @@ impl GatewayVerdict {
         json!({
             "conditions": self.conditions.to_value(),
             "listeners": self.listeners.iter().map(ListenerVerdict::to_status).collect::<Value>(),
+            "attachedListenerSets": self.attached_listener_sets,
+        })
+    }
+}
+
+impl ListenerSetVerdict {
+    /// `ListenerSet.status`
+    pub fn to_status(&self) -> Value {
+        json!({
+            "conditions": self.conditions.to_value(),
+            "listeners": self.listeners.iter().map(ListenerVerdict::to_status).collect::<Value>(),
         })
     }
 }
 
 impl ListenerVerdict {
-    /// An entry of `Gateway.status.listeners`.
+    /// An entry of `status.listeners` of a Gateway or ListenerSet.
     pub fn to_status(&self) -> Value {
         let kinds: Value = self
             .supported_kinds

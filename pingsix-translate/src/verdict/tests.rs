@@ -1,5 +1,8 @@
 //! What the authors of a Gateway and its routes read.
 
+mod gateway;
+mod listener_set;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -180,6 +183,58 @@ fn accepted_routes_count_once_per_listener() {
         .map(|listener| listener.attached_routes)
         .collect();
     assert_eq!(counts, [2, 1]);
+}
+
+/// Attached to both by one parentRef, the route is refused on the listener whose hosts another port serves too.
+#[test]
+fn a_route_is_not_counted_where_it_is_not_served() {
+    let mut objects = crate::fixture::gateway(&json!([
+        {"name": "a", "port": 80, "protocol": "HTTP", "hostname": "a.test"},
+        {"name": "other", "port": 81, "protocol": "HTTP", "hostname": "a.test",
+            "allowedRoutes": {"kinds": [{"kind": "GRPCRoute"}]}},
+        {"name": "b", "port": 80, "protocol": "HTTP", "hostname": "b.test"},
+    ]));
+    add_service(&mut objects, "web");
+    add_route(&mut objects, "r", &json!({"parentRefs": [{"name": "public"}], "rules": [rule("/", "web")]}));
+    let verdicts = run(&objects, &Options::default()).verdicts;
+    let conditions = &verdicts.routes.values().next().unwrap().parents[0].conditions;
+    assert!(conditions.is_true(ConditionType::Accepted));
+    assert!(conditions.is_true(ConditionType::PartiallyInvalid));
+    let counts: Vec<i32> =
+        verdicts.gateway.unwrap().listeners.iter().map(|listener| listener.attached_routes).collect();
+    assert_eq!(counts, [0, 0, 1]);
+}
+
+/// Two rules of one cell need a responder for the 404 between them; on the other port there is one rule alone.
+#[test]
+fn what_one_port_refuses_is_reported_on_the_parent_refs_it_concerns() {
+    let conditional = json!({
+        "matches": [{"headers": [{"name": "x", "value": "1"}]}], "backendRefs": [{"name": "web", "port": 80}],
+    });
+    let mut objects = objects();
+    add_route(
+        &mut objects,
+        "r",
+        &json!({
+            "parentRefs": [{"name": "public", "sectionName": "a"}, {"name": "public", "sectionName": "b"}],
+            "hostnames": ["b.test"], "rules": [conditional],
+        }),
+    );
+    // On port 81 an older route without conditions ends the list.
+    add_route(
+        &mut objects,
+        "s",
+        &json!({"parentRefs": [{"name": "public", "sectionName": "b"}], "rules": [rule("/", "web")]}),
+    );
+    let verdicts = run(&objects, &per_port()).verdicts;
+    let route = verdicts.routes.values().find(|verdict| &*verdict.key.name.name == "r").unwrap();
+    let said: Vec<String> = route
+        .parents
+        .iter()
+        .map(|parent| read(&parent.conditions, ConditionType::Accepted).chars().take(30).collect())
+        .collect();
+    assert_eq!(said, ["False UnsupportedValue: spec.r", "True Accepted: The route is ac"]);
+    assert_eq!(route.parents[1].conditions.get(ConditionType::PartiallyInvalid), None);
 }
 
 #[test]
