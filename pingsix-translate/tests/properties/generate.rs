@@ -1,5 +1,6 @@
 //! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
 
+mod filter;
 mod gateway;
 mod grpc;
 mod request;
@@ -52,6 +53,7 @@ pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
         }
         routes.push(route);
     }
+    filter::decorate(rng, &mut routes);
     objects.extend(routes);
     objects
 }

@@ -69,6 +69,12 @@ fn removable(value: &Value, at: &str) -> Vec<String> {
                     "creationTimestamp",
                     "type",
                     "kinds",
+                    "scheme",
+                    "timeouts",
+                    "retry",
+                    "set",
+                    "add",
+                    "remove",
                 ]
                 .contains(&name.as_str());
                 if is_optional && !REQUIRED.contains(&name.as_str()) {
@@ -88,7 +94,7 @@ fn remove(object: &mut Value, pointer: &str) -> bool {
     if last == "port" && (parent.contains("/listeners/") || parent.contains("/ports/")) {
         return false;
     }
-    if last == "type" && !parent.starts_with("/spec/rules") {
+    if last == "type" && (!parent.starts_with("/spec/rules") || parent.contains("/filters/")) {
         return false;
     }
     match object.pointer_mut(parent) {
