@@ -185,13 +185,14 @@ impl<'a> Writer<'a, '_> {
         let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
         let alone = steps.len() == 1 && !ends_in_404;
         // Plugins that answer would do so before a redirect to HTTPS.
-        let only = steps.first().filter(|_| alone && to_https.is_none());
-        let status = only.and_then(|step| step.action.only_status());
-        let native = only.and_then(|step| step.native_redirect(host, &entrances));
+        let may_answer = alone && to_https.is_none();
+        let native =
+            steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, &entrances));
         if native.is_none() {
             self.refuse_ambiguous_redirects(&rows, &mut steps, &entrances);
         }
         let filters = self.agree_on_filters(&rows, &mut steps);
+        let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.upstreams.nowhere().to_owned());
