@@ -107,7 +107,7 @@ impl Scenario {
 
     /// Addresses that a backend of ours cannot have, or protocols it does not speak.
     fn is_beyond_us(&self) -> bool {
-        self.config.contains("scheme: ") || self.config.contains("[2001:")
+        ["scheme: https", "scheme: grpcs", "[2001:"].iter().any(|text| self.config.contains(text))
     }
 
     /// The prefix of the data plane a request arrives at, as `explain` says.
