@@ -87,7 +87,53 @@ impl fmt::Display for DataPlaneKey {
         match self {
             Self::Gateway { gateway, port: None } => write!(f, "{gateway}"),
             Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
-            Self::Ingress { class } => write!(f, "ingress/{class}"),
+            // No namespace has an upper-case letter, so no Gateway is called this.
+            Self::Ingress { class } => write!(f, "{}/{class}", Kind::IngressClass),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_prefix_contains_another() {
+        // Names that look like parts of other kinds' prefixes.
+        let names = ["a", "b", "ingress", "stream", "pingsix", "pingsix-ingress", "a-ingress"];
+        let mut prefixes = Vec::new();
+        for root in ["/pingsix", "/a", "/a/b"] {
+            let mut of_root = Vec::new();
+            for name in names {
+                of_root.push(DataPlaneKey::Ingress { class: name.into() }.prefix(root));
+                for namespace in names {
+                    for port in [None, Some(8), Some(80)] {
+                        let gateway = ObjectName::new(namespace, name);
+                        of_root.push(DataPlaneKey::Gateway { gateway, port }.prefix(root));
+                    }
+                    // Where stream documents are to be.
+                    of_root.push(format!("{root}-stream/{namespace}/{name}"));
+                }
+            }
+            prefixes.push(of_root);
+        }
+        for of_root in prefixes {
+            for (index, prefix) in of_root.iter().enumerate() {
+                // PingSIX reads everything that starts with its prefix and a slash.
+                let below = format!("{prefix}/");
+                let contained = of_root.iter().enumerate().find(|(other_index, other)| {
+                    *other_index != index && format!("{other}/").starts_with(&below)
+                });
+                assert_eq!(contained, None, "{prefix}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_data_planes_share_a_name() {
+        let class = DataPlaneKey::Ingress { class: "web".into() };
+        assert_eq!(class.to_string(), "IngressClass/web");
+        let gateway = DataPlaneKey::Gateway { gateway: ObjectName::new("ingressclass", "web"), port: None };
+        assert_ne!(class.to_string(), gateway.to_string());
     }
 }

@@ -174,7 +174,7 @@ impl Manifests {
         self.count += 1;
     }
 
-    /// The Services that routes refer to.
+    /// The Services that routes and Ingresses refer to.
     fn referenced_services(&self) -> BTreeSet<ObjectName> {
         let mut services = BTreeSet::new();
         macro_rules! routes {
@@ -185,6 +185,9 @@ impl Manifests {
             )+};
         }
         routes!(http_routes grpc_routes tls_routes tcp_routes udp_routes);
+        for (name, ingress) in self.objects.ingresses() {
+            services.extend(snapshot::services_of_ingress(ingress, &name.namespace));
+        }
         services
     }
 

@@ -1,4 +1,6 @@
-//! Manifests to data planes: every Gateway that is ours is translated and bridged, the rest is reported.
+//! Manifests to data planes: every Gateway and IngressClass that is ours is translated and bridged, the rest is reported.
+
+mod ingress;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use pingsix_translate::verdict::{
     GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, Translation, translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -67,6 +69,7 @@ impl Translated {
             }
         }
         translated.check_listener_sets(manifests);
+        translated.add_ingress_classes(manifests, options);
         translated.check_parents(manifests, manifests.objects.http_routes());
         translated.check_parents(manifests, manifests.objects.grpc_routes());
         translated.check_parents(manifests, manifests.objects.tls_routes());
@@ -138,33 +141,8 @@ impl Translated {
 
     fn add_gateway(&mut self, manifests: &Manifests, name: &ObjectName, options: &Options) {
         let Some(snapshot) = manifests.objects.snapshot(name) else { return };
-        let translation = translate(&snapshot, options);
-        let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
-        let mut problems = verdicts.problems.clone();
-        for (key, data_plane) in translation.data_planes {
-            let bridged = match bridge(&key, &data_plane, options) {
-                Ok(bridged) => {
-                    problems.extend(bridged.problems.iter().cloned());
-                    Some(bridged)
-                }
-                Err(error) => {
-                    let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
-                    self.report(
-                        manifests,
-                        &gateway,
-                        Level::Error,
-                        Fault {
-                            field: String::new(),
-                            reason: reason::NOT_PUBLISHED,
-                            message: format!("{error}."),
-                        },
-                    );
-                    None
-                }
-            };
-            let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
-            self.planes.insert(key, plane);
-        }
+        let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
+        let verdicts = self.add_planes(manifests, &gateway, translate(&snapshot, options), options);
         for (key, verdict) in &verdicts.routes {
             match self.routes.get_mut(key) {
                 Some(held) => held.merge(verdict.clone()),
@@ -176,9 +154,41 @@ impl Translated {
         for (key, verdict) in &verdicts.policies {
             self.policies.entry(key.clone()).or_default().push(verdict.clone());
         }
+        self.gateways.push(verdicts);
+    }
+
+    /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
+    fn add_planes(
+        &mut self,
+        manifests: &Manifests,
+        owner: &ObjectKey,
+        translation: Translation,
+        options: &Options,
+    ) -> Arc<Verdicts> {
+        let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
+        let mut problems = verdicts.problems.clone();
+        for (key, data_plane) in translation.data_planes {
+            let bridged = match bridge(&key, &data_plane, options) {
+                Ok(bridged) => {
+                    problems.extend(bridged.problems.iter().cloned());
+                    Some(bridged)
+                }
+                Err(error) => {
+                    let fault = Fault {
+                        field: String::new(),
+                        reason: reason::NOT_PUBLISHED,
+                        message: format!("{error}."),
+                    };
+                    self.report(manifests, owner, Level::Error, fault);
+                    None
+                }
+            };
+            let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
+            self.planes.insert(key, plane);
+        }
         let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
         self.findings.extend(findings);
-        self.gateways.push(verdicts);
+        verdicts
     }
 
     /// Routes that name a parent that is not there; a cluster would leave them without a word.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plane::{Plane, RuleRef, ZoneListeners};
+use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::to_https;
 use super::table::{Audience, Row, Zone};
 use crate::attach::{Attachment, Hostname, Protocol, ServedName, served_names};
@@ -26,6 +26,11 @@ impl RouteInput {
         let listeners =
             parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied().collect();
         Self { route, rules, parents, listeners }
+    }
+
+    /// A route that every data plane of the translation serves.
+    pub(crate) fn everywhere(route: Route, rules: Vec<ResolvedRule>) -> Self {
+        Self { route, rules, parents: Vec::new(), listeners: BTreeSet::from([EVERY_PORT]) }
     }
 }
 
@@ -171,6 +176,7 @@ impl<'a> PlaneRows<'a> {
         admitted: Option<&'s BTreeSet<RuleRef>>,
     ) -> impl Iterator<Item = Row<'a>> + 's {
         let route = &self.routes[position].route;
+        let part = route.part;
         route.rules.iter().enumerate().flat_map(move |(rule, content)| {
             let reference = RuleRef { route: position, rule };
             let admitted = admitted.is_none_or(|admitted| admitted.contains(&reference));
@@ -178,8 +184,7 @@ impl<'a> PlaneRows<'a> {
                 rule: reference,
                 route: &route.key,
                 age: route.age,
-                rule_index: content.index,
-                match_index: matched.index,
+                section: part.section(content, matched),
                 path: &matched.path,
                 method: matched.method,
                 conditions: &matched.conditions,

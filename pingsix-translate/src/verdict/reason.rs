@@ -125,12 +125,16 @@ words! {
         RefNotPermitted = "RefNotPermitted",
         /// Every reference is resolved.
         ResolvedRefs = "ResolvedRefs",
+        /// Something equal of an older object comes first.
+        Shadowed = "Shadowed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",
         /// A policy targets something that does not exist.
         TargetNotFound = "TargetNotFound",
         /// A type of address we do not know.
         UnsupportedAddress = "UnsupportedAddress",
+        /// Annotations that another controller would obey.
+        UnsupportedAnnotation = "UnsupportedAnnotation",
         /// A protocol the data plane does not speak.
         UnsupportedProtocol = "UnsupportedProtocol",
         /// A value that cannot be honoured.
