@@ -98,7 +98,8 @@ pub(crate) enum LayoutArgument {
     /// All listeners of a Gateway in one fleet.
     #[default]
     Shared,
-    /// One fleet per port: exact semantics.
+    /// One fleet per port: exact semantics. Messages call it perPort, as the documentation does.
+    #[value(alias = "perPort")]
     PerPort,
 }
 

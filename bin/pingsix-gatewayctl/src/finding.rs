@@ -77,6 +77,7 @@ pub(crate) mod reason {
     pub(crate) const UNREADABLE: &str = "Unreadable";
     pub(crate) const NOT_YAML: &str = "NotYaml";
     pub(crate) const NOT_AN_OBJECT: &str = "NotAnObject";
+    pub(crate) const NOT_A_MANIFEST: &str = "NotAManifest";
     pub(crate) const UNKNOWN_KIND: &str = "UnknownKind";
     pub(crate) const UNSUPPORTED_KIND: &str = "UnsupportedKind";
     pub(crate) const UNSUPPORTED_VERSION: &str = "UnsupportedVersion";

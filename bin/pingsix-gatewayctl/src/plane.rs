@@ -2,7 +2,7 @@
 
 mod ingress;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
@@ -10,7 +10,7 @@ use pingsix_gateway_api::{Bridged, bridge};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
 use pingsix_translate::verdict::{
-    GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
+    GatewayClassVerdict, PolicyVerdict, Reason, RouteVerdict, Verdicts, finish, judge_gateway_class,
 };
 use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, Translation, translate,
@@ -78,8 +78,7 @@ impl Translated {
         for (name, policy) in manifests.objects.backend_tls_policies() {
             translated.check_targets(manifests, name, policy);
         }
-        translated.findings.sort();
-        translated.findings.dedup();
+        translated.drop_repetitions();
         translated
     }
 
@@ -94,6 +93,22 @@ impl Translated {
                 self.classes.push(verdict);
             }
         }
+    }
+
+    /// Sorts findings, and keeps one of those that say the same.
+    fn drop_repetitions(&mut self) {
+        // Where no EndpointSlices are given at all, it goes without saying that no endpoint is ready.
+        let without_slices: BTreeSet<String> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.reason == reason::NO_ENDPOINT_SLICES)
+            .map(|finding| finding.object.clone())
+            .collect();
+        let no_endpoints = Reason::NoEndpoints.as_str();
+        self.findings
+            .retain(|finding| finding.reason != no_endpoints || !without_slices.contains(&finding.object));
+        self.findings.sort();
+        self.findings.dedup();
     }
 
     /// Whether a Gateway's class is there, ours and accepted; says so if not.

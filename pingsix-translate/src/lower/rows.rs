@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
-use super::redirect::to_https;
+use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Zone};
 use crate::attach::{Attachment, Hostname, Protocol, ServedName, served_names};
 use crate::resolve::ResolvedRule;
@@ -49,6 +49,8 @@ pub(crate) struct ZoneRefusal {
 pub(crate) enum ZoneRefusalCause {
     /// Another listener serves the same hosts on another port, and the route is not attached to it.
     NotAttached { other: usize },
+    /// As [`NotAttached`](Self::NotAttached), but it redirects to HTTPS, which is possible for named hosts.
+    UnnamedRedirect,
     /// All listeners of these hosts speak HTTPS, but the data plane also has a plaintext port.
     Exposed { port: u16 },
 }
@@ -210,6 +212,11 @@ fn audience(
         {
             Ok(Audience::Plaintext)
         }
+        Some(_)
+            if zone.is_attached_by(Protocol::Http, &input.listeners) && only_redirects_to_https(input) =>
+        {
+            Err(ZoneRefusalCause::UnnamedRedirect)
+        }
         Some(&other) => Err(ZoneRefusalCause::NotAttached { other }),
     }
 }
@@ -241,6 +248,14 @@ fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
                 .is_some_and(|redirect| to_https(redirect, name.served.as_ref()).is_some())
         };
         alone && unconditional && names.iter().all(redirects)
+    })
+}
+
+/// Whether that is what a route is for, possible or not.
+fn only_redirects_to_https(input: &RouteInput) -> bool {
+    input.route.rules.iter().all(|rule| {
+        let redirect = rule.filters.as_deref().and_then(|filters| filters.redirect.as_ref());
+        redirect.is_some_and(is_to_https)
     })
 }
 
