@@ -23,6 +23,7 @@ mod harness {
     pub(crate) mod client;
     pub(crate) mod comparison;
     pub(crate) mod echo;
+    pub(crate) mod etcd;
     pub(crate) mod process;
     pub(crate) mod run;
 }
@@ -45,5 +46,5 @@ mod properties {
 }
 
 // They call each other by these names.
-use harness::{client, comparison, echo, process, run};
+use harness::{client, comparison, echo, etcd, process, run};
 use properties::{answer, oracle, probe};
