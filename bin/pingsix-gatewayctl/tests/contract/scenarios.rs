@@ -84,10 +84,7 @@ impl Bench {
         let planes = case.translate(self.responder);
         let mut left: Vec<(String, &Sample)> = Vec::new();
         for sample in &case.samples {
-            // Where no listener is, nobody can connect, although PingSIX, which cannot tell ports apart, might answer.
-            let can_connect =
-                sample.cause.as_deref() != Some("listener") || case.material.has_door_for(sample);
-            match case.plane_of(sample).filter(|_| can_connect) {
+            match case.plane_of(sample).filter(|_| case.can_be_sent(sample)) {
                 Some(plane) => left.push((plane, sample)),
                 None => self.tally.unsendable += 1,
             }

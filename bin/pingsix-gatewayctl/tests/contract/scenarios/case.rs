@@ -96,6 +96,14 @@ impl Case {
         planes
     }
 
+    /// Whether somebody could connect to send the request: to a port and protocol that a listener serves, or to the
+    /// PingSIX of a port on its own. Where there is neither, one that serves several ports might answer all the same,
+    /// because it cannot tell them apart.
+    pub(super) fn can_be_sent(&self, sample: &Sample) -> bool {
+        let is_per_port = self.options.iter().any(|option| option == "per-port");
+        sample.cause.as_deref() != Some("listener") || is_per_port || self.material.has_door_for(sample)
+    }
+
     /// What the prefix of the data plane ends with that a request arrives at, as `explain` says; `None` where nothing
     /// takes it.
     pub(super) fn plane_of(&self, sample: &Sample) -> Option<String> {
@@ -144,8 +152,10 @@ impl Material {
                 }
             }
             Some("Secret") => {
-                let chain =
-                    object["data"]["tls.crt"].as_str().and_then(|text| BASE64_STANDARD.decode(text).ok());
+                let encoded = object["data"]["tls.crt"].as_str();
+                let chain = encoded.and_then(|text| BASE64_STANDARD.decode(text).ok());
+                let plain = object["stringData"]["tls.crt"].as_str().map(|text| text.as_bytes().to_vec());
+                let chain = plain.or(chain);
                 let first = chain.and_then(|chain| CertificateDer::from_pem_slice(&chain).ok());
                 let held = first.map(|first| (name_in(&object["metadata"]["name"]), first.to_vec()));
                 self.certificates.extend(held);
@@ -181,7 +191,7 @@ impl Material {
     }
 
     /// Whether some listener that is served has the port and protocol that a client speaks.
-    pub(super) fn has_door_for(&self, sample: &Sample) -> bool {
+    fn has_door_for(&self, sample: &Sample) -> bool {
         let protocol = if sample.is_tls() { "HTTPS" } else { "HTTP" };
         self.doors.contains(&(sample.port(), protocol.to_owned()))
     }
