@@ -13,6 +13,7 @@ mod resolve;
 pub mod responder;
 mod route;
 pub mod snapshot;
+pub mod stream;
 mod translate;
 mod translation;
 pub mod verdict;

@@ -7,6 +7,7 @@ mod http;
 mod path;
 mod refusal;
 mod rule;
+mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use http::normalise_http_route;
@@ -14,3 +15,4 @@ pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
 pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule};
+pub(crate) use stream::{normalise_tcp_route, normalise_tls_route, normalise_udp_route};

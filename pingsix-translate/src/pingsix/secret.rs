@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 /// Stands for a secret in `Debug` output.
-pub(super) struct Redacted;
+pub(crate) struct Redacted;
 
 impl fmt::Debug for Redacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,11 +10,45 @@ use crate::route::{BackendRef, Refusal, Route, Rule};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
-/// A port of a Service.
+/// A port of a Service, and what is spoken there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
+    pub(crate) wire: Wire,
+}
+
+/// What a route speaks to its backends. A port number may be there once per protocol, and `appProtocol` concerns HTTP
+/// alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wire {
+    /// HTTP over TCP, in the version `appProtocol` asks for.
+    Http,
+    /// Bytes over TCP.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Wire {
+    /// What routes of a kind speak.
+    fn of(kind: Kind) -> Self {
+        if kind == Kind::UdpRoute {
+            Self::Udp
+        } else if matches!(kind, Kind::TcpRoute | Kind::TlsRoute) {
+            Self::Tcp
+        } else {
+            Self::Http
+        }
+    }
+
+    /// The protocol of the Service port.
+    pub(crate) const fn transport(self) -> &'static str {
+        match self {
+            Self::Http | Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
 }
 
 /// What a rule does with a request.
@@ -86,6 +120,7 @@ pub(crate) enum AppProtocol {
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
     pub(crate) key: BackendKey,
+    /// Of no meaning unless HTTP is spoken.
     pub(crate) protocol: AppProtocol,
     pub(crate) endpoints: Endpoints,
 }
@@ -198,7 +233,7 @@ impl References<'_> {
                 format!("A reference to Service {service} needs a port."),
             ));
         };
-        let key = BackendKey { service, port };
+        let key = BackendKey { service, port, wire: Wire::of(referrer.kind) };
         let Backends { known, list } = backends;
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
@@ -210,7 +245,7 @@ impl References<'_> {
     }
 
     fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
-        let BackendKey { service: name, port } = key;
+        let BackendKey { service: name, port, wire } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
@@ -219,28 +254,35 @@ impl References<'_> {
             return unusable(
                 "name",
                 Reason::UnsupportedValue,
-                format!(
-                    "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, so \
-                     it is not used."
-                ),
+                match wire {
+                    Wire::Http => format!(
+                        "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
+                         so it is not used."
+                    ),
+                    Wire::Tcp | Wire::Udp => {
+                        format!("Service {name} is of type ExternalName; names are not resolved.")
+                    }
+                },
             );
         }
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
-        let is_tcp = |port: &&ServicePort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+        let transport = wire.transport();
+        let fits = |port: &&ServicePort| port.protocol.as_deref().unwrap_or("TCP") == transport;
         let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
-        let Some(service_port) = with_number().find(is_tcp) else {
+        let Some(service_port) = with_number().find(fits) else {
             return if with_number().next().is_some() {
                 unusable(
                     "port",
                     Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} is not a TCP port."),
+                    format!("Port {port} of Service {name} is not a {transport} port."),
                 )
             } else {
                 unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
             };
         };
-        let protocol = match service_port.app_protocol.as_deref() {
+        let app_protocol = service_port.app_protocol.as_deref().filter(|_| *wire == Wire::Http);
+        let protocol = match app_protocol {
             None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
             Some("kubernetes.io/ws") => AppProtocol::WebSocket,
             Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
@@ -261,10 +303,15 @@ impl References<'_> {
             None if Endpoints::are_names(slices) => unusable(
                 "name",
                 Reason::UnsupportedValue,
-                format!(
-                    "The endpoints of Service {name} are DNS names; one that does not resolve would freeze PingSIX, \
-                     so they are not used."
-                ),
+                match wire {
+                    Wire::Http => format!(
+                        "The endpoints of Service {name} are DNS names; one that does not resolve would freeze \
+                         PingSIX, so they are not used."
+                    ),
+                    Wire::Tcp | Wire::Udp => {
+                        format!("The endpoints of Service {name} are DNS names; names are not resolved.")
+                    }
+                },
             ),
             None => Found::NoEndpoints,
         }
@@ -287,8 +334,13 @@ fn no_endpoints(key: &BackendKey) -> Problem {
         severity: Severity::Warning,
         reason: Reason::NoEndpoints,
         message: format!(
-            "Service {} has no endpoint that takes traffic on port {}; its share of requests is answered with 503.",
-            key.service, key.port
+            "Service {} has no endpoint that takes traffic on port {}; {}.",
+            key.service,
+            key.port,
+            match key.wire {
+                Wire::Http => "its share of requests is answered with 503",
+                Wire::Tcp | Wire::Udp => "its share of connections is refused",
+            }
         ),
     }
 }

@@ -16,7 +16,7 @@ use crate::snapshot::{HttpRoute, RouteReferences as _, key_of};
 use crate::verdict::Reason;
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
-const MAX_WEIGHT: u32 = 1_000_000;
+pub(super) const MAX_WEIGHT: u32 = 1_000_000;
 
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
@@ -39,7 +39,7 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     }
 }
 
-fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)) -> Hostnames {
+pub(super) fn normalise_hostnames(names: Option<&[String]>, mut refuse: impl FnMut(Refusal)) -> Hostnames {
     let names = names.unwrap_or_default();
     if names.is_empty() {
         return Hostnames::Any;

@@ -76,7 +76,7 @@ pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<(), Fa
 }
 
 /// As [`check_leaf_and_key`], and every other certificate must parse too.
-pub(super) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
+pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
     let chain: Vec<Vec<u8>> = sections(certificates)
         .filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der))
         .collect();
