@@ -5,6 +5,7 @@ mod conflict;
 mod hostname;
 mod listener;
 mod parent;
+mod stream;
 
 #[cfg(test)]
 pub(crate) use allowed_routes::AllowedNamespaces;
@@ -12,3 +13,4 @@ pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
 pub(crate) use listener::{Listener, ListenerState, Protocol, judge_listeners};
 pub(crate) use parent::{Attachment, ServedName, attach_route, served_names};
+pub(crate) use stream::judge_stream_listeners;

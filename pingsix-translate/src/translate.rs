@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::attach::{attach_route, judge_listeners};
-use crate::lower::{Lowered, RouteInput, lower_plane, planes};
+use crate::attach::{attach_route, judge_listeners, judge_stream_listeners};
+use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
 use crate::resolve::{Backends, References};
-use crate::route::normalise_http_route;
+use crate::route::{
+    Route, normalise_http_route, normalise_tcp_route, normalise_tls_route, normalise_udp_route,
+};
 use crate::snapshot::{Snapshot, key_of};
-use crate::translation::{DataPlane, DataPlaneKey, Translation};
+use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
 use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route, refuse_gateway};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
@@ -22,12 +24,12 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let listeners = judge_listeners(&snapshot.gateway, &gateway, &references, options, &mut problems);
+    let mut listeners = judge_listeners(&snapshot.gateway, &gateway, &references, options, &mut problems);
+    judge_stream_listeners(&snapshot.gateway, &gateway, &references, &mut listeners, &mut problems);
 
     let mut backends = Backends::default();
-    let mut routes = Vec::with_capacity(snapshot.http_routes.len());
-    for object in snapshot.http_routes.values() {
-        let route = normalise_http_route(object);
+    let mut routes = Vec::new();
+    for route in normalised(snapshot) {
         let parents = attach_route(&route, &gateway, &listeners, &references);
         let rules = route
             .rules
@@ -49,6 +51,13 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
     }
 
+    let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
+    if options.stream {
+        let (key, plane) =
+            lower_streams(&gateway.name, &listeners, &routes, &backends, options, &mut problems);
+        stream_planes.insert(key, if refused.is_some() { StreamPlane::default() } else { plane });
+    }
+
     let mut route_verdicts = BTreeMap::new();
     for (index, route) in routes.iter().enumerate() {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
@@ -66,5 +75,14 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         policies: BTreeMap::new(),
         problems,
     };
-    Translation { data_planes, verdicts }
+    Translation { data_planes, stream_planes, verdicts }
+}
+
+/// The routes of every kind.
+fn normalised(snapshot: &Snapshot) -> impl Iterator<Item = Route> {
+    let http = snapshot.http_routes.values().map(|route| normalise_http_route(route));
+    let tls = snapshot.tls_routes.values().map(|route| normalise_tls_route(route));
+    let tcp = snapshot.tcp_routes.values().map(|route| normalise_tcp_route(route));
+    let udp = snapshot.udp_routes.values().map(|route| normalise_udp_route(route));
+    http.chain(tls).chain(tcp).chain(udp)
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::{Config, DocumentKey};
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, StreamProvenance};
+use crate::stream::{StreamConfig, StreamKey};
 use crate::verdict::Verdicts;
 
 /// The result of translating one snapshot.
@@ -14,6 +15,9 @@ use crate::verdict::Verdicts;
 pub struct Translation {
     /// What each data plane should hold. A data plane without Routes is still there, empty.
     pub data_planes: BTreeMap<DataPlaneKey, DataPlane>,
+    /// What a proxy for TCP, UDP and TLS should hold; nothing unless [`crate::Options::stream`] says there is one. A
+    /// Gateway without anything for it is still there, empty.
+    pub stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
     /// What to tell the authors.
     pub verdicts: Verdicts,
 }
@@ -29,6 +33,17 @@ pub struct DataPlane {
     pub size: Size,
 }
 
+/// The stream documents of a Gateway, and where each comes from.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPlane {
+    /// The documents.
+    pub config: StreamConfig,
+    /// One entry per document of `config`.
+    pub provenance: BTreeMap<StreamKey, StreamProvenance>,
+    /// Bytes of the list response. Nothing is refused for it: the program that reads these documents is ours too.
+    pub size: usize,
+}
+
 /// How large a data plane's configuration is, in the units of [`crate::options::Budget`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
@@ -38,7 +53,7 @@ pub struct Size {
     pub matcher_entries: usize,
 }
 
-/// Identity of a data plane: one PingSIX fleet that reads one prefix.
+/// Identity of a data plane: one PingSIX fleet, or one fleet of stream proxies, that reads one prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataPlaneKey {
     /// The data plane of a Gateway, or of one of its ports.
@@ -53,6 +68,11 @@ pub enum DataPlaneKey {
         /// The IngressClass.
         class: Arc<str>,
     },
+    /// The stream documents of a Gateway, for all of its ports.
+    Stream {
+        /// The Gateway.
+        gateway: ObjectName,
+    },
 }
 
 impl DataPlaneKey {
@@ -62,6 +82,7 @@ impl DataPlaneKey {
         match self {
             Self::Gateway { .. } => format!("{root}/{self}"),
             Self::Ingress { class } => format!("{root}-ingress/{class}"),
+            Self::Stream { gateway } => format!("{root}-stream/{gateway}"),
         }
     }
 
@@ -69,14 +90,16 @@ impl DataPlaneKey {
     pub const fn port(&self) -> Option<u16> {
         match self {
             Self::Gateway { port, .. } => *port,
-            Self::Ingress { .. } => None,
+            Self::Ingress { .. } | Self::Stream { .. } => None,
         }
     }
 
     /// The object the data plane belongs to.
     pub fn owner(&self) -> ObjectKey {
         match self {
-            Self::Gateway { gateway, .. } => ObjectKey { kind: Kind::Gateway, name: gateway.clone() },
+            Self::Gateway { gateway, .. } | Self::Stream { gateway } => {
+                ObjectKey { kind: Kind::Gateway, name: gateway.clone() }
+            }
             Self::Ingress { class } => ObjectKey::new(Kind::IngressClass, "", class.clone()),
         }
     }
@@ -88,6 +111,51 @@ impl fmt::Display for DataPlaneKey {
             Self::Gateway { gateway, port: None } => write!(f, "{gateway}"),
             Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
             Self::Ingress { class } => write!(f, "ingress/{class}"),
+            Self::Stream { gateway } => write!(f, "stream/{gateway}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_prefix_contains_another() {
+        let gateway = |namespace: &str, name: &str| ObjectName::new(namespace, name);
+        let mut prefixes = Vec::new();
+        // Names made to be mistaken for one another, with every kind of data plane.
+        for root in ["/pingsix", "/a/b"] {
+            let mut of_root = Vec::new();
+            for name in ["a", "b", "ingress", "stream", "pingsix", "a-stream"] {
+                of_root.push(DataPlaneKey::Ingress { class: name.into() });
+                for namespace in ["a", "b", "ingress", "stream", "b-stream"] {
+                    let gateway = gateway(namespace, name);
+                    of_root.push(DataPlaneKey::Stream { gateway: gateway.clone() });
+                    for port in [None, Some(1), Some(10)] {
+                        of_root.push(DataPlaneKey::Gateway { gateway: gateway.clone(), port });
+                    }
+                }
+            }
+            prefixes.push(of_root.iter().map(|key| format!("{}/", key.prefix(root))).collect::<Vec<_>>());
+        }
+        for of_root in prefixes {
+            for (index, one) in of_root.iter().enumerate() {
+                for (other_index, other) in of_root.iter().enumerate() {
+                    assert!(
+                        index == other_index || !other.starts_with(one.as_str()),
+                        "{one} contains {other}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stream_documents_have_a_root_of_their_own() {
+        let key = DataPlaneKey::Stream { gateway: ObjectName::new("infra", "web") };
+        assert_eq!(key.prefix("/pingsix"), "/pingsix-stream/infra/web");
+        assert_eq!((key.to_string().as_str(), key.port()), ("stream/infra/web", None));
+        assert_eq!(key.owner(), ObjectKey::new(Kind::Gateway, "infra", "web"));
     }
 }

@@ -26,6 +26,11 @@ impl RouteInput {
             parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied().collect();
         Self { route, rules, parents, listeners }
     }
+
+    /// Whether the route is attached to a listener, through whichever parentRef.
+    pub(crate) fn is_attached_to(&self, listener: usize) -> bool {
+        self.listeners.contains(&listener)
+    }
 }
 
 /// A route that a data plane cannot serve on one listener alone.
@@ -186,7 +191,7 @@ fn refuse(zone: &ZoneListeners, input: &RouteInput) -> Option<ZoneRefusalCause> 
 }
 
 /// The longest of the zones' hostnames that covers a name; none is the zone of every host.
-fn most_specific(hostnames: &BTreeSet<&Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
+pub(super) fn most_specific(hostnames: &BTreeSet<&Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
     let name = name?;
     if hostnames.contains(name) {
         return Some(name.clone());

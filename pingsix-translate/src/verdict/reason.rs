@@ -91,6 +91,8 @@ words! {
         RefNotPermitted = "RefNotPermitted",
         /// Every reference is resolved.
         ResolvedRefs = "ResolvedRefs",
+        /// Another route gets all the traffic that a route asks for on a listener.
+        Shadowed = "Shadowed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",
         /// A type of address we do not know.
