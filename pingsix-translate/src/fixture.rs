@@ -1,5 +1,7 @@
 //! Objects for unit tests, written as JSON.
 
+pub(crate) mod pem;
+
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -53,4 +55,12 @@ pub(crate) fn snapshot(objects: &Objects) -> Snapshot {
 /// The translation of Gateway `infra/public`.
 pub(crate) fn run(objects: &Objects, options: &Options) -> Translation {
     translate(&snapshot(objects), options)
+}
+
+/// Adds Secret `infra/<name>` of type `kubernetes.io/tls`.
+pub(crate) fn add_certificate(objects: &mut Objects, name: &str, pair: &pem::Pair) {
+    objects.insert(Object::Secret(object(json!({
+        "metadata": {"namespace": "infra", "name": name}, "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": pair.cert, "tls.key": pair.key},
+    }))));
 }

@@ -4,6 +4,7 @@
 
 mod condition;
 mod http;
+mod limit;
 mod path;
 mod refusal;
 mod rule;
@@ -11,6 +12,7 @@ mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use http::normalise_http_route;
+pub(crate) use limit::Limit;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;

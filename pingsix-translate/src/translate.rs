@@ -26,6 +26,11 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let mut problems = Vec::new();
     let mut listeners = judge_listeners(&snapshot.gateway, &gateway, &references, options, &mut problems);
     judge_stream_listeners(&snapshot.gateway, &gateway, &references, &mut listeners, &mut problems);
+    let planes = planes(&gateway.name, &listeners, options.layout);
+    for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
+        listeners[*listener].limits.push(limit.clone());
+    }
+    problems.extend(listeners.iter().flat_map(|listener| &listener.limits).map(|limit| limit.of(&gateway)));
 
     let mut backends = Backends::default();
     let mut routes = Vec::new();
@@ -42,7 +47,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let refused = refuse_gateway(&snapshot.gateway);
     let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
     let mut refusals = Refusals::default();
-    for plane in planes(&gateway.name, &listeners, options.layout) {
+    for plane in planes {
         let Lowered { data_plane, refused_rules, refused_zones, served_zones } =
             lower_plane(&plane, &routes, &backends, options);
         refusals.add_rules(refused_rules);

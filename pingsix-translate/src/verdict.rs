@@ -6,6 +6,7 @@ mod condition;
 mod finish;
 mod gateway;
 mod gateway_class;
+mod limited;
 mod merge;
 mod problem;
 mod reason;

@@ -47,7 +47,7 @@ fn conflict_of(index: usize, on_port: &[usize], listeners: &[Listener]) -> Optio
 }
 
 /// The protocol a listener occupies its port with, whether or not it has a certificate to be served with.
-fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
+pub(super) fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
     match &listener.state {
         ListenerState::Served { .. } | ListenerState::Unresolved => listener.protocol,
         ListenerState::Refused { .. } | ListenerState::Conflicted { .. } => None,

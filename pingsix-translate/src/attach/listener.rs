@@ -7,12 +7,13 @@ use gateway_api::gateways as api;
 
 use super::allowed_routes::{AllowedNamespaces, supported_kinds};
 use super::conflict::mark_conflicts;
-use super::{Hostname, HostnameFlaw};
+use super::overlap::mark_overlaps;
+use super::{Hostname, HostnameFlaw, Overlap};
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::resolve::{Certificate, References};
-use crate::route::Refusal;
+use crate::route::{Limit, Refusal};
 use crate::snapshot::Gateway;
 use crate::verdict::{Problem, Reason, RouteKind};
 
@@ -70,6 +71,10 @@ pub(crate) struct Listener {
     pub(crate) state: ListenerState,
     /// Why not all references are good; judged whatever the state.
     pub(crate) unresolved: Vec<Refusal>,
+    /// How what is served differs from what was asked for; nothing for one that is not served. Lowering adds to it.
+    pub(crate) limits: Vec<Limit>,
+    /// With which listeners it shares hosts.
+    pub(crate) overlap: Option<Overlap>,
     /// Kinds of routes that may attach.
     pub(crate) supported_kinds: Vec<RouteKind>,
     pub(crate) namespaces: AllowedNamespaces,
@@ -117,6 +122,10 @@ pub(crate) fn judge_listeners(
         .collect();
     refuse_repeated_names(&mut listeners);
     mark_conflicts(&mut listeners);
+    mark_overlaps(&mut listeners);
+    for (index, (listener, written)) in listeners.iter_mut().zip(&gateway.spec.listeners).enumerate() {
+        listener.limits = limits(listener, written, &FieldPath::new("spec").child("listeners").index(index));
+    }
     for listener in &listeners {
         if let ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } = &listener.state {
             problems.push(refusal.of(key));
@@ -172,6 +181,8 @@ fn judge_alone(
         hostname: hostname.unwrap_or_default(),
         state,
         unresolved,
+        limits: Vec::new(),
+        overlap: None,
         supported_kinds,
         namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
     }
@@ -272,6 +283,23 @@ fn resolve_certificates(
         }
     }
     (certificates, refused)
+}
+
+/// How what a listener serves differs from what it asks for, as far as it alone can tell.
+fn limits(listener: &Listener, written: &api::GatewayListeners, at: &FieldPath) -> Vec<Limit> {
+    if !listener.is_served() {
+        return Vec::new();
+    }
+    let mut limits = listener.certificate_limits();
+    let options = written.tls.as_ref().and_then(|tls| tls.options.as_ref()).filter(|keys| !keys.is_empty());
+    if let Some(options) = options {
+        let keys: Vec<&str> = options.keys().map(String::as_str).collect();
+        limits.push(Limit::new(
+            at.child("tls").child("options"),
+            format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
+        ));
+    }
+    limits
 }
 
 /// The field that asks for client certificates on this port.

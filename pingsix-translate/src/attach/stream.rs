@@ -49,6 +49,9 @@ pub(crate) fn judge_stream_listeners(
                 problems.push(refusal.of(key));
             }
             listener.state = state;
+            if !listener.is_served() {
+                listener.limits.clear();
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ssl::{ServedCertificate, certificates};
+use super::ssl::{ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
 use crate::object::ObjectName;
 use crate::options::Layout;
@@ -20,7 +20,7 @@ pub(crate) struct RuleRef {
 pub(crate) struct Plane {
     pub(crate) key: DataPlaneKey,
     pub(crate) zones: Vec<ZoneListeners>,
-    pub(crate) certificates: Vec<ServedCertificate>,
+    pub(crate) certificates: ServedCertificates,
 }
 
 /// The hosts for which one listener hostname is the most specific, and who serves them.
@@ -64,8 +64,7 @@ pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layou
 }
 
 fn plane(key: DataPlaneKey, listeners: &[Listener], served: &[usize]) -> Plane {
-    let certificates = certificates(served.iter().map(|index| &listeners[*index]));
-    Plane { key, zones: zones(listeners, served), certificates }
+    Plane { key, zones: zones(listeners, served), certificates: certificates(listeners, served) }
 }
 
 /// The data plane that serves a listener.

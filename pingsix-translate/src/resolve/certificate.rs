@@ -1,11 +1,17 @@
 //! Certificate references to certificates with their keys.
 
+mod chain;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
 
+use chain::Chain;
+
 use super::References;
+use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::validate::check_leaf_and_key;
@@ -16,13 +22,33 @@ use crate::verdict::Reason;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificate {
     pub(crate) secret: ObjectName,
+    /// The reference that led here.
+    pub(crate) at: FieldPath,
+    /// As PEM, leaf first.
     pub(crate) chain: Arc<str>,
     pub(crate) key: Arc<str>,
+    /// The DNS names of the leaf. Unlike that of any other [`Hostname`], a wildcard stands for one label only
+    /// (RFC 6125, section 6.4.3).
+    pub(crate) names: BTreeSet<Hostname>,
+    /// How many certificates of the chain a client needs besides the leaf and a root.
+    pub(crate) intermediates: usize,
+}
+
+impl Certificate {
+    /// Whether clients cannot tell one from the other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.chain, &self.key) == (&other.chain, &other.key)
+    }
 }
 
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificate").field("secret", &self.secret).finish_non_exhaustive()
+        f.debug_struct("Certificate")
+            .field("secret", &self.secret)
+            .field("at", &self.at)
+            .field("names", &self.names)
+            .field("intermediates", &self.intermediates)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,6 +88,9 @@ impl References<'_> {
         let Some(secret) = self.referents.secrets.get(&name) else {
             return Err(invalid(Some("name"), format!("Secret {name} does not exist.")));
         };
+        // `type` is not looked at: `kubernetes.io/tls` is what the specification asks for and what
+        // `kubectl create secret tls` writes, but the entries decide whether a certificate can be served, and many
+        // an Opaque Secret has both.
         let text = |entry: &str| {
             // In a manifest, `stringData` replaces what `data` has.
             let written = secret.string_data.as_ref().and_then(|data| data.get(entry));
@@ -77,6 +106,17 @@ impl References<'_> {
         // One bad pair would freeze every route of the data plane.
         check_leaf_and_key(&chain, &key)
             .map_err(|fault| invalid(None, format!("Secret {name} cannot be used: {fault}.")))?;
-        Ok(Certificate { secret: name, chain: chain.into(), key: key.into() })
+        let Chain { names, intermediates } = Chain::read(&chain);
+        Ok(Certificate {
+            secret: name,
+            at: at.clone(),
+            chain: chain.into(),
+            key: key.into(),
+            names,
+            intermediates,
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,15 +38,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Several refusals as one message.
-pub(crate) fn joined<'a>(refusals: impl IntoIterator<Item = &'a Refusal>) -> String {
+/// Several refusals or limits as one message.
+pub(crate) fn joined<'a, T: fmt::Display + 'a>(sentences: impl IntoIterator<Item = &'a T>) -> String {
     let mut message = String::new();
-    for refusal in refusals {
+    for sentence in sentences {
         if !message.is_empty() {
             message.push(' ');
         }
         // Writing to a String cannot fail.
-        let _ = write!(message, "{refusal}");
+        let _ = write!(message, "{sentence}");
     }
     message
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fixture::pem::{self, Pair};
 
 fn pair() -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(vec!["a.test".to_owned()]).unwrap();
-    (made.cert.pem(), made.signing_key.serialize_pem())
+    let Pair { cert, key } = pem::pair(&["a.test"]);
+    (cert, key)
 }
 
 fn document(key: &str, value: &Value) -> (StreamKey, StreamDocument) {

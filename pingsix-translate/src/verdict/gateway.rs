@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::gateway_class::refuse_parameters;
+use super::limited::limited;
 use super::{
     Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict, Reason,
     RouteVerdict,
@@ -157,6 +158,18 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
                 "No other listener has the same port and hostname.".to_owned(),
             );
         }
+    }
+    // Absent rather than `False`: the specification wants it so for the first, and the second follows it.
+    if let Some(overlap) = &listener.overlap {
+        set(
+            ConditionType::OverlappingTlsConfig,
+            ConditionStatus::True,
+            overlap.reason(),
+            overlap.to_string(),
+        );
+    }
+    if let Some(condition) = limited(&listener.limits, generation) {
+        conditions.set(condition);
     }
     conditions
 }

@@ -33,6 +33,10 @@ words! {
         Accepted = "Accepted",
         /// Two listeners cannot be told apart.
         Conflicted = "Conflicted",
+        /// The object is served, though not quite as asked.
+        Limited = "pingsix.io/Limited",
+        /// Clients may use one connection for hosts of several listeners.
+        OverlappingTlsConfig = "OverlappingTLSConfig",
         /// Some rules of a route are refused, the others are served.
         PartiallyInvalid = "PartiallyInvalid",
         /// The data plane serves what the object asks for.
@@ -79,6 +83,10 @@ words! {
         NoMatchingParent = "NoMatchingParent",
         /// The listeners do not allow the route's kind or namespace.
         NotAllowedByListeners = "NotAllowedByListeners",
+        /// A certificate of one listener is valid for hosts of another.
+        OverlappingCertificates = "OverlappingCertificates",
+        /// Listeners with TLS share hosts.
+        OverlappingHostnames = "OverlappingHostnames",
         /// Delivery is in progress, or not known.
         Pending = "Pending",
         /// The data plane confirmed the configuration.

@@ -55,6 +55,8 @@ pub(crate) enum Fault {
     Key,
     /// The key is another one's.
     Mismatch,
+    /// The key is that of a certificate behind the first.
+    LeafNotFirst,
 }
 
 impl fmt::Display for Fault {
@@ -62,39 +64,52 @@ impl fmt::Display for Fault {
         f.write_str(match self {
             Self::Certificate => "it holds no well-formed certificate",
             Self::Key => "it holds no well-formed private key",
-            Self::Mismatch => "the private key is not that of the first certificate",
+            Self::Mismatch => "the private key is not that of the certificate",
+            Self::LeafNotFirst => {
+                "the private key is that of a certificate behind the first, and the leaf must come first"
+            }
         })
     }
 }
 
 /// Checks the first certificate of a PEM text against a private key, as PingSIX does for its listeners.
 pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
-    let certificate = sections(certificates)
-        .find_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der))
-        .ok_or(Fault::Certificate)?;
-    check_pair(&certificate, key)
+    check_pair(&read_certificates(certificates), key)
 }
 
 /// As [`check_leaf_and_key`], and every other certificate must parse too.
 pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
-    let chain: Vec<Vec<u8>> = sections(certificates)
-        .filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der))
-        .collect();
+    let chain = read_certificates(certificates);
     if chain.iter().any(|der| public_key_of_certificate(der).is_none()) {
         return Err(Fault::Certificate);
     }
-    check_pair(chain.first().ok_or(Fault::Certificate)?, key)
+    check_pair(&chain, key)
 }
 
-fn check_pair(certificate: &[u8], key: &str) -> Result<(), Fault> {
-    let public = public_key_of_certificate(certificate).ok_or(Fault::Certificate)?;
+/// The certificates of a PEM text as DER, up to the first section that cannot be read.
+pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
+    sections(text).filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect()
+}
+
+fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<(), Fault> {
+    let [leaf, others @ ..] = chain else { return Err(Fault::Certificate) };
+    let public = public_key_of_certificate(leaf).ok_or(Fault::Certificate)?;
     let keys = [SectionKind::PrivateKey, SectionKind::RsaPrivateKey, SectionKind::EcPrivateKey];
     let Some((kind, der)) = sections(key).find(|(kind, _)| keys.contains(kind)) else {
         // A kind of key that this reader does not know is PingSIX's to judge.
         return if key.contains("-----BEGIN DSA PRIVATE KEY-----") { Ok(()) } else { Err(Fault::Key) };
     };
-    let private = private_key(kind, &der);
-    if fits(&public, &private.ok_or(Fault::Key)?) { Ok(()) } else { Err(Fault::Mismatch) }
+    let private = private_key(kind, &der).ok_or(Fault::Key)?;
+    let is_for = |certificate: &Vec<u8>| {
+        public_key_of_certificate(certificate).is_some_and(|public| fits(&public, &private))
+    };
+    if fits(&public, &private) {
+        Ok(())
+    } else if others.iter().any(is_for) {
+        Err(Fault::LeafNotFirst)
+    } else {
+        Err(Fault::Mismatch)
+    }
 }
 
 /// Whether a text holds a public key that PingSIX can verify RSA or elliptic-curve tokens with.

@@ -17,7 +17,8 @@ pub(super) fn check(ssl: &Ssl, context: &Context<'_>, out: &mut Vec<Violation>) 
                 let (field, message) = match fault {
                     Fault::Certificate => ("cert", "The certificate is no PEM certificate."),
                     Fault::Key => ("key", "The key is no PEM private key."),
-                    Fault::Mismatch => ("key", "The key does not belong to the first certificate."),
+                    Fault::Mismatch => ("key", "The key does not belong to the certificate."),
+                    Fault::LeafNotFirst => ("cert", "The key belongs to a certificate behind the first."),
                 };
                 out.push(context.fault(Rule::Certificate, Severity::RejectedLate, field, message));
             }

@@ -78,6 +78,9 @@ fn check_client_certificate(
             pem::Fault::Certificate => ("client_cert", "The client certificate is no PEM certificate."),
             pem::Fault::Key => ("client_key", "The client key is no PEM private key."),
             pem::Fault::Mismatch => ("client_key", "The client key does not belong to the certificate."),
+            pem::Fault::LeafNotFirst => {
+                ("client_cert", "The client key belongs to a certificate behind the first.")
+            }
         };
         let field = format!("{at}{}tls.{part}", dot(at));
         out.push(context.fault(Rule::ClientCertificate, Severity::RejectedLate, field, message));

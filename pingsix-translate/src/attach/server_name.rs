@@ -1,0 +1,118 @@
+//! Which server names a listener shows which of its certificates for.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{Hostname, Listener, ListenerState, Protocol};
+use crate::resolve::Certificate;
+use crate::route::Limit;
+
+/// What a client asks for when it connects. Displays as PingSIX writes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ServerName {
+    /// Whatever has no certificate of its own (`src/proxy/ssl.rs`).
+    Any,
+    /// One name, or those a wildcard stands for.
+    Named(Hostname),
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Named(hostname) => hostname.fmt(f),
+        }
+    }
+}
+
+impl Listener {
+    /// The certificates of a served listener, each with the names it is shown for. A certificate without names is
+    /// never shown.
+    ///
+    /// A single certificate is shown for the hostname of the listener, whatever it is valid for: its author says so.
+    /// Of several, each is shown for those of its names that are within the hostname; the first reference wins. The
+    /// first certificate is shown for the hostname itself if no other is, so that PingSIX never falls back to the
+    /// certificate it was started with.
+    pub(crate) fn certificates(&self) -> Vec<(&Certificate, BTreeSet<ServerName>)> {
+        let ListenerState::Served { certificates } = &self.state else { return Vec::new() };
+        let mut taken = BTreeSet::new();
+        let mut shown: Vec<(&Certificate, BTreeSet<ServerName>)> = certificates
+            .iter()
+            .map(|certificate| {
+                let within: BTreeSet<ServerName> = match certificates.len() {
+                    1 => BTreeSet::new(),
+                    _ => names_within(certificate, self.hostname.as_ref()).collect(),
+                };
+                (certificate, within.into_iter().filter(|name| taken.insert(name.clone())).collect())
+            })
+            .collect();
+        let own = self.hostname.clone().map_or(ServerName::Any, ServerName::Named);
+        if let Some((_, names)) = shown.first_mut()
+            && !taken.contains(&own)
+        {
+            names.insert(own);
+        }
+        shown
+    }
+
+    /// How what clients see differs from the certificates the listener refers to.
+    pub(super) fn certificate_limits(&self) -> Vec<Limit> {
+        if self.protocol == Some(Protocol::Tls) {
+            // Not PingSIX terminates it, and who does has whole chains and every certificate to choose from.
+            return Vec::new();
+        }
+        let shown = self.certificates();
+        shown.iter().filter_map(|(certificate, names)| self.certificate_limit(certificate, names)).collect()
+    }
+
+    fn certificate_limit(
+        &self,
+        certificate: &Certificate,
+        shown_for: &BTreeSet<ServerName>,
+    ) -> Option<Limit> {
+        let secret = &certificate.secret;
+        let message = if !shown_for.is_empty() {
+            if certificate.intermediates == 0 {
+                return None;
+            }
+            format!(
+                "PingSIX sends the first certificate of Secret {secret} only, so clients that do not know its \
+                 issuer, an intermediate authority, cannot verify it."
+            )
+        } else if names_within(certificate, self.hostname.as_ref()).next().is_none() {
+            format!(
+                "The certificate of Secret {secret} is not shown, because it is for no name within the hostname of \
+                 the listener."
+            )
+        } else {
+            format!(
+                "The certificate of Secret {secret} is not shown, because earlier ones are for each of its names \
+                 too."
+            )
+        };
+        Some(Limit::new(certificate.at.clone(), message))
+    }
+}
+
+/// The server names a certificate and a listener's hostname have in common.
+fn names_within<'a>(
+    certificate: &'a Certificate,
+    hostname: Option<&'a Hostname>,
+) -> impl Iterator<Item = ServerName> + 'a {
+    certificate.names.iter().filter_map(move |name| common_names(name, hostname)).map(ServerName::Named)
+}
+
+/// The names that both a name of a certificate, whose wildcard stands for one label, and a listener's hostname, whose
+/// wildcard stands for any number, stand for.
+fn common_names(certified: &Hostname, hostname: Option<&Hostname>) -> Option<Hostname> {
+    match hostname {
+        None => Some(certified.clone()),
+        Some(hostname) if hostname.covers(certified) => Some(certified.clone()),
+        // A narrower wildcard has no name of one label more than the certificate's.
+        Some(hostname) if hostname.is_wildcard() => None,
+        Some(hostname) => (hostname.wider().next().as_ref() == Some(certified)).then(|| hostname.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

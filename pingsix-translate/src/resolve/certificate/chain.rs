@@ -1,0 +1,77 @@
+//! What a chain of certificates says about itself.
+
+use std::collections::BTreeSet;
+
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::asn1::{AnyRef, ObjectIdentifier};
+use x509_cert::der::{Class, Decode as _, Tagged as _};
+
+use crate::attach::Hostname;
+use crate::pingsix::validate::read_certificates;
+
+/// What is read of a chain that nobody has to be able to read: PingSIX takes certificates that are stranger than
+/// [`x509_cert`] likes, so what cannot be read is merely not known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// The DNS names of the leaf.
+    pub(super) names: BTreeSet<Hostname>,
+    /// Certificates between the leaf and a root.
+    pub(super) intermediates: usize,
+}
+
+impl Chain {
+    pub(super) fn read(pem: &str) -> Self {
+        let chain = read_certificates(pem);
+        let Some((leaf, others)) = chain.split_first() else { return Self::default() };
+        Self {
+            names: parse(leaf).map(|leaf| names(&leaf)).unwrap_or_default(),
+            // A root is of no use to a client: it knows it already, or does not believe in it.
+            intermediates: others.iter().filter(|der| !is_self_issued(der)).count(),
+        }
+    }
+}
+
+type Certificate = CertificateInner<Raw>;
+
+fn parse(der: &[u8]) -> Option<Certificate> {
+    Certificate::from_der(der).ok()
+}
+
+fn is_self_issued(der: &[u8]) -> bool {
+    parse(der).is_some_and(|certificate| {
+        let body = certificate.tbs_certificate();
+        body.issuer() == body.subject()
+    })
+}
+
+/// `id-ce-subjectAltName` (RFC 5280, section 4.2.1.6).
+const SUBJECT_ALT_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
+
+/// The tag number of `dNSName` in a `GeneralName`.
+const DNS_NAME: u32 = 2;
+
+/// The DNS names a certificate is for; those that no request could have are left out. The common name counts only
+/// where there are no others (RFC 6125, section 6.4.4).
+fn names(leaf: &Certificate) -> BTreeSet<Hostname> {
+    let body = leaf.tbs_certificate();
+    let extensions = body.extensions().map(Vec::as_slice).unwrap_or_default();
+    let mut alternatives = extensions
+        .iter()
+        .filter(|extension| extension.extn_id == SUBJECT_ALT_NAME)
+        // Read one by one, so that a name of a rare kind does not hide the others.
+        .filter_map(|extension| Vec::<AnyRef<'_>>::from_der(extension.extn_value.as_bytes()).ok())
+        .flatten()
+        .filter(|name| {
+            name.tag().class() == Class::ContextSpecific && name.tag().number().value() == DNS_NAME
+        })
+        .peekable();
+    if alternatives.peek().is_some() {
+        let texts = alternatives.filter_map(|name| std::str::from_utf8(name.value()).ok());
+        return texts.filter_map(|name| Hostname::parse(name).ok()).collect();
+    }
+    let common = body.subject().common_name().ok().flatten();
+    common.and_then(|name| Hostname::parse(&name.value()).ok()).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Which Secrets hold a certificate that PingSIX can serve.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::pem::{EC_CERT, EC_KEY_SEC1, Pair, RSA_CERT, RSA_KEY_PKCS1, RSA_KEY_PKCS8, chain, pair};
+use crate::fixture::{gateway, object, snapshot};
+use crate::snapshot::Object;
+
+/// The certificate in a Secret, resolved for Gateway `infra/public`.
+fn resolve(secret: Value) -> Result<Certificate, Refusal> {
+    let mut objects = gateway(&json!([{
+        "name": "a", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "cert"}]},
+    }]));
+    objects.insert(Object::Secret(object(secret)));
+    let snapshot = snapshot(&objects);
+    let reference = CertificateRef { name: "cert".to_owned(), ..CertificateRef::default() };
+    References::new(&snapshot.referents).certificate(
+        &ObjectKey::new(Kind::Gateway, "infra", "public"),
+        &reference,
+        &FieldPath::new("at"),
+    )
+}
+
+fn secret(kind: &str, cert: &str, key: &str) -> Value {
+    json!({
+        "metadata": {"namespace": "infra", "name": "cert"}, "type": kind,
+        "stringData": {"tls.crt": cert, "tls.key": key},
+    })
+}
+
+fn resolve_pair(cert: &str, key: &str) -> Result<Certificate, Refusal> {
+    resolve(secret("kubernetes.io/tls", cert, key))
+}
+
+fn message(cert: &str, key: &str) -> String {
+    let refusal = resolve_pair(cert, key).unwrap_err();
+    assert_eq!(refusal.reason, Reason::InvalidCertificateRef);
+    refusal.to_string()
+}
+
+#[test]
+fn keys_of_every_usual_encoding_are_taken() {
+    let parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+    let pkcs8 = pair(&["a.t"]);
+    assert!(pkcs8.key.starts_with("-----BEGIN PRIVATE KEY-----"));
+    for (cert, key) in [
+        (RSA_CERT, RSA_KEY_PKCS1),
+        (RSA_CERT, RSA_KEY_PKCS8),
+        (EC_CERT, EC_KEY_SEC1),
+        (EC_CERT, &format!("{parameters}{EC_KEY_SEC1}")),
+        (&pkcs8.cert, &pkcs8.key),
+    ] {
+        let certificate = resolve_pair(cert, key).unwrap();
+        let names: Vec<&str> = certificate.names.iter().map(Hostname::as_str).collect();
+        assert_eq!((names, certificate.intermediates), (vec!["a.t"], 0));
+    }
+}
+
+#[test]
+fn the_entries_of_a_secret_decide_and_not_its_type() {
+    let Pair { cert, key } = pair(&["a.test"]);
+    for kind in ["kubernetes.io/tls", "Opaque"] {
+        assert!(resolve(secret(kind, &cert, &key)).is_ok(), "{kind}");
+    }
+    let mut without = secret("Opaque", &cert, &key);
+    without["stringData"].as_object_mut().unwrap().remove("tls.key");
+    assert_eq!(resolve(without).unwrap_err().to_string(), "at: Secret infra/cert has no entry tls.key.");
+}
+
+#[test]
+fn a_leaf_that_does_not_come_first_is_told_from_a_foreign_key() {
+    let [leaf, intermediate, root] = chain(&["a.test"]);
+    let reversed = format!("{}{}{}", root.cert, intermediate.cert, leaf.cert);
+    assert_eq!(
+        message(&reversed, &leaf.key),
+        "at: Secret infra/cert cannot be used: the private key is that of a certificate behind the first, and the \
+         leaf must come first."
+    );
+    assert_eq!(
+        message(&leaf.cert, &root.key),
+        "at: Secret infra/cert cannot be used: the private key is not that of the certificate."
+    );
+    let certificate = resolve_pair(&format!("{}{}", leaf.cert, intermediate.cert), &leaf.key).unwrap();
+    assert_eq!(certificate.intermediates, 1);
+}
+
+#[test]
+fn neither_certificate_nor_key_is_shown() {
+    let Pair { cert, key } = pair(&["a.test"]);
+    let shown = format!("{:?}", resolve_pair(&cert, &key).unwrap());
+    assert!(shown.contains("a.test"), "{shown}");
+    let lines = cert.lines().chain(key.lines());
+    for line in lines.filter(|line| !line.starts_with("---")) {
+        assert!(!shown.contains(line), "{shown}");
+    }
+    let refused = message(&cert, &pair(&[]).key);
+    assert!(!refused.contains("BEGIN"), "{refused}");
+}
