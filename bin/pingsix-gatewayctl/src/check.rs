@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &CheckArguments, streams: &mut Streams<'_>) -> anyh
         subjects.push(format!(
             "{}, {}",
             counted(manifests.count, "object"),
-            counted(translated.planes.len(), "data plane")
+            counted(translated.planes.len() + translated.streams.len(), "data plane")
         ));
         findings.extend(translated.findings);
     }

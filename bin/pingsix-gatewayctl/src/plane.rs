@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
-use pingsix_gateway_api::{Bridged, bridge};
-use pingsix_translate::snapshot::{Gateway, HttpRoute};
+use pingsix_gateway_api::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
+use pingsix_translate::snapshot::{Gateway, RouteReferences};
 use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
 use pingsix_translate::{
     DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, translate,
@@ -18,6 +18,8 @@ use crate::manifest::Manifests;
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) planes: BTreeMap<DataPlaneKey, ServedPlane>,
+    /// The stream documents of each Gateway. None when they cannot be published; a finding says why.
+    pub(crate) streams: BTreeMap<DataPlaneKey, Option<BridgedStream>>,
     pub(crate) classes: Vec<GatewayClassVerdict>,
     /// With `Programmed`, as far as that is known offline.
     pub(crate) gateways: Vec<Arc<Verdicts>>,
@@ -57,11 +59,25 @@ impl Translated {
             }
         }
         for (name, route) in manifests.objects.http_routes() {
-            translated.check_parents(manifests, name, route);
+            translated.check_parents(manifests, name, &**route);
+        }
+        for (name, route) in manifests.objects.tls_routes() {
+            translated.check_parents(manifests, name, &**route);
+        }
+        for (name, route) in manifests.objects.tcp_routes() {
+            translated.check_parents(manifests, name, &**route);
+        }
+        for (name, route) in manifests.objects.udp_routes() {
+            translated.check_parents(manifests, name, &**route);
         }
         translated.findings.sort();
         translated.findings.dedup();
         translated
+    }
+
+    /// Whether there is such a data plane.
+    pub(crate) fn has(&self, key: &DataPlaneKey) -> bool {
+        self.planes.contains_key(key) || self.streams.contains_key(key)
     }
 
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
@@ -132,22 +148,25 @@ impl Translated {
                     Some(bridged)
                 }
                 Err(error) => {
-                    let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
-                    self.report(
-                        manifests,
-                        &gateway,
-                        Level::Error,
-                        Fault {
-                            field: String::new(),
-                            reason: reason::NOT_PUBLISHED,
-                            message: format!("{error}."),
-                        },
-                    );
+                    self.report_unpublished(manifests, name, &error);
                     None
                 }
             };
             let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
             self.planes.insert(key, plane);
+        }
+        for (key, plane) in translation.stream_planes {
+            let bridged = match bridge_stream(&key, &plane, options) {
+                Ok(bridged) => {
+                    problems.extend(bridged.problems.iter().cloned());
+                    Some(bridged)
+                }
+                Err(error) => {
+                    self.report_unpublished(manifests, name, &error);
+                    None
+                }
+            };
+            self.streams.insert(key, bridged);
         }
         for (key, verdict) in &verdicts.routes {
             match self.routes.get_mut(key) {
@@ -162,10 +181,17 @@ impl Translated {
         self.gateways.push(verdicts);
     }
 
+    fn report_unpublished(&mut self, manifests: &Manifests, gateway: &ObjectName, error: &BridgeError) {
+        let gateway = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+        let fault =
+            Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
+        self.report(manifests, &gateway, Level::Error, fault);
+    }
+
     /// Routes that name a parent that is not there; a cluster would leave them without a word.
-    fn check_parents(&mut self, manifests: &Manifests, name: &ObjectName, route: &HttpRoute) {
-        let object = ObjectKey { kind: Kind::HttpRoute, name: name.clone() };
-        let parents = route.spec.parent_refs.as_deref().unwrap_or_default();
+    fn check_parents<R: RouteReferences>(&mut self, manifests: &Manifests, name: &ObjectName, route: &R) {
+        let object = ObjectKey { kind: R::KIND, name: name.clone() };
+        let parents = route.parent_refs();
         if parents.is_empty() {
             self.report(
                 manifests,
