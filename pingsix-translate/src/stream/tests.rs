@@ -83,6 +83,22 @@ fn documents_are_written_in_one_way_and_read_back() {
 }
 
 #[test]
+fn the_examples_of_the_documentation_are_documents() {
+    let text = include_str!("../../../docs/stream-documents.md");
+    let mut examples = 0;
+    for section in text.split("\n## ").skip(1) {
+        let Some(kind) = StreamKind::from_segment(section.lines().next().unwrap()) else { continue };
+        let block = section.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+        for line in block.lines() {
+            let document = StreamDocument::decode(&StreamKey::new(kind, "x"), line.as_bytes()).unwrap();
+            assert_eq!(document.to_json(), line);
+            examples += 1;
+        }
+    }
+    assert_eq!(examples, 4);
+}
+
+#[test]
 fn what_is_unknown_or_ambiguous_is_not_decoded() {
     let decode = |key: &str, value: &Value| {
         StreamDocument::decode(&StreamKey::parse(key).unwrap().unwrap(), value.to_string().as_bytes()).is_ok()

@@ -72,7 +72,7 @@ impl Served {
     }
 
     /// The keys below a prefix, as an etcd client reads them.
-    fn keys(&self, prefix: &str) -> Result<Vec<String>, tonic::Status> {
+    pub(crate) fn keys(&self, prefix: &str) -> Result<Vec<String>, tonic::Status> {
         let endpoint = format!("http://{}", self.etcd);
         let mut end = prefix.as_bytes().to_vec();
         *end.last_mut().unwrap() += 1;

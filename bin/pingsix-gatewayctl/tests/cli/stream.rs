@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::serve::Served;
 use crate::support::{Manifests, run};
 
 /// Gateway `shop/web` for HTTP, TCP, UDP and TLS, with a route for each.
@@ -149,6 +150,27 @@ spec:
     let run = run.says("TCPRoute shop/lost").says("Gateway shop/missing does not exist. [ParentNotFound]");
     let run = run.says("TCPRoute shop/late").says("goes to TCPRoute shop/db, which is older. [Shadowed]");
     run.says("2 data planes)");
+}
+
+#[test]
+fn serve_publishes_them_beside_what_pingsix_reads() {
+    let manifests = manifests();
+    let served = Served::start(&manifests, &["--stream"]);
+    served.wait_for("published stream/shop/web revision");
+    served.wait_for("ready");
+    let keys = served.keys("/pingsix-stream/shop/web/").unwrap();
+    let of_kind = |kind: &str| {
+        let prefix = format!("/pingsix-stream/shop/web/{kind}/");
+        keys.iter().filter(|key| key.starts_with(&prefix)).count()
+    };
+    assert_eq!((of_kind("stream_routes"), of_kind("upstreams"), keys.len()), (4, 2, 6), "{keys:?}");
+    assert!(!served.keys("/pingsix/shop/web/").unwrap().is_empty());
+    manifests.remove("streams.yaml");
+    served.wait_for("published stream/shop/web revision");
+    assert!(served.keys("/pingsix-stream/shop/web/").unwrap().is_empty());
+    // A Gateway that goes takes its stream documents with it.
+    manifests.remove("gateway.yaml");
+    served.wait_for("published stream/shop/web (withdrawn)");
 }
 
 #[test]
