@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
     let manifests = manifest::load(&paths, &arguments.translation.endpoints)?;
     let translated = Translated::new(&manifests, &arguments.translation.options());
     let explanations = inquiry.answer(&translated)?;
+    let notes = inquiry.stream_notes(&translated);
     match arguments.output {
         ReportOutput::Text => {
             if explanations.is_empty() {
@@ -38,11 +39,11 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
                 print_grouped(&errors, streams.out)?;
             }
             streams.out.write_all(in_words(&explanations).as_bytes())?;
-            streams.out.write_all(inquiry.stream_notes(&translated).as_bytes())?;
+            streams.out.write_all(notes.as_bytes())?;
         }
         ReportOutput::Json => {
             writeln!(streams.out, "{}", serde_json::to_string_pretty(&explanations)?)?;
-            streams.err.write_all(inquiry.stream_notes(&translated).as_bytes())?;
+            streams.err.write_all(notes.as_bytes())?;
         }
     }
     let answered = explanations.iter().any(Explanation::is_answered);
