@@ -182,7 +182,9 @@ fn origins_of(
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { gateway, .. }) => vec![Origin::object(gateway.clone())],
-        Some(Provenance::Guard { .. } | Provenance::Status { .. }) | None => Vec::new(),
+        Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
+            Vec::new()
+        }
     };
     let mut seen = std::collections::BTreeSet::new();
     origins.retain(|origin| seen.insert(origin.object.clone()));

@@ -14,8 +14,12 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName};
+use pingsix_translate::pingsix::plugin::ProxyRewrite;
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
+use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::verdict::{ConditionType, Verdicts};
 use pingsix_translate::{DataPlaneKey, Provenance};
 
@@ -82,11 +86,11 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         });
     }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
-    let native = matches!(outcome, Outcome::Static { .. });
+    let native = matches!(outcome, Outcome::Static { .. } | Outcome::Redirect { .. });
     let steps =
         matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
     let (losers, more_losers) = candidates::losers(plane, request, key, &steps);
-    let answer = answer(plane, outcome, &listeners, &steps, &losers);
+    let answer = answer(plane, request, outcome, &listeners, &steps, &losers);
     let problems = problems(plane, &steps, &answer);
     Ok(Explanation {
         request: request_line(request, port),
@@ -121,7 +125,12 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
             Some(listener.clone()),
             Some(format!("keeps requests for {listener} from listeners with a wider hostname")),
         ),
-        Some(Provenance::Backend { .. } | Provenance::Status { .. } | Provenance::Certificate { .. })
+        Some(
+            Provenance::Backend { .. }
+            | Provenance::Status { .. }
+            | Provenance::Redirect
+            | Provenance::Certificate { .. },
+        )
         | None => (None, None),
     };
     MatchedRoute {
@@ -150,6 +159,7 @@ fn path_in_words(route: &Route) -> String {
 
 fn answer(
     plane: &Plane<'_>,
+    request: &Request,
     outcome: Outcome<'_>,
     listeners: &[Listener],
     steps: &[Step],
@@ -168,7 +178,7 @@ fn answer(
         }
         Outcome::Redirect { status, location, .. } => Answer::Redirect { status, location },
         Outcome::Preflight { allowed, .. } => Answer::Preflight { allowed },
-        Outcome::Forward { candidates, .. } => {
+        Outcome::Forward { route, candidates } => {
             let backends: Vec<Backend> = candidates
                 .into_iter()
                 .map(|candidate| backend(plane, candidate.weight, candidate.upstream))
@@ -184,10 +194,30 @@ fn answer(
                     }
                     Answer::Status { status: *status, by: "the responder", why: why_status(*status, decided) }
                 }
+                [Backend { target: Target::Redirect {}, .. }] => redirect_of_responder(plane, route, request)
+                    .unwrap_or_else(|| Answer::Status {
+                        status: 500,
+                        by: "the responder",
+                        why: "The request and the redirect do not fit each other.".to_owned(),
+                    }),
                 _ => Answer::Forward { backends },
             }
         }
     }
+}
+
+/// What the responder makes of the instruction that the Route gives it.
+fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Request) -> Option<Answer> {
+    let rewrite = plane.config.route(&route.id)?.plugins.get::<ProxyRewrite>()?.ok()?;
+    let mut headers = HeaderMap::new();
+    for header in rewrite.headers?.set {
+        headers.append(HeaderName::from_bytes(header.name.as_bytes()).ok()?, header.value.parse().ok()?);
+    }
+    let instruction = RedirectInstruction::from_headers(&headers).ok()??;
+    let query = request.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+    let target: PathAndQuery = format!("{}{query}", request.path).parse().ok()?;
+    let location = instruction.location(request.host.as_deref().unwrap_or_default(), &target).ok()?;
+    Some(Answer::Redirect { status: instruction.status.code().as_u16(), location })
 }
 
 fn why_status(status: u16, decided: Option<&Step>) -> String {
@@ -215,6 +245,7 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
             Target::Service { service: service.name.to_string(), port: *port }
         }
         Some(Provenance::Status { status: Some(status) }) => Target::Status { status: *status },
+        Some(Provenance::Redirect) => Target::Redirect {},
         Some(
             Provenance::Status { status: None }
             | Provenance::Rules { .. }

@@ -28,6 +28,14 @@ pub(crate) fn gateway(listeners: &Value) -> Objects {
     objects
 }
 
+/// A listener with protocol HTTPS and these Secrets.
+pub(crate) fn https(name: &str, port: u16, hostname: Option<&str>, secrets: &[&str]) -> Value {
+    let refs: Vec<Value> = secrets.iter().map(|secret| json!({"name": secret})).collect();
+    json!({
+        "name": name, "port": port, "protocol": "HTTPS", "hostname": hostname, "tls": {"certificateRefs": refs},
+    })
+}
+
 /// Adds HTTPRoute `infra/<name>`, generation 3.
 pub(crate) fn add_route(objects: &mut Objects, name: &str, spec: &Value) {
     objects.insert(Object::HttpRoute(object(json!({
@@ -47,6 +55,14 @@ pub(crate) fn add_service(objects: &mut Objects, name: &str) {
     }))));
 }
 
+/// Adds Secret `infra/<name>` of type `kubernetes.io/tls`.
+pub(crate) fn add_certificate(objects: &mut Objects, name: &str, pair: &pem::Pair) {
+    objects.insert(Object::Secret(object(json!({
+        "metadata": {"namespace": "infra", "name": name}, "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": pair.cert, "tls.key": pair.key},
+    }))));
+}
+
 /// What Gateway `infra/public` may see.
 pub(crate) fn snapshot(objects: &Objects) -> Snapshot {
     objects.snapshot(&ObjectName::new("infra", "public")).unwrap()
@@ -55,12 +71,4 @@ pub(crate) fn snapshot(objects: &Objects) -> Snapshot {
 /// The translation of Gateway `infra/public`.
 pub(crate) fn run(objects: &Objects, options: &Options) -> Translation {
     translate(&snapshot(objects), options)
-}
-
-/// Adds Secret `infra/<name>` of type `kubernetes.io/tls`.
-pub(crate) fn add_certificate(objects: &mut Objects, name: &str, pair: &pem::Pair) {
-    objects.insert(Object::Secret(object(json!({
-        "metadata": {"namespace": "infra", "name": name}, "type": "kubernetes.io/tls",
-        "stringData": {"tls.crt": pair.cert, "tls.key": pair.key},
-    }))));
 }

@@ -12,6 +12,8 @@ mod document;
 mod id;
 mod path_map;
 mod plane;
+mod plugins;
+mod redirect;
 mod rows;
 mod ssl;
 mod stream;

@@ -64,6 +64,8 @@ pub enum Provenance {
         /// The status the responder gives, `None` for the target of Routes that never reach an upstream.
         status: Option<u16>,
     },
+    /// The responder, for redirects.
+    Redirect,
     /// A listener's certificate.
     Certificate {
         /// The Gateway.

@@ -8,7 +8,7 @@ mod grant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use backend::{Action, AppProtocol, Backend, Backends, ResolvedRule, Target};
+pub(crate) use backend::{Action, AppProtocol, Backend, BackendKey, Backends, ResolvedRule, Target, Usage};
 pub(crate) use certificate::Certificate;
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;

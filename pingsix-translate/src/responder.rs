@@ -399,6 +399,11 @@ fn rooted(path: String) -> String {
     if path.starts_with('/') { path } else { format!("/{path}") }
 }
 
+/// A path as it may stand in a request line: what its author has encoded stays, and `?` starts no query.
+pub(crate) fn encode_path(text: &str) -> String {
+    encode(text, is_path)
+}
+
 /// Percent-encodes every byte of `text` that is not to be kept.
 fn encode(text: &str, keep: fn(u8) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());

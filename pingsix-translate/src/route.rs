@@ -3,6 +3,10 @@
 //! The files below are the only ones that know a route kind; later stages see [`Route`] and [`Rule`].
 
 mod condition;
+mod cors;
+mod exchange;
+mod filter;
+mod header;
 mod http;
 mod limit;
 mod path;
@@ -11,6 +15,10 @@ mod rule;
 mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
+pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
+pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
+pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
+pub(crate) use header::HeaderChanges;
 pub(crate) use http::normalise_http_route;
 pub(crate) use limit::Limit;
 pub(crate) use path::{Path, PathKind};

@@ -187,6 +187,8 @@ pub enum Target {
         /// The status.
         status: u16,
     },
+    /// The responder, which redirects.
+    Redirect {},
     /// An upstream nothing is known about.
     Unknown {},
 }

@@ -97,6 +97,7 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
     let target = match &backend.target {
         Target::Service { service, port } => format!("Service {service} port {port}"),
         Target::Status { status } => format!("{status}, given by the responder"),
+        Target::Redirect {} => "the responder, which redirects".to_owned(),
         Target::Unknown {} => "an upstream".to_owned(),
     };
     let mut lines = vec![format!("{share}{target}")];

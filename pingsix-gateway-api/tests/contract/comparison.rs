@@ -1,14 +1,13 @@
 //! What PingSIX answers to requests, compared with what an independent reading of Gateway API says.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use pingsix_translate::pingsix::Request;
 use rand::Rng as _;
 use rand::rngs::SmallRng;
 use serde_json::Value;
 
-use crate::client::{Reply, ask_all, speaks_http2};
+use crate::client::{Addresses, Protocol, Reply, ask_all, speaks_http2};
 use crate::echo::BACKEND;
 use crate::oracle::{Decided, Target, World};
 use crate::probe::Probe;
@@ -28,6 +27,7 @@ pub(crate) struct Comparison {
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) requests: usize,
+    pub(crate) protocols: BTreeMap<Protocol, usize>,
     pub(crate) by_backend: usize,
     pub(crate) weighted: usize,
     pub(crate) refused: usize,
@@ -39,13 +39,27 @@ pub(crate) struct Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { requests, by_backend, weighted, refused, shares, planes, tables, starts } = self;
+        let Self { requests, protocols, by_backend, weighted, refused, shares, planes, tables, starts } =
+            self;
         write!(
             f,
             "{requests} requests compared on {planes} data planes of {tables} tables in {starts} process starts; \
              {by_backend} were answered by backends, {refused} with 500 or 503, {weighted} met weights, and the \
-             shares of {shares} lists were counted"
+             shares of {shares} lists were counted; {protocols:?}"
         )
+    }
+}
+
+/// How a request is sent: half of them in plaintext over HTTP/1.1, a quarter over h2c, a quarter over TLS.
+///
+/// The answer must be the same over each, with one exception that the tables do not contain: a header match on `Host`
+/// holds over HTTP/1 only, because HTTP/2 has no such header.
+fn draw_protocol(rng: &mut SmallRng) -> Protocol {
+    match rng.random_range(0..8) {
+        0..4 => Protocol::Http1,
+        4..6 => Protocol::H2c,
+        6 => Protocol::HttpsHttp1,
+        _ => Protocol::HttpsHttp2,
     }
 }
 
@@ -89,7 +103,7 @@ impl Comparison {
     /// Asks one data plane and compares.
     pub(crate) async fn compare(
         &self,
-        address: SocketAddr,
+        addresses: Addresses,
         port: Option<u16>,
         probes: &[Probe],
         rng: &mut SmallRng,
@@ -97,10 +111,11 @@ impl Comparison {
     ) {
         let mut sent = |probe: &Probe| {
             let request = probe.request();
-            if rng.random_ratio(1, 8) && speaks_http2(&request) { request.over_http2() } else { request }
+            let protocol = draw_protocol(rng);
+            if protocol.http2() && !speaks_http2(&request) { request } else { protocol.carry(&request) }
         };
         let requests: Vec<Request> = probes.iter().map(&mut sent).collect();
-        let replies = ask_all(address, &requests).await;
+        let replies = ask_all(addresses, &requests).await;
         let mut to_be_counted = None;
         for ((probe, request), reply) in probes.iter().zip(&requests).zip(&replies) {
             let decided = self.world.decide(port, probe);
@@ -109,6 +124,7 @@ impl Comparison {
                 "port {port:?}: {request:?}\n  the oracle: {decided:?}\n  PingSIX: {reply:?}"
             );
             tally.requests += 1;
+            *tally.protocols.entry(Protocol::of(request)).or_default() += 1;
             tally.by_backend += usize::from(reply.header(BACKEND).is_some());
             tally.refused += usize::from(matches!(reply.status, 500 | 503));
             if decided.answer.into_iter().count() > 1 {
@@ -118,15 +134,15 @@ impl Comparison {
         }
         // One list in a few is asked so often that its shares show.
         if let Some((decided, request)) = to_be_counted.filter(|_| rng.random_ratio(1, 6)) {
-            self.count_shares(address, &decided, request).await;
+            self.count_shares(addresses, &decided, request).await;
             tally.shares += 1;
             tally.requests += SHARE_SAMPLE;
         }
     }
 
-    async fn count_shares(&self, address: SocketAddr, decided: &Decided, request: &Request) {
+    async fn count_shares(&self, addresses: Addresses, decided: &Decided, request: &Request) {
         let mut counted = BTreeMap::new();
-        for reply in ask_all(address, &vec![request.clone(); SHARE_SAMPLE]).await {
+        for reply in ask_all(addresses, &vec![request.clone(); SHARE_SAMPLE]).await {
             *counted.entry(self.target_of(decided, &reply).unwrap()).or_insert(0) += 1;
         }
         let total: u64 = decided.answer.into_iter().map(|(_, weight)| weight).sum();

@@ -1,5 +1,8 @@
 //! The models of PingSIX and the real PingSIX, which must agree.
 //!
+//! Requests travel over HTTP/1.1 and h2c with prior knowledge, and over TLS with HTTP/1.1 and HTTP/2 as ALPN says. For
+//! the latter a second process reads the same prefix: one that offers h2c breaks HTTP/1.1 over TLS.
+//!
 //! The tests run when `PINGSIX_BIN` names a PingSIX binary, and say so when they did not run. `CONTRACT_CASES` is
 //! the number of requests each of them compares at least, `CONTRACT_SEED` what their cases are drawn from.
 
@@ -12,15 +15,21 @@
 )]
 
 mod acceptance;
+mod bench;
 mod client;
 mod comparison;
 mod dice;
 mod echo;
 mod etcd;
+mod mirror;
+mod nodes;
+mod plugins;
 mod process;
+mod redirect;
 mod routing;
 mod run;
 mod scenarios;
+mod tls;
 
 /// The oracle and the random tables of translation's own property tests.
 #[allow(

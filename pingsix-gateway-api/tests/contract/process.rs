@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::client::{Http1, Reply};
+use crate::client::{Addresses, Http1, Reply};
 
 /// Far more than a start or a publication takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,10 +22,25 @@ const PACE: Duration = Duration::from_millis(3);
 /// A running PingSIX, killed when it is dropped.
 pub(crate) struct PingSix {
     child: Child,
-    /// Where it takes traffic: plaintext HTTP/1.1, and HTTP/2 with prior knowledge.
+    /// Where it takes traffic.
     pub(crate) address: SocketAddr,
+    /// The certificate of its TLS listener for names that no other is for, in DER; of no use without one.
+    pub(crate) default_certificate: Vec<u8>,
     status: SocketAddr,
     directory: tempfile::TempDir,
+}
+
+/// What a process takes traffic with. In a process that offers HTTP/2 in plaintext every TLS connection that has not
+/// agreed on HTTP/2 breaks, so that no process should do
+/// both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// HTTP/1.1, and HTTP/2 with prior knowledge.
+    Plaintext,
+    /// HTTP/1.1 and HTTP/2, as ALPN says.
+    Tls,
+    /// As [`Self::Tls`], in a process that has another listener, which offers HTTP/2 in plaintext.
+    TlsBesideH2c,
 }
 
 impl Drop for PingSix {
@@ -59,9 +74,14 @@ impl PingSix {
     /// Starts the binary and waits until it serves what the scope holds. PingSIX cannot say which port it got, so a
     /// start that finds its ports taken is repeated with others.
     pub(crate) async fn start(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        Self::start_with(Listener::Plaintext, binary, etcd, scope).await
+    }
+
+    /// As [`Self::start`], with another listener.
+    pub(crate) async fn start_with(listener: Listener, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let started = Instant::now();
         loop {
-            let mut pingsix = Self::spawn(binary, etcd, scope);
+            let mut pingsix = Self::spawn(listener, binary, etcd, scope);
             if let Ok(()) = pingsix.wait_until_initialized().await {
                 return pingsix;
             }
@@ -72,27 +92,43 @@ impl PingSix {
     /// Starts the binary and waits only until it can be asked for its status.
     pub(crate) async fn launch(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let started = Instant::now();
-        let mut pingsix = Self::spawn(binary, etcd, scope);
+        let mut pingsix = Self::spawn(Listener::Plaintext, binary, etcd, scope);
         while pingsix.try_status().await.is_none() {
             assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
             if pingsix.child.try_wait().unwrap().is_some() {
-                pingsix = Self::spawn(binary, etcd, scope);
+                pingsix = Self::spawn(Listener::Plaintext, binary, etcd, scope);
             }
             tokio::time::sleep(PACE).await;
         }
         pingsix
     }
 
-    fn spawn(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+    fn spawn(listener: Listener, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let (address, status) = (free_address(), free_address());
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { directory.path().join(name) };
+        let default = rcgen::generate_simple_self_signed(["default.test".to_owned()]).unwrap();
+        let beside = match listener {
+            Listener::Plaintext | Listener::Tls => String::new(),
+            Listener::TlsBesideH2c => format!(r#", {{ address: "{}", offer_h2c: true }}"#, free_address()),
+        };
+        let listener = match listener {
+            Listener::Plaintext => r"offer_h2c: true".to_owned(),
+            Listener::Tls | Listener::TlsBesideH2c => {
+                fs::write(path("cert.pem"), default.cert.pem()).unwrap();
+                fs::write(path("key.pem"), default.signing_key.serialize_pem()).unwrap();
+                format!(
+                    r#"offer_h2: true, tls: {{ cert_path: "{0}/cert.pem", key_path: "{0}/key.pem" }}"#,
+                    directory.path().display()
+                )
+            }
+        };
         fs::write(
             path("config.yaml"),
             format!(
                 r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock" }}
 pingsix:
-  listeners: [ {{ address: "{address}", offer_h2c: true }} ]
+  listeners: [ {{ address: "{address}", {listener} }}{beside} ]
   etcd: {{ host: [ "http://{etcd}" ], prefix: "{scope}" }}
   status: {{ address: "{status}" }}
   defaults: {{ dns_refresh_interval: 3600, dns_resolution_timeout: 1 }}
@@ -112,7 +148,8 @@ pingsix:
             .stderr(log)
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
-        Self { child, address, status, directory }
+        let default_certificate = default.cert.der().to_vec();
+        Self { child, address, default_certificate, status, directory }
     }
 
     async fn wait_until_initialized(&mut self) -> Result<(), ()> {
@@ -174,6 +211,32 @@ pingsix:
             }
             assert!(started.elapsed() < PATIENCE, "{revision} is not published: {status:?}\n{}", self.log());
             tokio::time::sleep(PACE).await;
+        }
+    }
+}
+
+/// Two processes on one scope, one for each [`Listener`], so that one configuration is served over every protocol.
+pub(crate) struct Pair {
+    pub(crate) plaintext: PingSix,
+    pub(crate) tls: PingSix,
+}
+
+impl Pair {
+    pub(crate) async fn start(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let plaintext = PingSix::start_with(Listener::Plaintext, binary, etcd, scope).await;
+        let tls = PingSix::start_with(Listener::Tls, binary, etcd, scope).await;
+        Self { plaintext, tls }
+    }
+
+    pub(crate) fn addresses(&self) -> Addresses {
+        Addresses { plaintext: self.plaintext.address, tls: Some(self.tls.address) }
+    }
+
+    /// What became of a revision, where anything but acceptance by both counts.
+    pub(crate) async fn verdict(&self, revision: i64, patience: Duration) -> Verdict {
+        match self.plaintext.verdict(revision, patience).await {
+            Verdict::Accepted => self.tls.verdict(revision, patience).await,
+            verdict @ (Verdict::Refused(..) | Verdict::Silent) => verdict,
         }
     }
 }

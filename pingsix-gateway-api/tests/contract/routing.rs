@@ -10,11 +10,11 @@ use std::path::Path;
 use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{Config, Outcome, Request, Upstream};
 
-use crate::client::{Reply, ask_all};
+use crate::client::{Addresses, Reply, ask_all};
 use crate::dice::Dice;
 use crate::echo::{BACKEND, Echo, ROUTE_SEEN};
 use crate::etcd::Etcd;
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::process::{Listener, PATIENCE, PingSix, Verdict};
 use crate::run::{binary, cases, say, seed};
 use worlds::Worlds;
 
@@ -28,6 +28,8 @@ struct Bench<'b> {
     echoes: Vec<Echo>,
     pingsix: PingSix,
     edition: usize,
+    /// The last that was published.
+    revision: i64,
     starts: usize,
 }
 
@@ -39,7 +41,7 @@ impl<'b> Bench<'b> {
             echoes.push(Echo::start(name).await);
         }
         let pingsix = PingSix::start(binary, etcd.address, SCOPE).await;
-        Self { binary, etcd, echoes, pingsix, edition: 0, starts: 1 }
+        Self { binary, etcd, echoes, pingsix, edition: 0, revision: 0, starts: 1 }
     }
 
     /// Adds the upstreams of the backends to a table.
@@ -53,8 +55,8 @@ impl<'b> Bench<'b> {
 
     async fn publish(&mut self, config: &Config) -> Verdict {
         self.edition += 1;
-        let revision = self.etcd.publish(SCOPE, config, self.edition).await;
-        self.pingsix.verdict(revision, PATIENCE).await
+        self.revision = self.etcd.publish(SCOPE, config, self.edition).await;
+        self.pingsix.verdict(self.revision, PATIENCE).await
     }
 
     /// Publishes what nobody can refuse, so that an error does not outlive its cause.
@@ -159,11 +161,17 @@ async fn pingsix_answers_closed_tables_the_same_in_every_order() {
     const ORDERS: usize = 20;
     let Some(binary) = binary(TEST) else { return };
     let mut bench = Bench::start(&binary).await;
-    let (mut compared, mut tables) = (0, 0);
+    // Every order answers the same, so does a second process that draws its own.
+    let mut tls = PingSix::start_with(Listener::Tls, &binary, bench.etcd.address, SCOPE).await;
+    let (mut compared, mut over_tls, mut tables) = (0, 0, 0);
     while compared < cases() {
         let mut dice = Dice::new(seed(), 1_000_000 + tables);
         let config = bench.with_upstreams(closed::table(&mut dice));
-        let requests = requests::draw(&mut dice, 120);
+        let mut requests = requests::draw(&mut dice, 120);
+        for request in &mut requests {
+            request.tls = dice.percent(20);
+            over_tls += usize::from(request.tls);
+        }
         let worlds = Worlds::drawn(&config, &requests, &mut dice, ORDERS);
         assert_eq!(
             (worlds.len(), worlds.some_order_is_refused()),
@@ -174,15 +182,20 @@ async fn pingsix_answers_closed_tables_the_same_in_every_order() {
         tables += 1;
         if tables.is_multiple_of(20) {
             bench.restart().await;
+            tls = PingSix::start_with(Listener::Tls, &binary, bench.etcd.address, SCOPE).await;
+            bench.starts += 1;
         }
         assert_eq!(bench.publish(&config).await, Verdict::Accepted);
-        let replies = ask_all(bench.pingsix.address, &requests).await;
+        tls.published(bench.revision).await;
+        let addresses = Addresses { plaintext: bench.pingsix.address, tls: Some(tls.address) };
+        let replies = ask_all(addresses, &requests).await;
         worlds.explain(&requests, &replies, &config);
         compared += replies.len();
     }
     say(&format!(
-        "{TEST}: {compared} requests compared on {tables} tables in {} process starts, seed {}",
-        bench.starts,
+        "{TEST}: {compared} requests compared, {over_tls} of them over TLS, on {tables} tables in {} process starts, \
+         seed {}",
+        bench.starts + 1,
         seed(),
     ));
 }

@@ -15,7 +15,8 @@ pub(crate) fn binary(test: &str) -> Option<PathBuf> {
 
 /// Unlike `eprintln!`, seen also when the test passes.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "pingsix: {text}");
+    // In one piece, because other tests speak at the same time.
+    let _ = std::io::stderr().write_all(format!("\npingsix: {text}\n").as_bytes());
 }
 
 /// How many requests a test compares at least.

@@ -1,69 +1,23 @@
 //! Random Gateways and routes, translated and served to PingSIX: its answers are those of an independent reading of
 //! Gateway API.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
-use pingsix_translate::pingsix::{Config, Document, Upstream};
 use pingsix_translate::{Layout, Options, translate};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 
 use crate::comparison::{Comparison, Tally};
-use crate::echo::Echo;
 use crate::etcd::Etcd;
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::nodes::Nodes;
+use crate::process::{PATIENCE, Pair, Verdict};
 use crate::properties::case::snapshot;
 use crate::properties::generate::{Taste, table};
 use crate::run::{binary, cases, say, seed};
 
 /// Every data plane is published here in its turn.
 const SCOPE: &str = "/contract/scenarios";
-
-/// The backends, each standing for one node of some table, by the node's address there.
-#[derive(Default)]
-struct Nodes(BTreeMap<String, Echo>);
-
-impl Nodes {
-    /// A configuration whose nodes are the backends that stand for them.
-    async fn stand_in(&mut self, config: &Config, responder: SocketAddr) -> Config {
-        let mut changed = config.clone();
-        for (key, document) in config.iter() {
-            let mut document = document.clone();
-            match &mut document {
-                Document::Upstream(upstream) => self.replace(upstream, responder).await,
-                Document::Route(route) => {
-                    if let Some(upstream) = &mut route.upstream {
-                        self.replace(upstream, responder).await;
-                    }
-                    let split =
-                        route.plugins.raw("traffic-split").map(ToString::to_string).unwrap_or_default();
-                    assert!(!split.contains("nodes"), "an inline upstream in a list: {split}");
-                }
-                Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {}
-            }
-            changed.insert(&*key.id, document);
-        }
-        changed
-    }
-
-    async fn replace(&mut self, upstream: &mut Upstream, responder: SocketAddr) {
-        let mut nodes = BTreeMap::new();
-        for (node, weight) in &upstream.nodes {
-            let node = if *node == responder.to_string() {
-                node.clone()
-            } else {
-                if !self.0.contains_key(node) {
-                    self.0.insert(node.clone(), Echo::start(node).await);
-                }
-                self.0[node].address.to_string()
-            };
-            nodes.insert(node, *weight);
-        }
-        upstream.nodes = nodes;
-    }
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_answers_translated_tables_as_the_oracle_does() {
@@ -74,9 +28,9 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
     let address = responder.local_addr().unwrap();
     tokio::spawn(responder.run(std::future::pending()));
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
-    let mut pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
+    let mut pingsix = Pair::start(&binary, etcd.address, SCOPE).await;
     let mut nodes = Nodes::default();
-    let mut tally = Tally { starts: 1, ..Tally::default() };
+    let mut tally = Tally { starts: 2, ..Tally::default() };
     while tally.requests < cases() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
         let objects = table(&mut rng, Taste { https: tally.tables % 2 == 1 });
@@ -90,12 +44,12 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
             for (key, plane) in &translation.data_planes {
                 let port = key.port();
                 let probes = comparison.probes(&mut rng, port, 80);
-                let config = nodes.stand_in(&plane.config, address).await;
+                let config = nodes.stand_in(&plane.config, Some(address)).await;
                 tally.planes += 1;
                 let revision = etcd.publish(SCOPE, &config, tally.planes).await;
                 if tally.planes.is_multiple_of(25) {
-                    pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
-                    tally.starts += 1;
+                    pingsix = Pair::start(&binary, etcd.address, SCOPE).await;
+                    tally.starts += 2;
                 }
                 let verdict = pingsix.verdict(revision, PATIENCE).await;
                 assert_eq!(
@@ -105,7 +59,7 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
                     tally.tables,
                     config.to_static()
                 );
-                comparison.compare(pingsix.address, port, &probes, &mut rng, &mut tally).await;
+                comparison.compare(pingsix.addresses(), port, &probes, &mut rng, &mut tally).await;
             }
         }
     }

@@ -123,8 +123,13 @@ pub(crate) fn judge_listeners(
     refuse_repeated_names(&mut listeners);
     mark_conflicts(&mut listeners);
     mark_overlaps(&mut listeners);
-    for (index, (listener, written)) in listeners.iter_mut().zip(&gateway.spec.listeners).enumerate() {
-        listener.limits = limits(listener, written, &FieldPath::new("spec").child("listeners").index(index));
+    for listener in &mut listeners {
+        if listener.is_served() {
+            let limits = listener.certificate_limits();
+            listener.limits.extend(limits);
+        } else {
+            listener.limits.clear();
+        }
     }
     for listener in &listeners {
         if let ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } = &listener.state {
@@ -181,7 +186,7 @@ fn judge_alone(
         hostname: hostname.unwrap_or_default(),
         state,
         unresolved,
-        limits: Vec::new(),
+        limits: limit_options(listener, &at).into_iter().collect(),
         overlap: None,
         supported_kinds,
         namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
@@ -285,21 +290,14 @@ fn resolve_certificates(
     (certificates, refused)
 }
 
-/// How what a listener serves differs from what it asks for, as far as it alone can tell.
-fn limits(listener: &Listener, written: &api::GatewayListeners, at: &FieldPath) -> Vec<Limit> {
-    if !listener.is_served() {
-        return Vec::new();
-    }
-    let mut limits = listener.certificate_limits();
-    let options = written.tls.as_ref().and_then(|tls| tls.options.as_ref()).filter(|keys| !keys.is_empty());
-    if let Some(options) = options {
-        let keys: Vec<&str> = options.keys().map(String::as_str).collect();
-        limits.push(Limit::new(
-            at.child("tls").child("options"),
-            format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
-        ));
-    }
-    limits
+/// Says which options of TLS are not looked at.
+fn limit_options(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Limit> {
+    let options = listener.tls.as_ref()?.options.as_ref().filter(|options| !options.is_empty())?;
+    let keys: Vec<&str> = options.keys().map(String::as_str).collect();
+    Some(Limit::new(
+        at.child("tls").child("options"),
+        format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
+    ))
 }
 
 /// The field that asks for client certificates on this port.

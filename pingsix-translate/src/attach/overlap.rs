@@ -133,11 +133,12 @@ impl Port {
     /// The listeners with a wider hostname.
     fn wider(&self, listener: &Listener) -> Vec<usize> {
         let Some(hostname) = &listener.hostname else { return Vec::new() };
-        hostname.wider().map(Some).chain([None]).filter_map(|wider| self.at(wider)).collect()
-    }
-
-    fn at(&self, hostname: Option<Hostname>) -> Option<usize> {
-        self.by_hostname.get(&hostname).copied()
+        hostname
+            .wider()
+            .map(Some)
+            .chain([None])
+            .filter_map(|wider| self.by_hostname.get(&wider).copied())
+            .collect()
     }
 
     /// The other listeners for whose hosts the certificates that a listener shows are valid. Of the hosts of one with a
@@ -150,10 +151,14 @@ impl Port {
         for name in names {
             let around = std::iter::once(name.clone()).chain(name.wider()).map(Some).chain([None]);
             let below = self.by_parent.get(name).into_iter().flatten().copied();
-            others.extend(around.filter_map(|hostname| self.at(hostname)).chain(below).filter(|&other| {
-                let is_wider = hostname_covers(listeners[other].hostname.as_ref(), own);
-                other != index && !(is_wider && hostname_covers(own, Some(name)))
-            }));
+            others.extend(
+                around.filter_map(|hostname| self.by_hostname.get(&hostname).copied()).chain(below).filter(
+                    |&other| {
+                        let is_wider = hostname_covers(listeners[other].hostname.as_ref(), own);
+                        other != index && !(is_wider && hostname_covers(own, Some(name)))
+                    },
+                ),
+            );
         }
         others
     }

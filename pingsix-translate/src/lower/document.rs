@@ -8,6 +8,8 @@ use super::closure::{Closed, close};
 use super::condition::lower_conditions;
 use super::id::Ids;
 use super::plane::{Plane, RuleRef};
+use super::plugins::add_filters;
+use super::redirect::{Entrance, instruction, native};
 use super::rows::{PlaneRows, RouteInput};
 use super::ssl::write_certificates;
 use super::table::{Answer, Groups, Row, RowIndex, TableKey, TableRoute, compile_zone};
@@ -15,11 +17,11 @@ use super::upstream::Upstreams;
 use crate::attach::Hostname;
 use crate::field;
 use crate::options::Options;
-use crate::pingsix::plugin::{Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
+use crate::pingsix::plugin::{self, Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
 use crate::provenance::{Decision, Origin, Provenance};
 use crate::resolve::{Action, Backends, Target};
-use crate::route::{PathKind, Refusal};
+use crate::route::{Filters, PathKind, Redirect, Refusal};
 use crate::translation::{DataPlane, Size};
 use crate::verdict::Reason;
 
@@ -102,7 +104,7 @@ impl<'a> Writer<'a, '_> {
                 (self.native_status(404), Provenance::Guard { listener })
             }
             Answer::Decide { list, shadowed } => {
-                let (document, decisions) = self.decide(list, zone, groups);
+                let (document, decisions) = self.decide(list, route.host.as_ref(), zone, groups);
                 let text = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string);
                 let provenance = Provenance::Rules {
                     listener: text(&route.key.zone),
@@ -168,23 +170,45 @@ impl<'a> Writer<'a, '_> {
     fn decide(
         &mut self,
         list: &[RowIndex],
+        host: Option<&Hostname>,
         zone: usize,
         groups: &Groups<'a>,
     ) -> (pingsix::Route, Vec<Decision>) {
         let rows: Vec<&Row<'a>> = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
-        let steps: Vec<Step> = rows
+        let mut steps: Vec<Step<'a>> = rows
             .iter()
-            .map(|row| Step { conditions: lower_conditions(row.conditions), action: self.action(row, zone) })
+            .map(|row| Step {
+                conditions: lower_conditions(row.conditions),
+                action: self.action(row, zone),
+                filters: self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref(),
+            })
             .collect();
+        let entrances = &self.lowering.plane.zones[zone].entrances;
         let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
-        let (document, split_rules) = match steps.as_slice() {
-            [Step { action, .. }] if !ends_in_404 && action.only_status().is_some() => {
-                (self.native_status(action.only_status().unwrap_or(500)), vec![0])
+        let alone = steps.len() == 1 && !ends_in_404;
+        let native = steps.first().filter(|_| alone).and_then(|step| step.native_redirect(host, entrances));
+        if native.is_none() {
+            self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
+        }
+        let filters = self.agree_on_filters(&rows, &mut steps);
+        let (document, split_rules) = if let Some(plugin) = native {
+            let plugins = Plugins::default().with(&plugin);
+            let upstream_id = Some(self.upstreams.nowhere().to_owned());
+            (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
+        } else if let Some(status) =
+            steps.first().filter(|_| alone).and_then(|step| step.action.only_status())
+        {
+            (self.native_status(status), vec![0])
+        } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
+            if let Some(filters) = filters {
+                let redirect = filters.redirect.as_ref();
+                let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
+                add_filters(filters, redirect.as_ref(), &mut document.plugins);
             }
-            _ => self.split(&steps, ends_in_404).unwrap_or_else(|| {
-                self.refuse_for_want_of_responder(&rows, &steps);
-                (self.native_status(500), vec![0; steps.len()])
-            }),
+            (document, split_rules)
+        } else {
+            self.refuse_for_want_of_responder(&rows, &steps);
+            (self.native_status(500), vec![0; steps.len()])
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
             origin: Some(origin_of(row)),
@@ -195,9 +219,66 @@ impl<'a> Writer<'a, '_> {
         (document, rows.iter().zip(split_rules).map(decision).chain(not_found).collect())
     }
 
+    /// Refuses redirects that depend on the port a request came in by, where it may have come in by several.
+    fn refuse_ambiguous_redirects(
+        &mut self,
+        rows: &[&Row<'_>],
+        steps: &mut [Step<'_>],
+        entrances: &[Entrance],
+    ) {
+        for (row, step) in rows.iter().zip(steps) {
+            let Some(redirect) = step.redirect() else { continue };
+            if instruction(redirect, entrances).is_none() {
+                step.action = Action::status(500);
+                self.refuse(
+                    row,
+                    "PingSIX cannot tell ports apart, and the hosts of the route are served on several; give the \
+                     redirect a scheme, or use layout perPort.",
+                );
+            }
+        }
+    }
+
+    /// The filters of a list. PingSIX runs plugins per Route, so rules with others than the oldest route's are
+    /// refused; of that route, the rule that comes last counts, which has the fewest conditions.
+    fn agree_on_filters(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<&'a Filters> {
+        let mut filtered = steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
+        let (first, row) = filtered.next()?;
+        let (mut agreed, mut of) = (first.filters, *row);
+        let mut differ = false;
+        for (step, row) in filtered {
+            differ |= step.filters != agreed;
+            if row.compare_age(of).is_le() {
+                (agreed, of) = (step.filters, row);
+            }
+        }
+        if differ {
+            let (route, rule) = (of.route, of.rule_index);
+            for (step, row) in steps.iter_mut().zip(rows) {
+                if step.action.is_filtered() && step.filters != agreed {
+                    step.action = Action::status(500);
+                    self.refuse(
+                        row,
+                        &format!(
+                            "PingSIX runs one set of filters for requests with the same host, path and method, and \
+                             spec.rules[{rule}] of {route} has others; give both rules the same filters.",
+                        ),
+                    );
+                }
+            }
+        }
+        agreed
+    }
+
+    fn refuse(&mut self, row: &Row<'_>, message: &str) {
+        self.refused
+            .entry(row.rule)
+            .or_insert_with(|| Refusal::new(field::rule(row.rule_index), Reason::UnsupportedValue, message));
+    }
+
     /// Lowers steps to a `traffic-split`, with the number of its rules that each step took; `None` when that
     /// takes a responder and there is none.
-    fn split(&mut self, steps: &[Step], ends_in_404: bool) -> Option<(pingsix::Route, Vec<usize>)> {
+    fn split(&mut self, steps: &[Step<'_>], ends_in_404: bool) -> Option<(pingsix::Route, Vec<usize>)> {
         let mut rules = Vec::new();
         let mut taken = Vec::with_capacity(steps.len());
         let mut own = ends_in_404.then_some(Target::Status(404));
@@ -243,28 +324,44 @@ impl<'a> Writer<'a, '_> {
 
     /// Refuses the rules whose conditions or shares could not be expressed; an unconditional rule at the end of
     /// a list is served elsewhere and not to blame.
-    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step]) {
+    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>]) {
         for (row, step) in rows.iter().zip(steps) {
-            if row.conditions.is_empty() && step.action.targets.len() == 1 {
+            let is_plain = step.action.targets.len() == 1 && step.redirect().is_none();
+            if row.conditions.is_empty() && is_plain {
                 continue;
             }
-            self.refused.entry(row.rule).or_insert_with(|| {
-                Refusal::new(
-                    field::rule(row.rule_index),
-                    Reason::UnsupportedValue,
-                    "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
-                     decide, requests are answered with 500.",
-                )
-            });
+            self.refuse(
+                row,
+                "PingSIX cannot answer this rule without a responder, and none is configured; where it would decide, \
+                 requests are answered with 500.",
+            );
         }
     }
 }
 
 /// One row of a decision list, lowered.
-struct Step {
+struct Step<'a> {
     /// Alternatives of `vars`; one empty list when the row is unconditional.
     conditions: Vec<Vec<Vec<String>>>,
     action: Action,
+    filters: Option<&'a Filters>,
+}
+
+impl<'a> Step<'a> {
+    /// The redirect, if that is what the step does.
+    fn redirect(&self) -> Option<&'a Redirect> {
+        self.filters?.redirect.as_ref().filter(|_| self.action.is_filtered())
+    }
+
+    /// The plugin that redirects, if PingSIX does that itself for a Route that does nothing else.
+    fn native_redirect(&self, host: Option<&Hostname>, entrances: &[Entrance]) -> Option<plugin::Redirect> {
+        let filters = self.filters?;
+        // What plugins answer gets no headers of others, and there is no request to change.
+        if filters.cors.is_some() || !filters.response_headers.is_empty() {
+            return None;
+        }
+        native(self.redirect()?, host, entrances)
+    }
 }
 
 fn origin_of(row: &Row<'_>) -> Origin {

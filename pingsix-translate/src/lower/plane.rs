@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::redirect::Entrance;
 use super::ssl::{ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
 use crate::object::ObjectName;
@@ -32,6 +33,8 @@ pub(crate) struct ZoneListeners {
     /// Indices of the listeners that serve the zone, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
     pub(crate) listeners: Vec<usize>,
+    /// The ports its requests come in by.
+    pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
     pub(crate) exposed_on: Option<u16>,
@@ -94,6 +97,10 @@ fn served(listeners: &[Listener]) -> impl Iterator<Item = usize> + '_ {
     (0..listeners.len()).filter(move |index| by_pingsix(&listeners[*index]))
 }
 
+fn entrance(listener: &Listener) -> Option<Entrance> {
+    Some(Entrance { protocol: listener.protocol?, port: listener.port })
+}
+
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
     let hostnames: BTreeSet<Option<&Hostname>> =
         served.iter().map(|index| listeners[*index].hostname.as_ref()).collect();
@@ -124,6 +131,7 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
             ZoneListeners {
                 hostname: hostname.cloned(),
                 guarded: hostnames.iter().any(|&wider| wider != hostname && hostname_covers(wider, hostname)),
+                entrances: members.iter().filter_map(|index| entrance(&listeners[*index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
                 listeners: members,
             }

@@ -5,12 +5,11 @@
 //! certificate would be smaller where a certificate has many names, but a name that moves would stand twice, or not
 //! at all, in between.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::id::Ids;
-use crate::attach::{Listener, ServerName, hostname_precedence};
+use crate::attach::{Hostname, Listener, ServerName};
 use crate::object::ObjectKey;
 use crate::pingsix::{Config, DocumentKey, ResourceKind, Ssl};
 use crate::provenance::Provenance;
@@ -34,34 +33,37 @@ pub(crate) struct ServedCertificates {
     pub(crate) limits: Vec<(usize, Limit)>,
 }
 
-/// Who provides a name.
-type Providers<'a> = BTreeMap<ServerName, (usize, &'a Certificate)>;
-
-/// The certificates of a data plane's listeners. PingSIX refuses a name that has two. The most specific listener
-/// provides it, as it is the one that a request for the name selects; among those of several ports, the first.
+/// The certificates of a data plane's listeners. PingSIX refuses a name that has two, so of listeners on several
+/// ports, the first provides it.
 pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCertificates {
-    let mut most_specific_first = served.to_vec();
-    most_specific_first
-        .sort_by_key(|&index| Reverse(hostname_precedence(listeners[index].hostname.as_ref())));
-    let mut providers = Providers::new();
-    for index in most_specific_first {
-        for (certificate, names) in listeners[index].certificates() {
-            for name in names {
-                providers.entry(name).or_insert((index, certificate));
+    let selection = Selection::new(listeners, served);
+    let mut providers: BTreeMap<ServerName, (usize, &Certificate)> = BTreeMap::new();
+    let mut limits = Vec::new();
+    for &index in served {
+        let listener = &listeners[index];
+        for (certificate, names) in listener.certificates() {
+            let is_unshown = names.is_empty();
+            let mut own = names
+                .into_iter()
+                .filter(|name| selection.listener(listener.port, name) == Some(index))
+                .peekable();
+            if own.peek().is_none() && !is_unshown {
+                limits.push((index, taken_by_narrower(certificate)));
             }
+            let mut lost: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+            for name in own {
+                let text = name.to_string();
+                let &mut (provider, shown) = providers.entry(name).or_insert((index, certificate));
+                if !shown.is_same(certificate) {
+                    lost.entry(provider).or_default().push(text);
+                }
+            }
+            limits.extend(
+                lost.iter()
+                    .map(|(provider, names)| (index, taken(certificate, names, &listeners[*provider]))),
+            );
         }
     }
-    let limits = served
-        .iter()
-        .flat_map(|&index| {
-            let shown = listeners[index].certificates();
-            shown
-                .iter()
-                .flat_map(|(certificate, names)| limits_of(certificate, names, index, &providers, listeners))
-                .map(|limit| (index, limit))
-                .collect::<Vec<_>>()
-        })
-        .collect();
     let served = providers
         .into_iter()
         .map(|(name, (index, certificate))| ServedCertificate {
@@ -73,49 +75,49 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
     ServedCertificates { served, limits }
 }
 
-/// What a certificate of a listener is not shown for because another listener provides the name.
-fn limits_of(
-    certificate: &Certificate,
-    names: &BTreeSet<ServerName>,
-    listener: usize,
-    providers: &Providers<'_>,
-    listeners: &[Listener],
-) -> Vec<Limit> {
-    let limit = |message: String| Limit::new(certificate.at.clone(), message);
-    let mut lost: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for name in names {
-        if let Some(&(provider, other)) = providers.get(name)
-            && provider != listener
-            && !other.is_same(certificate)
-        {
-            lost.entry(provider).or_default().push(name.to_string());
+/// Which listener of a port a request selects: the one with the most specific hostname. No other one may show a
+/// certificate for it.
+struct Selection(BTreeMap<(u16, Option<Hostname>), usize>);
+
+impl Selection {
+    fn new(listeners: &[Listener], served: &[usize]) -> Self {
+        let place = |index: usize| (listeners[index].port, listeners[index].hostname.clone());
+        Self(served.iter().map(|&index| (place(index), index)).collect())
+    }
+
+    fn listener(&self, port: u16, name: &ServerName) -> Option<usize> {
+        let at = |hostname: Option<Hostname>| self.0.get(&(port, hostname)).copied();
+        match name {
+            ServerName::Any => at(None),
+            ServerName::Named(name) => {
+                std::iter::once(name.clone()).chain(name.wider()).map(Some).chain([None]).find_map(at)
+            }
         }
     }
-    let port = listeners[listener].port;
-    let on_port = |provider: usize| listeners[provider].port == port;
-    let lost_names: usize = lost.values().map(Vec::len).sum();
-    if !names.is_empty() && lost_names == names.len() && lost.keys().all(|&provider| on_port(provider)) {
-        return vec![limit(format!(
-            "The certificate of Secret {} is not shown, because each of its names is the hostname of a more specific \
-             listener.",
+}
+
+fn taken_by_narrower(certificate: &Certificate) -> Limit {
+    Limit::new(
+        certificate.at.clone(),
+        format!(
+            "The certificate of Secret {} is not shown, because each of its names selects a more specific listener.",
             certificate.secret
-        ))];
-    }
-    // On the same port, the hosts of a more specific listener are that one's and nothing is lost.
-    lost.into_iter()
-        .filter(|&(provider, _)| !on_port(provider))
-        .map(|(provider, names)| {
-            let provider = &listeners[provider];
-            limit(format!(
-                "The certificate of Secret {} is not shown for {}, because PingSIX takes one per name, on whatever \
-                 port, and listener \"{}\" on port {} provides it; use layout perPort.",
-                certificate.secret,
-                names.join(", "),
-                provider.name,
-                provider.port
-            ))
-        })
-        .collect()
+        ),
+    )
+}
+
+fn taken(certificate: &Certificate, names: &[String], provider: &Listener) -> Limit {
+    Limit::new(
+        certificate.at.clone(),
+        format!(
+            "The certificate of Secret {} is not shown for {}, because PingSIX takes one per name, on whatever port, \
+             and listener \"{}\" on port {} provides it; use layout perPort.",
+            certificate.secret,
+            names.join(", "),
+            provider.name,
+            provider.port
+        ),
+    )
 }
 
 /// Writes one Ssl document per name.

@@ -249,7 +249,8 @@ impl Writer<'_> {
     fn destination(&mut self, target: Target) -> Destination {
         match target {
             Target::Status(503) => Destination::Reject(Rejection::NoEndpoints),
-            Target::Status(_) => Destination::Reject(Rejection::Invalid),
+            // No rule of a stream route redirects.
+            Target::Status(_) | Target::Redirect => Destination::Reject(Rejection::Invalid),
             Target::Backend(index) => {
                 let backend = self.backends.get(index);
                 let (service, port) = (&backend.key.service, backend.key.port);

@@ -79,6 +79,11 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// The older route comes first; of one age, the one whose `namespace/name` does.
+    pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
+        self.age.cmp(&other.age).then_with(|| compare_slashed(self.route, other.route))
+    }
+
     /// The order inside a cell (Gateway API, `HTTPRouteRule.matches`): most headers, most query parameters,
     /// oldest route, `namespace/name`, first rule, first match.
     fn compare_in_cell(&self, other: &Self) -> Ordering {
@@ -87,8 +92,7 @@ impl Row<'_> {
         headers(other)
             .cmp(&headers(self))
             .then_with(|| queries(other).cmp(&queries(self)))
-            .then_with(|| self.age.cmp(&other.age))
-            .then_with(|| compare_slashed(self.route, other.route))
+            .then_with(|| self.compare_age(other))
             .then_with(|| self.rule_index.cmp(&other.rule_index))
             .then_with(|| self.match_index.cmp(&other.match_index))
     }

@@ -11,14 +11,12 @@ use super::id::Ids;
 use crate::object::{Kind, ObjectKey};
 use crate::pingsix::{Config, DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::provenance::Provenance;
-use crate::resolve::{AppProtocol, Backend, Backends, Target};
+use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::responder::status_host;
+use crate::route::{Exchange, LONGEST_TIMEOUT};
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
-
-/// Seconds without traffic after which PingSIX closes a stream that is meant to stay open; its maximum.
-const STREAM_IDLE_SECONDS: u64 = 86_400;
 
 /// Seconds to connect; PingSIX's own default, which must be repeated when the others are set.
 const CONNECT_SECONDS: u64 = 5;
@@ -50,6 +48,7 @@ impl<'a> Upstreams<'a> {
             let (id, upstream, provenance) = match target {
                 Target::Backend(index) => of_backend(self.backends.get(index), ids),
                 Target::Status(status) => of_status(status, self.responder?),
+                Target::Redirect => of_redirect(self.responder?),
             };
             self.made.push((id.clone(), upstream, provenance));
             self.ids.insert(key, id);
@@ -78,28 +77,50 @@ impl<'a> Upstreams<'a> {
 }
 
 fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
-    let service = &backend.key.service;
-    let id = ids.assign('u', &[&service.namespace, &service.name, &backend.key.port.to_string()]);
-    let streams = Timeout { connect: CONNECT_SECONDS, send: STREAM_IDLE_SECONDS, read: STREAM_IDLE_SECONDS };
+    let BackendKey { service, port, wire: _, usage } = &backend.key;
+    let Usage { exchange: Exchange { timeout, retries }, host } = usage;
+    let port_text = port.to_string();
+    let usages = [
+        timeout.map(|seconds| format!("timeout {seconds}")),
+        retries.map(|retries| format!("retries {retries}")),
+        host.as_ref().map(|host| format!("host {host}")),
+    ];
+    let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
+    attributes.extend(usages.iter().flatten().map(String::as_str));
+    let id = ids.assign('u', &attributes);
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),
         scheme: match backend.protocol {
             AppProtocol::Http | AppProtocol::WebSocket => Scheme::Http,
             AppProtocol::H2c => Scheme::Grpc,
         },
-        timeout: match backend.protocol {
-            AppProtocol::Http => None,
-            AppProtocol::WebSocket | AppProtocol::H2c => Some(streams),
+        timeout: match (timeout, backend.protocol) {
+            (Some(seconds), _) => Some(idle_for(u64::from(*seconds))),
+            (None, AppProtocol::WebSocket | AppProtocol::H2c) => Some(idle_for(u64::from(LONGEST_TIMEOUT))),
+            (None, AppProtocol::Http) => None,
         },
         // Connect failures only: one dead endpoint of two would otherwise fail half of the requests.
-        retries: Some(1),
+        retries: Some(retries.unwrap_or(1)).filter(|retries| *retries > 0),
+        pass_host: if host.is_some() { PassHost::Rewrite } else { PassHost::Pass },
+        upstream_host: host.as_ref().map(ToString::to_string),
         ..Upstream::default()
     };
     let provenance = Provenance::Backend {
         service: Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() }),
-        port: backend.key.port,
+        port: *port,
     };
     (id, upstream, provenance)
+}
+
+/// PingSIX wants all three. To connect takes no longer than it would without.
+fn idle_for(seconds: u64) -> Timeout {
+    Timeout { connect: CONNECT_SECONDS.min(seconds), send: seconds, read: seconds }
+}
+
+/// The responder needs the Host that the client sent.
+fn of_redirect(responder: SocketAddr) -> (String, Upstream, Provenance) {
+    let upstream = Upstream { nodes: BTreeMap::from([(responder.to_string(), 1)]), ..Upstream::default() };
+    ("redirect".to_owned(), upstream, Provenance::Redirect)
 }
 
 fn of_status(status: u16, responder: SocketAddr) -> (String, Upstream, Provenance) {

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Endpoints, References};
+use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::route::{BackendRef, Refusal, Route, Rule};
+use crate::route::{BackendRef, Exchange, Refusal, Route, Rule};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
-/// A port of a Service, and what is spoken there.
+/// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
     pub(crate) wire: Wire,
+    pub(crate) usage: Usage,
 }
 
 /// What a route speaks to its backends. A port number may be there once per protocol, and `appProtocol` concerns HTTP
@@ -51,6 +53,15 @@ impl Wire {
     }
 }
 
+/// What a rule asks for on the way to its backends. A property of upstreams, so that rules which a Route decides
+/// among may differ in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Usage {
+    pub(crate) exchange: Exchange,
+    /// The Host that backends see; `None` is what the client sent.
+    pub(crate) host: Option<Hostname>,
+}
+
 /// What a rule does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Action {
@@ -65,12 +76,24 @@ pub(crate) enum Target {
     Backend(usize),
     /// An answer without a backend.
     Status(u16),
+    /// The responder, which redirects as the Route's plugins tell it.
+    Redirect,
 }
 
 impl Action {
     /// Answers every request with a status.
     pub(crate) fn status(status: u16) -> Self {
         Self { targets: vec![(Target::Status(status), 1)] }
+    }
+
+    /// Sends every client elsewhere.
+    fn redirect() -> Self {
+        Self { targets: vec![(Target::Redirect, 1)] }
+    }
+
+    /// Whether filters make a difference: statuses are the same with and without.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.targets.iter().any(|(target, _)| !matches!(target, Target::Status(_)))
     }
 
     /// The status, when the action is nothing else.
@@ -159,6 +182,8 @@ pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere; their share of the traffic answers 500.
     pub(crate) unresolved: Vec<Refusal>,
+    /// What cannot be done with the backends the references lead to; their share of the traffic answers 500.
+    pub(crate) refused: Vec<Refusal>,
 }
 
 impl References<'_> {
@@ -171,10 +196,27 @@ impl References<'_> {
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
         let mut unresolved = Vec::new();
+        let mut refused = Vec::new();
         let mut shares = Vec::with_capacity(rule.backends.len());
+        let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
             let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
-            let target = match self.resolve_backend(&route.key, backend, at, backends) {
+            let target = match self.resolve_backend(route, rule, backend, at, backends) {
+                // With `pass_host: pass`, PingSIX loses the authority of a request over HTTP/2 whose path it
+                // rewrites on the way to such a backend (`src/plugins/proxy_rewrite.rs`).
+                Ok(Resolved::Backend(index))
+                    if rewrites_path
+                        && rule.host.is_none()
+                        && backends.get(index).protocol == AppProtocol::H2c =>
+                {
+                    refused.push(Refusal::new(
+                        at(),
+                        Reason::UnsupportedValue,
+                        "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
+                         URLRewrite filter a hostname.",
+                    ));
+                    Target::Status(500)
+                }
                 Ok(Resolved::Backend(index)) => Target::Backend(index),
                 Ok(Resolved::NoEndpoints(key)) => {
                     if backend.weight > 0 {
@@ -189,19 +231,27 @@ impl References<'_> {
             };
             shares.push((target, backend.weight));
         }
-        // A rule that cannot be honoured keeps its matches and fails closed.
-        let action =
-            if rule.refusals.is_empty() { Action::weighted(shares.into_iter()) } else { Action::status(500) };
-        ResolvedRule { action, unresolved }
+        let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
+        let action = if !rule.refusals.is_empty() {
+            // A rule that cannot be honoured keeps its matches and fails closed.
+            Action::status(500)
+        } else if redirects {
+            Action::redirect()
+        } else {
+            Action::weighted(shares.into_iter())
+        };
+        ResolvedRule { action, unresolved, refused }
     }
 
     fn resolve_backend(
         &self,
-        referrer: &ObjectKey,
+        route: &Route,
+        rule: &Rule,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
+        let referrer = &*route.key;
         if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
             let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
             let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
@@ -233,7 +283,8 @@ impl References<'_> {
                 format!("A reference to Service {service} needs a port."),
             ));
         };
-        let key = BackendKey { service, port, wire: Wire::of(referrer.kind) };
+        let usage = Usage { exchange: rule.exchange, host: rule.host.clone() };
+        let key = BackendKey { service, port, wire: Wire::of(referrer.kind), usage };
         let Backends { known, list } = backends;
         match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
             Found::Backend(index) => Ok(Resolved::Backend(*index)),
@@ -245,7 +296,7 @@ impl References<'_> {
     }
 
     fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
-        let BackendKey { service: name, port, wire } = key;
+        let BackendKey { service: name, port, wire, .. } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));

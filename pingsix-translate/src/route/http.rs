@@ -7,7 +7,8 @@ use gateway_api::experimental::httproutes as api;
 
 use super::path::{MAX_PATH, PathFlaw};
 use super::{
-    BackendRef, Condition, Expectation, Hostnames, Match, Path, PathKind, Refusal, Route, Rule, Variable,
+    BackendRef, Condition, Exchange, Expectation, FilterReader, Hostnames, Match, Path, PathKind,
+    ReadFilters, Refusal, Route, Rule, Variable,
 };
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
@@ -73,32 +74,66 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
             .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
             .collect(),
     };
-    let backends = rule
-        .backend_refs
+    let (backends, ReadFilters { filters, host }) = normalise_backends(index, rule, &matches, &mut refusals);
+    let mut limits = Vec::new();
+    let exchange =
+        Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
+    Rule { index, matches, backends, filters, host, exchange, limits, refusals }
+}
+
+/// The backends, and the filters of the rule and of its only backend.
+fn normalise_backends(
+    index: usize,
+    rule: &api::HttpRouteRules,
+    matches: &[Match],
+    refusals: &mut Vec<Refusal>,
+) -> (Vec<BackendRef>, ReadFilters) {
+    let at = |name: &str| field::rule(index).child(name);
+    let refs = rule.backend_refs.as_deref().unwrap_or_default();
+    let backends: Vec<BackendRef> = refs
         .iter()
-        .flatten()
         .enumerate()
-        .map(|(position, backend)| normalise_backend((index, position), backend, &mut refusals))
+        .map(|(position, backend)| normalise_backend((index, position), backend, refusals))
         .collect();
-    Rule { index, matches, backends, refusals }
+    let mut of_backends = Vec::new();
+    for (position, backend) in refs.iter().enumerate() {
+        let filters = backend.filters.as_deref().unwrap_or_default();
+        if !filters.is_empty() {
+            of_backends.push((at("backendRefs").index(position).child("filters"), filters));
+        }
+    }
+    if refs.len() > 1 {
+        refusals.extend(of_backends.drain(..).map(|(at, _)| {
+            Refusal::new(
+                at,
+                Reason::UnsupportedValue,
+                "PingSIX runs filters per rule, so a backend can have its own only where it is the only one.",
+            )
+        }));
+    }
+    let of_rule = rule.filters.as_deref().unwrap_or_default();
+    if of_rule.is_empty() && of_backends.is_empty() {
+        return (backends, ReadFilters::default());
+    }
+    let mut reader = FilterReader::new(matches, refusals);
+    reader.read(of_rule, &at("filters"));
+    for (at, filters) in of_backends {
+        reader.read_as_http(filters, &at);
+    }
+    let filters = reader.finish();
+    if !backends.is_empty() && filters.filters.as_ref().is_some_and(|filters| filters.redirect.is_some()) {
+        refusals.push(Refusal::new(
+            at("backendRefs"),
+            Reason::UnsupportedValue,
+            "A rule that redirects sends nothing to a backend.",
+        ));
+    }
+    (backends, filters)
 }
 
 /// Parts of a rule that are found and refused by name, never skipped.
 fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
     let at = |name: &str| field::rule(index).child(name);
-    for (position, filter) in rule.filters.iter().flatten().enumerate() {
-        refusals.push(Refusal::new(
-            at("filters").index(position).child("type"),
-            Reason::UnsupportedValue,
-            format!("Filter {} is not supported.", filter_name(&filter.r#type)),
-        ));
-    }
-    if rule.timeouts.as_ref().is_some_and(|timeouts| *timeouts != api::HttpRouteRulesTimeouts::default()) {
-        refusals.push(Refusal::new(at("timeouts"), Reason::UnsupportedValue, "Timeouts are not supported."));
-    }
-    if rule.retry.is_some() {
-        refusals.push(Refusal::new(at("retry"), Reason::UnsupportedValue, "Retries are not supported."));
-    }
     if rule.session_persistence.is_some() {
         refusals.push(Refusal::new(
             at("sessionPersistence"),
@@ -108,32 +143,12 @@ fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals:
     }
 }
 
-const fn filter_name(filter: &api::HttpRouteRulesFiltersType) -> &'static str {
-    match filter {
-        api::HttpRouteRulesFiltersType::RequestHeaderModifier => "RequestHeaderModifier",
-        api::HttpRouteRulesFiltersType::ResponseHeaderModifier => "ResponseHeaderModifier",
-        api::HttpRouteRulesFiltersType::RequestMirror => "RequestMirror",
-        api::HttpRouteRulesFiltersType::RequestRedirect => "RequestRedirect",
-        api::HttpRouteRulesFiltersType::UrlRewrite => "URLRewrite",
-        api::HttpRouteRulesFiltersType::ExtensionRef => "ExtensionRef",
-        api::HttpRouteRulesFiltersType::Cors => "CORS",
-        api::HttpRouteRulesFiltersType::ExternalAuth => "ExternalAuth",
-    }
-}
-
 fn normalise_backend(
     (rule, index): (usize, usize),
     backend: &api::HttpRouteRulesBackendRefs,
     refusals: &mut Vec<Refusal>,
 ) -> BackendRef {
     let at = |name: &str| field::rule(rule).child("backendRefs").index(index).child(name);
-    if backend.filters.as_deref().is_some_and(|filters| !filters.is_empty()) {
-        refusals.push(Refusal::new(
-            at("filters"),
-            Reason::UnsupportedValue,
-            "PingSIX runs filters per rule, not per backend.",
-        ));
-    }
     let weight = backend.weight.unwrap_or(1);
     BackendRef {
         index,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Condition, Path, Refusal};
+use super::{Condition, Exchange, Filters, Limit, Path, Refusal};
 use crate::attach::Hostname;
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 
@@ -37,6 +37,13 @@ pub(crate) struct Rule {
     pub(crate) matches: Vec<Match>,
     /// Where matching requests go.
     pub(crate) backends: Vec<BackendRef>,
+    /// What becomes of requests and responses on the way; `None` when nothing.
+    pub(crate) filters: Option<Arc<Filters>>,
+    /// What backends see as Host; `None` is what the client sent.
+    pub(crate) host: Option<Hostname>,
+    pub(crate) exchange: Exchange,
+    /// What is done, though not quite as asked.
+    pub(crate) limits: Vec<Limit>,
     /// Why the rule cannot be honoured. If there is any reason, its matches answer 500.
     pub(crate) refusals: Vec<Refusal>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::core::ObjectMeta;
 
 use super::http::{MAX_WEIGHT, normalise_hostnames};
-use super::{BackendRef, Hostnames, ParentRef, Refusal, Route, Rule};
+use super::{BackendRef, Exchange, Hostnames, ParentRef, Refusal, Route, Rule};
 use crate::field::{self, FieldPath};
 use crate::object::{Age, Kind};
 use crate::snapshot::{RouteReferences as _, TcpRoute, TlsRoute, UdpRoute, key_of};
@@ -93,7 +93,16 @@ fn stream_route<'a>(
         age: Age::of(metadata),
         parent_refs,
         hostnames: Hostnames::Any,
-        rules: vec![Rule { index: 0, matches: Vec::new(), backends, refusals }],
+        rules: vec![Rule {
+            index: 0,
+            matches: Vec::new(),
+            backends,
+            filters: None,
+            host: None,
+            exchange: Exchange::default(),
+            limits: Vec::new(),
+            refusals,
+        }],
         refusals: Vec::new(),
     }
 }

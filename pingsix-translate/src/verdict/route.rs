@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::limited::limited;
 use super::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Problem, Reason, RouteVerdict,
 };
 use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
-use crate::route::{Refusal, joined};
+use crate::route::{Limit, Refusal, joined};
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]
@@ -67,6 +68,7 @@ pub(crate) fn judge_route(
 ) -> RouteVerdict {
     let route = &input.route;
     let refused_rules = refused_rules(index, input, refusals);
+    let limits: Vec<&Limit> = route.rules.iter().flat_map(|rule| &rule.limits).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
     let mut parents = Vec::with_capacity(input.parents.len());
     for Attachment { parent_ref, outcome } in &input.parents {
@@ -123,6 +125,20 @@ pub(crate) fn judge_route(
                 }
             }
         }
+        if conditions.is_true(ConditionType::Accepted)
+            && let Some(condition) = limited(limits.iter().copied(), route.generation)
+        {
+            conditions.set(condition);
+        }
+        let mut set = |kind, status, reason, message: String| {
+            conditions.set(Condition {
+                kind,
+                status,
+                reason,
+                message,
+                observed_generation: route.generation,
+            });
+        };
         // Judged also for a route that is not accepted.
         match unresolved.first() {
             None => set(
@@ -142,6 +158,7 @@ pub(crate) fn judge_route(
     }
     if !parents.is_empty() {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
+        problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
         let refused = refused_rules.values().flatten().copied();
         problems.extend(refused.chain(unresolved).map(|refusal| refusal.of(&route.key)));
     }
@@ -155,9 +172,9 @@ fn refused_rules<'a>(
     refusals: &'a Refusals,
 ) -> BTreeMap<usize, Vec<&'a Refusal>> {
     let mut refused: BTreeMap<usize, Vec<&Refusal>> = BTreeMap::new();
-    for (position, rule) in input.route.rules.iter().enumerate() {
-        if !rule.refusals.is_empty() {
-            refused.entry(position).or_default().extend(&rule.refusals);
+    for (position, (rule, resolved)) in input.route.rules.iter().zip(&input.rules).enumerate() {
+        if !(rule.refusals.is_empty() && resolved.refused.is_empty()) {
+            refused.entry(position).or_default().extend(rule.refusals.iter().chain(&resolved.refused));
         }
     }
     for (position, refusal) in refusals.rules.get(&index).into_iter().flatten() {

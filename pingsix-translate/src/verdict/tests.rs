@@ -39,7 +39,7 @@ fn rule(path: &str, backend: &str) -> Value {
 }
 
 fn unsupported(path: &str) -> Value {
-    json!({"matches": [{"path": {"value": path}}], "filters": [{"type": "CORS", "cors": {}}]})
+    json!({"matches": [{"path": {"value": path}}], "filters": [{"type": "RequestMirror"}]})
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn some_rules_refused_is_partially_invalid_and_all_is_not_accepted() {
     assert_eq!(read(conditions, ConditionType::Accepted), "True Accepted: The route is accepted.");
     assert_eq!(
         read(conditions, ConditionType::PartiallyInvalid),
-        "True UnsupportedValue: Dropped Rule: spec.rules[1].filters[0].type: Filter CORS is not supported."
+        "True UnsupportedValue: Dropped Rule: spec.rules[1].filters[0].type: PingSIX cannot mirror requests."
     );
     let all = judge(&json!({"parentRefs": parents, "rules": [unsupported("/"), unsupported("/x")]}));
     let conditions = &all.parents[0].conditions;
     assert_eq!(
         read(conditions, ConditionType::Accepted),
-        "False UnsupportedValue: spec.rules[0].filters[0].type: Filter CORS is not supported. \
-         spec.rules[1].filters[0].type: Filter CORS is not supported."
+        "False UnsupportedValue: spec.rules[0].filters[0].type: PingSIX cannot mirror requests. \
+         spec.rules[1].filters[0].type: PingSIX cannot mirror requests."
     );
     assert_eq!(conditions.get(ConditionType::PartiallyInvalid), None);
 }

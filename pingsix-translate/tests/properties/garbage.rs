@@ -40,7 +40,8 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
     for snapshot in names.iter().filter_map(|name| all.snapshot(name)) {
         for layout in [Layout::Shared, Layout::PerPort] {
             for responder in [None, Some(([127, 0, 0, 1], 9080).into())] {
-                let options = Options { layout, responder, stream: responder.is_some(), ..Options::default() };
+                let options =
+                    Options { layout, responder, stream: responder.is_some(), ..Options::default() };
                 check(&translate(&snapshot, &options), &options, &mut faults);
             }
         }

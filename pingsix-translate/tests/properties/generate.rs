@@ -10,13 +10,14 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::Value;
 
+pub(crate) use self::gateway::{CERTIFICATES, secret_of};
 pub(crate) use self::request::{hosts, probe};
 
 /// Namespaces: two of them differ by what sorts before `/`, so that `namespace/name` is not namespace, then name.
 pub(super) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
 
 /// Hostnames that cover, meet and miss one another.
-pub(super) const HOSTNAMES: [&str; 9] = [
+pub(crate) const HOSTNAMES: [&str; 9] = [
     "*.example.com",
     "a.example.com",
     "*.a.example.com",

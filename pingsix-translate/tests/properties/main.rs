@@ -18,6 +18,7 @@
 mod accepted;
 mod answer;
 mod case;
+mod certificate;
 mod garbage;
 mod generate;
 mod locality;
@@ -140,6 +141,14 @@ fn everything_emitted_is_accepted_by_pingsix() {
             }
         }
         None
+    });
+}
+
+#[test]
+fn a_client_gets_a_certificate_of_the_listener_it_asks_for() {
+    check_tables(|objects, setting| {
+        let faults = certificate::faults(&Case::new(objects, setting));
+        (!faults.is_empty()).then(|| faults.join("\n"))
     });
 }
 

@@ -73,7 +73,7 @@ fn gateway(case: &Case, found: &mut Vec<String>) {
             if expected.has_wrong_kinds {
                 reasons.push(Reason::InvalidRouteKinds);
             }
-            if expected.faults.contains(&ListenerFault::InvalidCertificateRef) {
+            if expected.lacks_certificates {
                 reasons.push(Reason::InvalidCertificateRef);
             }
             one_of(&name, &verdict.conditions, ConditionType::ResolvedRefs, &reasons, found);

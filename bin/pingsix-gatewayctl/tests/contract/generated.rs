@@ -87,7 +87,7 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
                     let pingsix = PingSix::start(&binary, serve.etcd, &scope).await;
                     tally.starts += 1;
                     let probes = comparison.probes(&mut rng, port, REQUESTS);
-                    comparison.compare(pingsix.address, port, &probes, &mut rng, &mut tally).await;
+                    comparison.compare(pingsix.address.into(), port, &probes, &mut rng, &mut tally).await;
                 }
             }
         }

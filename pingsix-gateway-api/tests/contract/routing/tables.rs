@@ -96,7 +96,8 @@ pub(super) fn answering(dice: &mut Dice, id: &str, route: Route) -> Route {
         0..5 => Plugins::new().with(&fixed(id, STATUSES[dice.below(STATUSES.len())])),
         5 => Plugins::new()
             .with(&Echo { body: id.to_owned(), headers: [(ROUTE.to_owned(), id.to_owned())].into() }),
-        6 => Plugins::new().with(&redirect(dice, id)),
+        // Over TLS the backend of a redirect to HTTPS gets the request.
+        6 => Plugins::new().with(&redirect(dice, id)).with(&marking(id)),
         _ => Plugins::new().with(&split(dice)).with(&marking(id)),
     };
     let plugins = if dice.percent(25) { plugins.with(&cors(dice)) } else { plugins };

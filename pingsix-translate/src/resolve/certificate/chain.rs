@@ -9,8 +9,8 @@ use x509_cert::der::{Class, Decode as _, Tagged as _};
 use crate::attach::Hostname;
 use crate::pingsix::validate::read_certificates;
 
-/// What is read of a chain that nobody has to be able to read: PingSIX takes certificates that are stranger than
-/// [`x509_cert`] likes, so what cannot be read is merely not known.
+/// What is known of a chain. What cannot be read is left out and refused by nobody, because PingSIX takes certificates
+/// that are stranger than [`x509_cert`] likes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain {
     /// The DNS names of the leaf.

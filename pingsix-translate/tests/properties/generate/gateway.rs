@@ -1,4 +1,4 @@
-//! The Gateway, its namespaces and its certificate.
+//! The Gateway, its namespaces and its certificates.
 
 use std::sync::LazyLock;
 
@@ -10,13 +10,33 @@ use serde_json::{Value, json};
 
 use super::{HOSTNAMES, Taste, one_in, pick};
 
-/// Names a certificate of ours is for. Its bytes never reach an assertion, so they may differ from run to run.
-static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(|| {
-    let certified =
-        rcgen::generate_simple_self_signed(["example.com".to_owned(), "*.example.com".to_owned()]);
-    let certified = certified.unwrap();
-    (certified.cert.pem(), certified.signing_key.serialize_pem())
+/// Secrets with certificates, and the names those are for.
+pub(crate) const CERTIFICATES: [(&str, &[&str]); 5] = [
+    ("certificate", &["example.com", "*.example.com"]),
+    ("nested", &["*.a.example.com", "b.a.example.com", "a.example.com"]),
+    ("other", &["other.test", "a.example.com", "sub.other.test"]),
+    ("sibling", &["x.b.example.com", "b.example.com"]),
+    ("nameless", &[]),
+];
+
+/// The certificates and keys of [`CERTIFICATES`]. Their bytes never reach an assertion, so they may differ from run to
+/// run.
+static MATERIAL: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let certify = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = rcgen::CertificateParams::new(names).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        let key = rcgen::KeyPair::generate().unwrap();
+        (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+    };
+    CERTIFICATES.iter().map(|(_, names)| certify(names)).collect()
 });
+
+/// The Secret a certificate is from.
+pub(crate) fn secret_of(certificate: &str) -> Option<&'static str> {
+    let index = MATERIAL.iter().position(|(known, _)| known == certificate)?;
+    Some(CERTIFICATES[index].0)
+}
 
 pub(super) fn namespaces() -> Vec<Value> {
     let namespace = |name: &str, team: &str| {
@@ -41,15 +61,20 @@ pub(super) fn gateway(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
         "metadata": { "namespace": "infra", "name": "public", "generation": rng.random_range(1..5) },
         "spec": { "gatewayClassName": "pingsix", "listeners": listeners },
     });
-    let (certificate, key) = &*CERTIFICATE;
-    let secret = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": { "namespace": "infra", "name": "certificate" },
-        "type": "kubernetes.io/tls",
-        "data": { "tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key) },
-    });
-    vec![gateway, secret]
+    let secret = |name: &str, certificate: &str, key: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "namespace": "infra", "name": name },
+            "type": "kubernetes.io/tls",
+            "data": { "tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key) },
+        })
+    };
+    let secrets = CERTIFICATES
+        .iter()
+        .zip(&*MATERIAL)
+        .map(|((name, _), (certificate, key))| secret(name, certificate, key));
+    std::iter::once(gateway).chain(secrets).collect()
 }
 
 fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
@@ -71,8 +96,12 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
         "allowedRoutes": { "namespaces": allowed_namespaces(rng) },
     });
     if protocol == "HTTPS" {
-        let secret = if one_in(rng, 8) { "absent" } else { "certificate" };
-        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": [{ "name": secret }] });
+        let mut refs = Vec::new();
+        for _ in 0..if one_in(rng, 2) { 1 } else { rng.random_range(1..=4) } {
+            let (secret, _) = CERTIFICATES[rng.random_range(0..CERTIFICATES.len())];
+            refs.push(json!({ "name": if one_in(rng, 8) { "absent" } else { secret } }));
+        }
+        listener["tls"] = json!({ "mode": "Terminate", "certificateRefs": refs });
     }
     if !one_in(rng, 4) {
         listener["hostname"] = json!(pick(rng, &HOSTNAMES));

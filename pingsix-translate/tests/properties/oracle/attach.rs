@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::hostname::{intersect, matches, specificity};
-use super::world::{Listener, Metadata, ParentRef, RouteNamespaces, Selector, World};
+use super::world::{Listener, Metadata, ParentRef, RouteNamespaces, SecretRef, Selector, World};
 
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
@@ -47,11 +47,24 @@ impl World {
 
     /// Every Secret that is generated holds a usable certificate, and none is shared between namespaces.
     fn has_certificate(&self, listener: &Listener) -> bool {
+        !self.certificates(listener).is_empty()
+    }
+
+    /// Whether every reference to a certificate leads to one, and there is one at all.
+    pub(super) fn has_every_certificate(&self, listener: &Listener) -> bool {
+        let found = self.certificates(listener).len();
+        found > 0 && found == listener.tls.certificate_refs.len()
+    }
+
+    /// The Secrets of the references that lead to one.
+    pub(crate) fn certificates<'l>(&self, listener: &'l Listener) -> Vec<&'l str> {
         let own = &self.gateway.metadata.namespace;
-        listener.tls.certificate_refs.iter().any(|reference| {
+        let exists = |reference: &&'l SecretRef| {
             let namespace = reference.namespace.as_ref().unwrap_or(own);
             namespace == own && self.secrets.contains(&(namespace.clone(), reference.name.clone()))
-        })
+        };
+        let existing = listener.tls.certificate_refs.iter().filter(exists);
+        existing.map(|reference| reference.name.as_str()).collect()
     }
 
     /// Whether a listener serves requests.

@@ -13,6 +13,8 @@ pub(crate) struct ListenerStatus {
     pub(crate) faults: BTreeSet<ListenerFault>,
     /// Whether `allowedRoutes.kinds` names something a listener of HTTP cannot carry.
     pub(crate) has_wrong_kinds: bool,
+    /// Whether a certificate is missing; the listener serves all the same while it has another.
+    pub(crate) lacks_certificates: bool,
     /// Whether HTTPRoutes are supported.
     pub(crate) supports_http_routes: bool,
     pub(crate) attached_routes: i32,
@@ -49,6 +51,7 @@ impl World {
                 let faults = self.listener_faults(index);
                 ListenerStatus {
                     has_wrong_kinds: !kinds.iter().all(is_http_route),
+                    lacks_certificates: listener.protocol == "HTTPS" && !self.has_every_certificate(listener),
                     supports_http_routes: !faults.contains(&ListenerFault::UnsupportedProtocol)
                         && (kinds.is_empty() || kinds.iter().any(is_http_route)),
                     attached_routes: attached.get(&index).copied().unwrap_or_default(),

@@ -18,7 +18,7 @@ fn names_are_the_alternative_ones_and_else_the_common_one() {
     let with_common = |alternatives: &[&str], common: &str| {
         let mut params = params(alternatives);
         params.distinguished_name.push(DnType::CommonName, common);
-        names(&pair_of(params).cert)
+        names(&pair_of(&params).cert)
     };
     assert_eq!(with_common(&["a.test"], "common.test"), ["a.test"]);
     assert_eq!(with_common(&[], "common.test"), ["common.test"]);
@@ -32,10 +32,10 @@ fn what_is_no_dns_name_does_not_hide_the_others() {
     let mut strange = params(&["a.test", "10.0.0.1", "*", "a_b.test", "*.*.test"]);
     strange.subject_alt_names.push(SanType::Rfc822Name("somebody@a.test".try_into().unwrap()));
     strange.subject_alt_names.push(SanType::OtherName((vec![1, 3, 6, 1], "other".to_owned().into())));
-    assert_eq!(names(&pair_of(strange).cert), ["a.test"]);
+    assert_eq!(names(&pair_of(&strange).cert), ["a.test"]);
     let mut address = params(&["10.0.0.1"]);
     address.distinguished_name.push(DnType::CommonName, "common.test");
-    assert_eq!(names(&pair_of(address).cert), ["common.test"]);
+    assert_eq!(names(&pair_of(&address).cert), ["common.test"]);
 }
 
 /// Longer than RFC 5280 allows, yet there are such.
@@ -43,7 +43,7 @@ fn what_is_no_dns_name_does_not_hide_the_others() {
 fn a_long_serial_number_does_not_hide_the_names() {
     let mut long = params(&["a.test"]);
     long.serial_number = Some(SerialNumber::from_slice(&[0x7f; 30]));
-    assert_eq!(names(&pair_of(long).cert), ["a.test"]);
+    assert_eq!(names(&pair_of(&long).cert), ["a.test"]);
 }
 
 #[test]

@@ -1,0 +1,238 @@
+//! HTTPS listeners, translated and served: the certificate follows the name the client asks for.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use pingsix_translate::pingsix::{Config, Request};
+use pingsix_translate::{Layout, Options, translate};
+use serde_json::{Value, json};
+
+use crate::client::{Client, Protocol, Reply};
+use crate::echo::BACKEND;
+use crate::etcd::Etcd;
+use crate::nodes::Nodes;
+use crate::process::{Listener, PATIENCE, PingSix, Verdict};
+use crate::properties::case::snapshot;
+use crate::run::{binary, say};
+
+const SCOPE: &str = "/contract/tls";
+
+/// The certificate PingSIX was started with.
+const DEFAULT: &str = "default";
+
+/// Certificates with their keys, by the name of the Secret that holds them.
+struct Secrets(BTreeMap<&'static str, (Vec<u8>, String, String)>);
+
+impl Secrets {
+    fn new(secrets: &[(&'static str, &str)]) -> Self {
+        let certified = |&(secret, name): &(&'static str, &str)| {
+            let pair = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+            (secret, (pair.cert.der().to_vec(), pair.cert.pem(), pair.signing_key.serialize_pem()))
+        };
+        Self(secrets.iter().map(certified).collect())
+    }
+
+    fn objects(&self) -> impl Iterator<Item = Value> {
+        self.0.iter().map(|(secret, (_, chain, key))| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": { "namespace": "infra", "name": secret },
+                "type": "kubernetes.io/tls",
+                "data": { "tls.crt": BASE64_STANDARD.encode(chain), "tls.key": BASE64_STANDARD.encode(key) },
+            })
+        })
+    }
+
+    /// The Secret a certificate is from.
+    fn name_of(&self, certificate: &[u8], pingsix: &PingSix) -> &'static str {
+        let held = self.0.iter().find(|(_, (der, ..))| der == certificate).map(|(secret, _)| *secret);
+        held.or((pingsix.default_certificate == certificate).then_some(DEFAULT))
+            .unwrap_or_else(|| panic!("a certificate nobody has configured was shown"))
+    }
+}
+
+/// A Gateway with a listener per hostname and Secret, one route for all of them, and a Service behind it.
+fn objects(listeners: &[(Option<&str>, &str)], secrets: &Secrets) -> Vec<Value> {
+    let listeners: Vec<Value> = listeners
+        .iter()
+        .enumerate()
+        .map(|(index, (hostname, secret))| {
+            let mut listener = json!({
+                "name": format!("https-{index}"),
+                "port": 443,
+                "protocol": "HTTPS",
+                "tls": { "certificateRefs": [{ "name": secret }] },
+            });
+            if let Some(hostname) = hostname {
+                listener["hostname"] = json!(hostname);
+            }
+            listener
+        })
+        .collect();
+    let mut objects = vec![
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "Gateway",
+            "metadata": { "namespace": "infra", "name": "public" },
+            "spec": { "gatewayClassName": "pingsix", "listeners": listeners },
+        }),
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": { "namespace": "infra", "name": "all" },
+            "spec": {
+                "parentRefs": [{ "name": "public" }],
+                "rules": [{ "backendRefs": [{ "name": "shop", "port": 80 }] }],
+            },
+        }),
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": { "namespace": "infra", "name": "shop" },
+            "spec": { "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }] },
+        }),
+        json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "namespace": "infra",
+                "name": "shop-1",
+                "labels": { "kubernetes.io/service-name": "shop" },
+            },
+            "addressType": "IPv4",
+            "endpoints": [{ "addresses": ["10.0.0.7"], "conditions": { "ready": true } }],
+            "ports": [{ "name": "http", "port": 8080 }],
+        }),
+    ];
+    objects.extend(secrets.objects());
+    objects
+}
+
+/// A PingSIX with a TLS listener.
+struct Bench {
+    etcd: Etcd,
+    pingsix: PingSix,
+    nodes: Nodes,
+    edition: usize,
+    shown: usize,
+}
+
+impl Bench {
+    async fn publish(&mut self, config: &Config) {
+        self.edition += 1;
+        let config = self.nodes.stand_in(config, None).await;
+        let revision = self.etcd.publish(SCOPE, &config, self.edition).await;
+        let verdict = self.pingsix.verdict(revision, PATIENCE).await;
+        assert_eq!(verdict, Verdict::Accepted, "edition {}", self.edition);
+    }
+
+    /// What a new connection that asks for a name is shown, and what a request to that host is answered.
+    async fn meet(&mut self, protocol: Protocol, sni: Option<&str>, host: &str) -> (Vec<u8>, Reply) {
+        let mut client = Client::new(protocol, self.pingsix.address, sni);
+        let reply = client.ask(&Request::get(host, "/some/path?a=b")).await;
+        let reply = reply.unwrap_or_else(|error| panic!("{protocol:?} {sni:?} {host}: {error}"));
+        self.shown += 1;
+        (client.certificate().unwrap().to_vec(), reply)
+    }
+
+    /// Compares what is shown for a name, and whether a backend answers, over both protocols.
+    async fn expect(&mut self, secrets: &Secrets, sni: Option<&str>, secret: &str, served: bool) {
+        let host = sni.unwrap_or("shop.tls.test");
+        for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
+            let (certificate, reply) = self.meet(protocol, sni, host).await;
+            assert_eq!(secrets.name_of(&certificate, &self.pingsix), secret, "{protocol:?} {sni:?}");
+            let expected = if served { (200, Some("10.0.0.7:8080")) } else { (404, None) };
+            assert_eq!((reply.status, reply.header(BACKEND)), expected, "{protocol:?} {host}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
+    const TEST: &str = "certificates";
+    /// How often each table is published; each time PingSIX draws another order.
+    const EDITIONS: usize = 6;
+    let Some(binary) = binary(TEST) else { return };
+    let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
+    let pingsix = PingSix::start_with(Listener::Tls, &binary, etcd.address, SCOPE).await;
+    let mut bench = Bench { etcd, pingsix, nodes: Nodes::default(), edition: 0, shown: 0 };
+    let secrets = Secrets::new(&[
+        ("exact", "shop.tls.test"),
+        ("wildcard", "*.tls.test"),
+        ("narrow", "*.eu.tls.test"),
+        ("any", "any.test"),
+    ]);
+    let named = [
+        (Some("*.tls.test"), "wildcard"),
+        (Some("shop.tls.test"), "exact"),
+        (Some("*.eu.tls.test"), "narrow"),
+    ];
+    let all = [&[(None, "any")], &named[..]].concat();
+    for layout in [Layout::Shared, Layout::PerPort] {
+        for listeners in [&all[..], &named[..]] {
+            let options = Options { layout, ..Options::default() };
+            let translation = translate(&snapshot(&objects(listeners, &secrets)), &options);
+            let plane = translation.data_planes.values().next().unwrap();
+            // Where a listener takes any name, every request that says a name is its own at least.
+            let any = listeners.len() > named.len();
+            let rest = if any { "any" } else { DEFAULT };
+            for _ in 0..EDITIONS {
+                bench.publish(&plane.config).await;
+                bench.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
+                bench.expect(&secrets, Some("other.tls.test"), "wildcard", true).await;
+                bench.expect(&secrets, Some("a.b.tls.test"), "wildcard", true).await;
+                bench.expect(&secrets, Some("shop.eu.tls.test"), "narrow", true).await;
+                bench.expect(&secrets, Some("eu.tls.test"), "wildcard", true).await;
+                bench.expect(&secrets, Some("tls.test"), rest, any).await;
+                bench.expect(&secrets, Some("shop.test"), rest, any).await;
+                // PingSIX takes a connection without a name for one to `*`, whatever the Host says later.
+                bench.expect(&secrets, None, rest, true).await;
+            }
+        }
+    }
+    the_certificate_of_a_changed_secret_is_shown_at_once(&mut bench).await;
+    a_connection_serves_hosts_it_was_not_opened_for(&mut bench, &secrets).await;
+    say(&format!("{TEST}: {} handshakes on {} publications", bench.shown, bench.edition));
+}
+
+async fn the_certificate_of_a_changed_secret_is_shown_at_once(bench: &mut Bench) {
+    for _ in 0..3 {
+        let secrets = Secrets::new(&[("exact", "shop.tls.test")]);
+        let listeners = [(Some("shop.tls.test"), "exact")];
+        let translation = translate(&snapshot(&objects(&listeners, &secrets)), &Options::default());
+        bench.publish(&translation.data_planes.values().next().unwrap().config).await;
+        bench.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
+    }
+}
+
+/// PingSIX answers by the Host alone: it neither compares it with the name of the connection nor answers 421.
+async fn a_connection_serves_hosts_it_was_not_opened_for(bench: &mut Bench, secrets: &Secrets) {
+    let listeners = [(Some("shop.tls.test"), "exact"), (Some("*.eu.tls.test"), "narrow")];
+    let translation = translate(&snapshot(&objects(&listeners, secrets)), &Options::default());
+    bench.publish(&translation.data_planes.values().next().unwrap().config).await;
+    for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
+        let (certificate, reply) = bench.meet(protocol, Some("shop.tls.test"), "a.eu.tls.test").await;
+        assert_eq!(secrets.name_of(&certificate, &bench.pingsix), "exact");
+        assert_eq!(reply.status, 200, "{protocol:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_that_offers_h2c_serves_http2_alone_over_tls() {
+    const TEST: &str = "TLS beside h2c";
+    let Some(binary) = binary(TEST) else { return };
+    let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
+    for (listener, http1_is_served) in [(Listener::Tls, true), (Listener::TlsBesideH2c, false)] {
+        let pingsix = PingSix::start_with(listener, &binary, etcd.address, SCOPE).await;
+        for protocol in [Protocol::HttpsHttp1, Protocol::HttpsHttp2] {
+            let mut client = Client::new(protocol, pingsix.address, None);
+            // Nothing is configured, so that 404 is the answer.
+            let status = client.ask(&Request::get("any.test", "/some/path")).await.map(|reply| reply.status);
+            let served = protocol.http2() || http1_is_served;
+            assert_eq!(status.as_ref().ok() == Some(&404), served, "{listener:?} {protocol:?}: {status:?}");
+        }
+    }
+    say(&format!("{TEST}: HTTP/1.1 over TLS breaks, HTTP/2 does not"));
+}
