@@ -181,7 +181,7 @@ fn origins_of(
             decisions.iter().filter_map(|decision| decision.origin.clone()).collect()
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
-        Some(Provenance::Certificate { gateway, .. }) => vec![Origin::object(gateway.clone())],
+        Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],
         Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
             Vec::new()
         }

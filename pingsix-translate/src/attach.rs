@@ -2,19 +2,27 @@
 
 mod allowed_routes;
 mod conflict;
+mod frontend;
 mod hostname;
 mod listener;
+mod listeners;
 mod overlap;
 mod parent;
+mod protocol;
+mod selector;
 mod server_name;
 mod stream;
+mod tls;
 
 #[cfg(test)]
 pub(crate) use allowed_routes::AllowedNamespaces;
+pub(crate) use frontend::FrontendValidation;
 pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
-pub(crate) use listener::{Listener, ListenerState, Protocol, judge_listeners};
+pub(crate) use listener::{Listener, ListenerState};
+pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
 pub(crate) use overlap::Overlap;
 pub(crate) use parent::{Attachment, ServedName, attach_route, served_names};
+pub(crate) use protocol::Protocol;
 pub(crate) use server_name::ServerName;
-pub(crate) use stream::judge_stream_listeners;
+pub(crate) use stream::refine_stream_listeners;

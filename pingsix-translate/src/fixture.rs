@@ -28,6 +28,25 @@ pub(crate) fn gateway(listeners: &Value) -> Objects {
     objects
 }
 
+/// Lets ListenerSets of every namespace attach to Gateway `infra/public`.
+pub(crate) fn allow_listener_sets(objects: &mut Objects) {
+    let gateway = objects.gateways().next().unwrap().1;
+    let mut allowing = serde_json::to_value(&**gateway).unwrap();
+    allowing["spec"]["allowedListeners"] = json!({"namespaces": {"from": "All"}});
+    objects.insert(Object::Gateway(object(allowing)));
+}
+
+/// Adds ListenerSet `<name>`, as namespace and name, generation 5, created on a day of January.
+pub(crate) fn add_listener_set(objects: &mut Objects, name: (&str, &str), day: u8, listeners: &Value) {
+    objects.insert(Object::ListenerSet(object(json!({
+        "metadata": {
+            "namespace": name.0, "name": name.1, "generation": 5,
+            "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
+        },
+        "spec": {"parentRef": {"namespace": "infra", "name": "public"}, "listeners": listeners},
+    }))));
+}
+
 /// A listener with protocol HTTPS and these Secrets.
 pub(crate) fn https(name: &str, port: u16, hostname: Option<&str>, secrets: &[&str]) -> Value {
     let refs: Vec<Value> = secrets.iter().map(|secret| json!({"name": secret})).collect();

@@ -1,5 +1,6 @@
 //! Identities of Kubernetes objects: what every other module names them by.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -144,6 +145,23 @@ impl fmt::Display for ObjectKey {
             write!(f, "{} {}", self.kind, self.name)
         }
     }
+}
+
+/// Alphabetical order of `namespace/name` as one text, which differs from comparing the two parts in turn:
+/// `a-b/x` comes before `a/x`.
+pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
+    let text = |key: &ObjectKey| {
+        let (namespace, name) = (key.name.namespace.clone(), key.name.name.clone());
+        (0..namespace.len() + 1 + name.len()).map(move |at| match at.cmp(&namespace.len()) {
+            Ordering::Less => namespace.as_bytes()[at],
+            Ordering::Equal => b'/',
+            Ordering::Greater => name.as_bytes()[at - namespace.len() - 1],
+        })
+    };
+    if left.name.namespace == right.name.namespace {
+        return left.name.name.cmp(&right.name.name);
+    }
+    text(left).cmp(text(right))
 }
 
 /// Age of an object: what Gateway API breaks ties by. Older compares less.

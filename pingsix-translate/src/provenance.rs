@@ -68,8 +68,8 @@ pub enum Provenance {
     Redirect,
     /// A listener's certificate.
     Certificate {
-        /// The Gateway.
-        gateway: Arc<ObjectKey>,
+        /// The Gateway or ListenerSet the listener stands in.
+        owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
     },
@@ -80,7 +80,9 @@ pub enum Provenance {
 pub enum StreamProvenance {
     /// A stream route that sends connections where a route asks for.
     Route {
-        /// The name of the Gateway listener.
+        /// The Gateway or ListenerSet with the listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
         listener: String,
         /// The route that decides.
         origin: Origin,
@@ -89,7 +91,9 @@ pub enum StreamProvenance {
     },
     /// A stream route that rejects, so that a listener's server names do not fall to a less specific listener.
     Guard {
-        /// The name of the guarded listener.
+        /// The Gateway or ListenerSet with the guarded listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
         listener: String,
     },
     /// The endpoints of a Service port.

@@ -1,5 +1,6 @@
 //! Stage 2: resolve references. Each ends resolved, or refused with the field at fault.
 
+mod authority;
 mod backend;
 mod certificate;
 mod endpoint;
@@ -8,8 +9,9 @@ mod grant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use authority::AuthorityRef;
 pub(crate) use backend::{Action, AppProtocol, Backend, BackendKey, Backends, ResolvedRule, Target, Usage};
-pub(crate) use certificate::Certificate;
+pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;
 

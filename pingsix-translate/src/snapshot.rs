@@ -11,13 +11,14 @@ pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub(crate) use k8s_openapi::api::core::v1::ServicePort;
 pub use kinds::{
     AddressProbe, BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GatewayProbe, GrpcRoute,
-    HttpRoute, Ingress, IngressClass, ListenerProbe, ListenerSet, ListenersProbe, Namespace, Probed,
-    ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    HttpRoute, Ingress, IngressClass, ListenerProbe, ListenerSet, ListenerSetSpec, ListenersProbe, Namespace,
+    Probed, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
 };
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use references::{RouteReferences, service_of_slice};
 
+use crate::attach::FrontendValidation;
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 
 /// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
@@ -52,9 +53,9 @@ pub struct Referents {
     pub endpoint_slices: BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>>,
     /// ReferenceGrants in namespaces that are referred to.
     pub reference_grants: BTreeMap<ObjectName, Arc<ReferenceGrant>>,
-    /// Secrets that listeners refer to.
+    /// Secrets that Gateways and listeners refer to.
     pub secrets: BTreeMap<ObjectName, Arc<Secret>>,
-    /// ConfigMaps that policies refer to.
+    /// ConfigMaps that Gateways and policies refer to.
     pub config_maps: BTreeMap<ObjectName, Arc<ConfigMap>>,
     /// Namespaces of routes and ListenerSets.
     pub namespaces: BTreeMap<Arc<str>, Arc<Namespace>>,
@@ -92,9 +93,11 @@ impl Objects {
         let tls_routes = names.routes(&self.tls_routes, &parents);
         let tcp_routes = names.routes(&self.tcp_routes, &parents);
         let udp_routes = names.routes(&self.udp_routes, &parents);
-        names.secrets.extend(secrets_of_gateway(&object.spec, &gateway.namespace));
+        names.secrets.extend(secrets_of_listeners(&object.spec.listeners, &gateway.namespace));
+        names.secrets.extend(client_certificate_of(&object.spec, &gateway.namespace));
+        names.config_maps.extend(config_maps_of_gateway(&object.spec, &gateway.namespace));
         for (name, set) in &listener_sets {
-            names.secrets.extend(secrets_of_listener_set(set, &name.namespace));
+            names.secrets.extend(secrets_of_listeners(&set.spec.listeners, &name.namespace));
         }
         let service_namespaces: BTreeSet<&Arc<str>> =
             names.services.iter().map(|service| &service.namespace).collect();
@@ -129,8 +132,8 @@ impl Objects {
                 endpoint_slices.entry(service).or_default().push(slice.clone());
             }
         }
-        let referred: BTreeSet<&Arc<str>> =
-            names.services.iter().chain(&names.secrets).map(|name| &name.namespace).collect();
+        let targets = names.services.iter().chain(&names.secrets).chain(&names.config_maps);
+        let referred: BTreeSet<&Arc<str>> = targets.map(|target| &target.namespace).collect();
         Referents {
             services: pick(&self.services, &names.services),
             endpoint_slices,
@@ -191,22 +194,27 @@ pub fn parent_of_listener_set(name: &ObjectName, set: &ListenerSet) -> Option<Ob
     })
 }
 
-/// The Secrets a Gateway's listeners name, whether they exist or not.
-fn secrets_of_gateway(spec: &GatewaySpec, namespace: &str) -> BTreeSet<ObjectName> {
-    let listeners = spec.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    listeners
-        .flat_map(|tls| tls.certificate_refs.iter().flatten())
-        .map(|secret| ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str()))
-        .collect()
+/// The Secrets that listeners name, whether they exist or not.
+fn secrets_of_listeners<'a>(
+    listeners: &'a [GatewayListeners],
+    namespace: &'a str,
+) -> impl Iterator<Item = ObjectName> + 'a {
+    let tls = listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    tls.flat_map(|tls| tls.certificate_refs.iter().flatten()).map(move |secret| {
+        ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
+    })
 }
 
-/// The Secrets a ListenerSet's listeners name, whether they exist or not.
-fn secrets_of_listener_set(set: &ListenerSet, namespace: &str) -> BTreeSet<ObjectName> {
-    let listeners = set.spec.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    listeners
-        .flat_map(|tls| tls.certificate_refs.iter().flatten())
-        .map(|secret| ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str()))
-        .collect()
+/// The Secret a Gateway is to show to backends, whether it exists or not.
+fn client_certificate_of(spec: &GatewaySpec, namespace: &str) -> Option<ObjectName> {
+    let secret = spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
+    Some(ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str()))
+}
+
+/// The ConfigMaps with authorities that a Gateway names, whether they exist or not.
+fn config_maps_of_gateway(spec: &GatewaySpec, namespace: &str) -> BTreeSet<ObjectName> {
+    let validations = FrontendValidation::all(spec);
+    validations.iter().flat_map(|validation| validation.config_maps(namespace)).collect()
 }
 
 /// The ConfigMaps a policy names, whether they exist or not.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::attach::{attach_route, judge_listeners, judge_stream_listeners};
+use crate::attach::{attach_route, judge_listeners, refine_stream_listeners};
 use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
@@ -13,7 +13,10 @@ use crate::route::{
 };
 use crate::snapshot::{Snapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
-use crate::verdict::{Refusals, Verdicts, attached_routes, judge_gateway, judge_route, refuse_gateway};
+use crate::verdict::{
+    Judged, Refusals, Verdicts, attached_routes, judge_gateway, judge_listener_sets, judge_route,
+    refuse_gateway,
+};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -24,18 +27,20 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
-    let mut listeners = judge_listeners(&snapshot.gateway, &gateway, &references, options, &mut problems);
-    judge_stream_listeners(&snapshot.gateway, &gateway, &references, &mut listeners, &mut problems);
-    let planes = planes(&gateway.name, &listeners, options.layout);
+    let mut listeners = judge_listeners(snapshot, &gateway, &references, options, &mut problems);
+    refine_stream_listeners(&mut listeners.all, &mut problems);
+    let planes = planes(&gateway.name, &listeners.all, options.layout);
     for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
-        listeners[*listener].limits.push(limit.clone());
+        listeners.all[*listener].limits.push(limit.clone());
     }
-    problems.extend(listeners.iter().flat_map(|listener| &listener.limits).map(|limit| limit.of(&gateway)));
+    for listener in &listeners.all {
+        problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
+    }
 
     let mut backends = Backends::default();
     let mut routes = Vec::new();
     for route in normalised(snapshot) {
-        let parents = attach_route(&route, &gateway, &listeners, &references);
+        let parents = attach_route(&route, &listeners, &references);
         let rules = route
             .rules
             .iter()
@@ -51,7 +56,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         let Lowered { data_plane, refused_rules, refused_zones, served_zones } =
             lower_plane(&plane, &routes, &backends, options);
         refusals.add_rules(refused_rules);
-        refusals.add_zones(&listeners, &refused_zones, served_zones);
+        refusals.add_zones(&listeners.all, &refused_zones, served_zones);
         // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
         data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
     }
@@ -59,7 +64,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
     if options.stream {
         let (key, plane) =
-            lower_streams(&gateway.name, &listeners, &routes, &backends, options, &mut problems);
+            lower_streams(&gateway.name, &listeners.all, &routes, &backends, options, &mut problems);
         stream_planes.insert(key, if refused.is_some() { StreamPlane::default() } else { plane });
     }
 
@@ -67,15 +72,20 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     for (index, route) in routes.iter().enumerate() {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
     }
-    let attached = attached_routes(&routes, &route_verdicts, listeners.len());
-    problems.extend(refused.iter().map(|refusal| refusal.of(&gateway)));
-    let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
-    let gateway = judge_gateway(gateway, generation, &listeners, &attached, options.layout, refused.as_ref());
+    let attached = attached_routes(&routes, &route_verdicts, listeners.all.len());
+    let judged = Judged {
+        listeners: &listeners,
+        attached: &attached,
+        layout: options.layout,
+        refused: refused.as_ref(),
+    };
+    let listener_sets = judge_listener_sets(&judged);
+    let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, &references, &mut problems);
     problems.sort();
     problems.dedup();
     let verdicts = Verdicts {
         gateway: Some(gateway),
-        listener_sets: BTreeMap::new(),
+        listener_sets,
         routes: route_verdicts,
         policies: BTreeMap::new(),
         problems,

@@ -7,6 +7,8 @@ mod finish;
 mod gateway;
 mod gateway_class;
 mod limited;
+mod listener;
+mod listener_set;
 mod merge;
 mod problem;
 mod reason;
@@ -18,8 +20,10 @@ use std::sync::Arc;
 
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub use finish::{Delivery, finish};
-pub(crate) use gateway::{attached_routes, judge_gateway, refuse_gateway};
+pub(crate) use gateway::{judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
+pub(crate) use listener::{Judged, attached_routes};
+pub(crate) use listener_set::judge_listener_sets;
 pub use problem::{Problem, Severity};
 pub use reason::{ConditionType, Reason};
 pub(crate) use route::{Refusals, judge_route};
@@ -64,8 +68,12 @@ pub struct GatewayVerdict {
     pub layout: Layout,
     /// Gateway conditions.
     pub conditions: Conditions,
+    /// `Programmed`, when the Gateway asks for what no delivery can bring about.
+    pub obstacle: Option<Condition>,
     /// One entry per listener of the spec, in its order.
     pub listeners: Vec<ListenerVerdict>,
+    /// How many ListenerSets are accepted.
+    pub attached_listener_sets: i32,
 }
 
 /// Verdict on a ListenerSet.

@@ -124,7 +124,8 @@ fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> O
         Some(StreamProvenance::Route { origin, .. }) => origin.clone(),
         Some(StreamProvenance::Backend { service: object, .. })
         | Some(StreamProvenance::Certificate { secret: object }) => Origin::object(object.clone()),
-        Some(StreamProvenance::Guard { .. }) | None => Origin::object(owner.clone()),
+        Some(StreamProvenance::Guard { owner: object, .. }) => Origin::object(object.clone()),
+        None => Origin::object(owner.clone()),
     }
 }
 

@@ -1,41 +1,28 @@
-//! Which routes a listener lets attach: `allowedRoutes`.
+//! Which routes a listener lets attach, `allowedRoutes`, and which ListenerSets a Gateway does, `allowedListeners`.
 
 use std::collections::BTreeMap;
 
 use gateway_api::gateways as api;
 
-use super::listener::Protocol;
+use super::protocol::Protocol;
+use super::selector::{Expression, Selector};
 use crate::field::FieldPath;
 use crate::object::{GATEWAY_GROUP, Kind};
 use crate::route::Refusal;
+use crate::snapshot::GatewaySpec;
 use crate::verdict::{Reason, RouteKind};
 
-/// `allowedRoutes.namespaces`
+/// Which namespaces may attach something: `allowedRoutes.namespaces` and `allowedListeners.namespaces`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AllowedNamespaces {
-    /// None: what was asked for cannot be evaluated.
+    /// None, also when what was asked for cannot be evaluated.
     None,
-    /// That of the Gateway.
+    /// That of the object that allows.
     Same,
     /// Every namespace.
     All,
-    /// Those whose labels meet every requirement.
-    Selector(Vec<Requirement>),
-}
-
-/// What a selector asks of one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Requirement {
-    key: String,
-    operator: Operator,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Operator {
-    In(Vec<String>),
-    NotIn(Vec<String>),
-    Exists,
-    DoesNotExist,
+    /// Those whose labels are selected.
+    Selector(Selector),
 }
 
 impl AllowedNamespaces {
@@ -49,68 +36,53 @@ impl AllowedNamespaces {
             From::All => Ok(Self::All),
             From::Selector => {
                 let at = at.child("allowedRoutes").child("namespaces").child("selector");
-                let Some(selector) = &namespaces.selector else {
-                    let message = "Namespaces from Selector need a selector.";
-                    return Err(Refusal::new(at, Reason::UnsupportedValue, message));
-                };
-                let labels = selector.match_labels.iter().flatten().map(|(key, value)| {
-                    Ok(Requirement { key: key.clone(), operator: Operator::In(vec![value.clone()]) })
+                let Some(selector) = &namespaces.selector else { return Err(no_selector(at)) };
+                let expressions = selector.match_expressions.iter().flatten().map(|one| Expression {
+                    key: &one.key,
+                    operator: &one.operator,
+                    values: one.values.as_deref(),
                 });
-                let expressions =
-                    selector.match_expressions.iter().flatten().enumerate().map(|(index, expression)| {
-                        let operator = Operator::parse(
-                            &expression.operator,
-                            expression.values.as_deref().unwrap_or_default(),
-                        );
-                        let operator = operator.map_err(|message| {
-                            let at = at.child("matchExpressions").index(index);
-                            Refusal::new(at, Reason::UnsupportedValue, message)
-                        })?;
-                        Ok(Requirement { key: expression.key.clone(), operator })
-                    });
-                labels.chain(expressions).collect::<Result<_, _>>().map(Self::Selector)
+                Selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
             }
         }
     }
 
-    /// Whether routes of a namespace with these labels may attach.
+    /// Reads `allowedListeners.namespaces` of a Gateway; without, no ListenerSet is allowed.
+    pub(super) fn of_listener_sets(gateway: &GatewaySpec) -> Result<Self, Refusal> {
+        use api::GatewayAllowedListenersNamespacesFrom as From;
+        let namespaces = gateway.allowed_listeners.as_ref().and_then(|allowed| allowed.namespaces.as_ref());
+        let Some(namespaces) = namespaces else { return Ok(Self::None) };
+        match namespaces.from.as_ref().unwrap_or(&From::None) {
+            From::None => Ok(Self::None),
+            From::Same => Ok(Self::Same),
+            From::All => Ok(Self::All),
+            From::Selector => {
+                let at =
+                    FieldPath::new("spec").child("allowedListeners").child("namespaces").child("selector");
+                let Some(selector) = &namespaces.selector else { return Err(no_selector(at)) };
+                let expressions = selector.match_expressions.iter().flatten().map(|one| Expression {
+                    key: &one.key,
+                    operator: &one.operator,
+                    values: one.values.as_deref(),
+                });
+                Selector::read(selector.match_labels.as_ref(), expressions, &at).map(Self::Selector)
+            }
+        }
+    }
+
+    /// Whether objects of a namespace with these labels may attach to one of namespace `own`.
     pub(crate) fn admits(&self, own: &str, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
         match self {
             Self::None => false,
             Self::Same => own == namespace,
             Self::All => true,
-            Self::Selector(requirements) => requirements.iter().all(|requirement| requirement.holds(labels)),
+            Self::Selector(selector) => selector.selects(labels),
         }
     }
 }
 
-impl Operator {
-    /// As Kubernetes reads it (`LabelSelectorRequirement`): the schema of the API leaves the word open.
-    fn parse(text: &str, values: &[String]) -> Result<Self, String> {
-        match text {
-            "In" | "NotIn" if values.is_empty() => Err(format!("Operator {text} needs values.")),
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                Err(format!("Operator {text} takes no values."))
-            }
-            "In" => Ok(Self::In(values.to_vec())),
-            "NotIn" => Ok(Self::NotIn(values.to_vec())),
-            "Exists" => Ok(Self::Exists),
-            "DoesNotExist" => Ok(Self::DoesNotExist),
-            _ => Err(format!("\"{text}\" is not an operator; In, NotIn, Exists and DoesNotExist are.")),
-        }
-    }
-}
-
-impl Requirement {
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        match &self.operator {
-            Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-            Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
-    }
+fn no_selector(at: FieldPath) -> Refusal {
+    Refusal::new(at, Reason::UnsupportedValue, "Namespaces from Selector need a selector.")
 }
 
 /// The kinds of routes that may attach, and one refusal for each kind asked for that may not.

@@ -1,55 +1,223 @@
 //! Listeners that cannot be told apart (Gateway API, "Distinct Listeners").
+//!
+//! Inside one Gateway or ListenerSet, listeners that cannot be told apart all lose: there is no winner among them. Between
+//! them the first wins: the Gateway's own, then those of ListenerSets, the oldest first. What has lost, or is refused for
+//! another reason, claims nothing, so a mistake in one object takes no port or hostname away from another.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::listener::{Listener, ListenerState, Protocol};
-use crate::field::FieldPath;
+use super::Hostname;
+use super::listener::{Listener, ListenerState};
+use super::protocol::{Protocol, TlsMode};
+use crate::object::Kind;
 use crate::route::Refusal;
 use crate::verdict::Reason;
 
-/// Listeners of one Gateway that cannot be told apart all lose: there is no winner among them.
-pub(super) fn mark_conflicts(listeners: &mut [Listener]) {
-    let mut by_port: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
-    for (index, listener) in listeners.iter().enumerate() {
-        if claimed_protocol(listener).is_some() {
-            by_port.entry(listener.port).or_default().push(index);
+/// Marks the listeners that lose; each range is one owner's, in order of precedence.
+pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<Item = Range<usize>>) {
+    let mut taken: BTreeMap<Socket, Taken> = BTreeMap::new();
+    for owner in owners {
+        let later: Vec<(usize, Conflict)> = owner
+            .clone()
+            .filter_map(|index| Some((index, taken.get(&Socket::wanted(&listeners[index])?)?)))
+            .filter_map(|(index, taken)| Some((index, taken.conflict(&listeners[index], listeners)?)))
+            .collect();
+        mark(listeners, later);
+        let mut own: BTreeMap<Socket, Vec<usize>> = BTreeMap::new();
+        for index in owner {
+            if let Some(socket) = Socket::claimed(&listeners[index]) {
+                own.entry(socket).or_default().push(index);
+            }
         }
-    }
-    let mut conflicts = Vec::new();
-    for indices in by_port.values() {
-        conflicts.extend(
-            indices.iter().filter_map(|&index| Some((index, conflict_of(index, indices, listeners)?))),
-        );
-    }
-    for (index, refusal) in conflicts {
-        listeners[index].state = ListenerState::Conflicted { refusal };
+        let among: Vec<(usize, Conflict)> =
+            own.values().flat_map(|indices| conflicts_among(indices, listeners)).collect();
+        mark(listeners, among);
+        for (socket, indices) in own {
+            for index in indices {
+                if Socket::claimed(&listeners[index]).is_some() {
+                    taken.entry(socket).or_insert_with(|| Taken::new(index)).add(index, &listeners[index]);
+                }
+            }
+        }
     }
 }
 
-/// Why a listener cannot be told from one of those on its port.
-fn conflict_of(index: usize, on_port: &[usize], listeners: &[Listener]) -> Option<Refusal> {
-    let listener = &listeners[index];
-    let rivals = || on_port.iter().filter(|other| **other != index).map(|other| &listeners[*other]);
-    let at = FieldPath::new("spec").child("listeners").index(index);
-    if let Some(rival) = rivals().find(|rival| claimed_protocol(rival) != claimed_protocol(listener)) {
-        return Some(Refusal::new(
-            at.child("protocol"),
-            Reason::ProtocolConflict,
-            format!("Listener \"{}\" uses port {} with another protocol.", rival.name, listener.port),
-        ));
+/// A lost conflict.
+struct Conflict {
+    refusal: Refusal,
+    /// Whether it is about what happens to TLS, which leaves no kind of route that could attach.
+    is_about_mode: bool,
+}
+
+fn mark(listeners: &mut [Listener], conflicts: Vec<(usize, Conflict)>) {
+    for (index, Conflict { refusal, is_about_mode }) in conflicts {
+        let listener = &mut listeners[index];
+        listener.state = ListenerState::Conflicted { refusal };
+        if is_about_mode {
+            listener.supported_kinds.clear();
+        }
     }
-    let rival = rivals().find(|rival| rival.hostname == listener.hostname)?;
-    Some(Refusal::new(
-        at.child("hostname"),
-        Reason::HostnameConflict,
-        format!("Listener \"{}\" has the same port {} and hostname.", rival.name, listener.port),
-    ))
+}
+
+/// What a listener occupies: UDP shares its numbers with nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Socket {
+    transport: Transport,
+    port: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Transport {
+    Tcp,
+    Udp,
+}
+
+impl Socket {
+    fn of(protocol: Protocol, port: u16) -> Self {
+        let transport = match protocol {
+            Protocol::Http | Protocol::Https | Protocol::Tls | Protocol::Tcp => Transport::Tcp,
+            Protocol::Udp => Transport::Udp,
+        };
+        Self { transport, port }
+    }
+
+    /// What an accepted listener has.
+    fn claimed(listener: &Listener) -> Option<Self> {
+        claimed_protocol(listener).map(|protocol| Self::of(protocol, listener.port))
+    }
+
+    /// What a listener would have, if it were free. Of a ListenerSet that includes one whose protocol nothing serves:
+    /// that its port is taken says more.
+    fn wanted(listener: &Listener) -> Option<Self> {
+        wanted_protocol(listener).map(|protocol| Self::of(protocol, listener.port))
+    }
 }
 
 /// The protocol a listener occupies its port with, whether or not it has a certificate to be served with.
 pub(super) fn claimed_protocol(listener: &Listener) -> Option<Protocol> {
     match &listener.state {
         ListenerState::Served { .. } | ListenerState::Unresolved => listener.protocol,
-        ListenerState::Refused { .. } | ListenerState::Conflicted { .. } => None,
+        ListenerState::Refused { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
+            None
+        }
+    }
+}
+
+fn wanted_protocol(listener: &Listener) -> Option<Protocol> {
+    if let ListenerState::Refused { refusal } = &listener.state
+        && refusal.reason == Reason::UnsupportedProtocol
+        && listener.owner.kind == Kind::ListenerSet
+    {
+        return Protocol::known(&listener.written_protocol);
+    }
+    claimed_protocol(listener)
+}
+
+/// How a listener uses its port; two that use it in different ways cannot share it. HTTPS and TLS could in theory, but
+/// different programs serve them.
+fn usage(listener: &Listener) -> Option<(Protocol, Option<TlsMode>)> {
+    let protocol = wanted_protocol(listener)?;
+    Some((protocol, listener.tls_mode.filter(|_| protocol == Protocol::Tls)))
+}
+
+/// What listeners that use a port in the same way are told apart by.
+fn distinction(listener: &Listener) -> Option<&Hostname> {
+    match wanted_protocol(listener)? {
+        Protocol::Http | Protocol::Https | Protocol::Tls => listener.hostname.as_ref(),
+        // There is nothing to tell streams apart by.
+        Protocol::Tcp | Protocol::Udp => None,
+    }
+}
+
+/// Who has a port.
+struct Taken {
+    /// One of them; the others use the port in the same way.
+    first: usize,
+    by_hostname: BTreeMap<Option<Hostname>, usize>,
+}
+
+impl Taken {
+    fn new(first: usize) -> Self {
+        Self { first, by_hostname: BTreeMap::new() }
+    }
+
+    fn add(&mut self, index: usize, listener: &Listener) {
+        self.by_hostname.insert(distinction(listener).cloned(), index);
+    }
+
+    /// Why a listener that comes later cannot join.
+    fn conflict(&self, listener: &Listener, listeners: &[Listener]) -> Option<Conflict> {
+        let first = &listeners[self.first];
+        if usage(first) != usage(listener) {
+            return Some(protocol_conflict(listener, first));
+        }
+        let rival = *self.by_hostname.get(&distinction(listener).cloned())?;
+        Some(hostname_conflict(listener, &listeners[rival]))
+    }
+}
+
+/// The conflicts among the listeners that one owner has on a port; all of them lose.
+fn conflicts_among(indices: &[usize], listeners: &[Listener]) -> Vec<(usize, Conflict)> {
+    let (Some(&first), Some(&last)) = (indices.first(), indices.last()) else { return Vec::new() };
+    let different = |one: usize, other: usize| usage(&listeners[one]) != usage(&listeners[other]);
+    if let Some(&odd) = indices.iter().find(|&&index| different(index, first)) {
+        return indices
+            .iter()
+            .map(|&index| {
+                let rival = if different(index, first) { first } else { odd };
+                (index, protocol_conflict(&listeners[index], &listeners[rival]))
+            })
+            .collect();
+    }
+    if first == last {
+        return Vec::new();
+    }
+    let mut by_hostname: BTreeMap<Option<&Hostname>, Vec<usize>> = BTreeMap::new();
+    for &index in indices {
+        by_hostname.entry(distinction(&listeners[index])).or_default().push(index);
+    }
+    let crowded = by_hostname.values().filter(|indices| indices.len() > 1);
+    crowded
+        .flat_map(|indices| {
+            indices.iter().enumerate().filter_map(|(position, &index)| {
+                let rival = *indices.get(usize::from(position == 0))?;
+                Some((index, hostname_conflict(&listeners[index], &listeners[rival])))
+            })
+        })
+        .collect()
+}
+
+fn protocol_conflict(listener: &Listener, rival: &Listener) -> Conflict {
+    let is_about_mode = listener.protocol == Some(Protocol::Tls) && rival.protocol == Some(Protocol::Tls);
+    let (field, what) = if is_about_mode {
+        (listener.at().child("tls").child("mode"), "TLS mode")
+    } else {
+        (listener.at().child("protocol"), "protocol")
+    };
+    let message = format!("{} uses port {} with another {what}.", described(rival, listener), listener.port);
+    Conflict { refusal: Refusal::new(field, Reason::ProtocolConflict, message), is_about_mode }
+}
+
+fn hostname_conflict(listener: &Listener, rival: &Listener) -> Conflict {
+    let rival = described(rival, listener);
+    let (field, message) = match wanted_protocol(listener) {
+        Some(Protocol::Tcp | Protocol::Udp) => {
+            ("port", format!("{rival} has the same port {} and protocol.", listener.port))
+        }
+        Some(Protocol::Http | Protocol::Https | Protocol::Tls) | None => {
+            ("hostname", format!("{rival} has the same port {} and hostname.", listener.port))
+        }
+    };
+    let refusal = Refusal::new(listener.at().child(field), Reason::HostnameConflict, message);
+    Conflict { refusal, is_about_mode: false }
+}
+
+/// A listener as the author of another one knows it.
+fn described(listener: &Listener, reader: &Listener) -> String {
+    if listener.owner == reader.owner {
+        format!("Listener \"{}\"", listener.name)
+    } else {
+        format!("Listener \"{}\" of {}", listener.name, listener.owner)
     }
 }

@@ -1,64 +1,29 @@
-//! Which listeners of a Gateway are valid, and what each of them serves.
+//! Whether a listener is valid by itself, and what it serves.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gateway_api::gateways as api;
+use serde_json::Value;
 
 use super::allowed_routes::{AllowedNamespaces, supported_kinds};
-use super::conflict::mark_conflicts;
-use super::overlap::mark_overlaps;
+use super::protocol::{Protocol, TlsMode};
+use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
 use super::{Hostname, HostnameFlaw, Overlap};
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::resolve::{Certificate, References};
 use crate::route::{Limit, Refusal};
-use crate::snapshot::Gateway;
-use crate::verdict::{Problem, Reason, RouteKind};
-
-/// Protocols that can be served: HTTP and HTTPS by PingSIX, the others by what reads the stream documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Protocol {
-    Http,
-    Https,
-    Tls,
-    Tcp,
-    Udp,
-}
-
-impl Protocol {
-    /// Reads `listeners[].protocol`; `None` for one that the data planes do not speak.
-    pub(crate) fn parse(text: &str, options: &Options) -> Option<Self> {
-        match text {
-            "HTTP" => Some(Self::Http),
-            "HTTPS" => Some(Self::Https),
-            "TLS" => options.stream.then_some(Self::Tls),
-            "TCP" => options.stream.then_some(Self::Tcp),
-            "UDP" => options.stream.then_some(Self::Udp),
-            _ => None,
-        }
-    }
-
-    /// Whether PingSIX serves it.
-    pub(crate) const fn is_http(self) -> bool {
-        matches!(self, Self::Http | Self::Https)
-    }
-
-    /// The kinds of routes it can carry (Gateway API, `ProtocolType`).
-    pub(crate) const fn route_kinds(self) -> &'static [Kind] {
-        match self {
-            Self::Http | Self::Https => &[Kind::HttpRoute],
-            Self::Tls => &[Kind::TlsRoute],
-            Self::Tcp => &[Kind::TcpRoute],
-            Self::Udp => &[Kind::UdpRoute],
-        }
-    }
-}
+use crate::snapshot::{GatewaySpec, ListenerProbe};
+use crate::verdict::{Reason, RouteKind};
 
 /// A listener, judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
+    /// The Gateway or ListenerSet in whose spec it stands.
+    pub(crate) owner: Arc<ObjectKey>,
+    /// Index into `spec.listeners` there.
+    pub(crate) index: usize,
     pub(crate) name: String,
     /// `None` for one that the data planes do not speak.
     pub(crate) protocol: Option<Protocol>,
@@ -68,6 +33,8 @@ pub(crate) struct Listener {
     /// 0 when what is written is no port number.
     pub(crate) port: u16,
     pub(crate) hostname: Option<Hostname>,
+    /// `None` without TLS.
+    pub(crate) tls_mode: Option<TlsMode>,
     pub(crate) state: ListenerState,
     /// Why not all references are good; judged whatever the state.
     pub(crate) unresolved: Vec<Refusal>,
@@ -83,7 +50,7 @@ pub(crate) struct Listener {
 /// What a listener can do. Illegal combinations (a refused listener with a certificate) do not exist.
 #[derive(Clone, Debug)]
 pub(crate) enum ListenerState {
-    /// Served, with certificates if the protocol is HTTPS.
+    /// Served, with certificates if it terminates TLS.
     Served { certificates: Vec<Certificate> },
     /// Accepted, but not served, because none of its certificates is usable.
     Unresolved,
@@ -91,11 +58,28 @@ pub(crate) enum ListenerState {
     Refused { refusal: Refusal },
     /// Not accepted, because it cannot be told from another listener.
     Conflicted { refusal: Refusal },
+    /// Not accepted, because the Gateway does not allow the ListenerSet it stands in.
+    Excluded { refusal: Refusal },
 }
 
 impl Listener {
+    /// Where it stands in its owner's spec.
+    pub(crate) fn at(&self) -> FieldPath {
+        FieldPath::new("spec").child("listeners").index(self.index)
+    }
+
     pub(crate) fn is_served(&self) -> bool {
         matches!(self.state, ListenerState::Served { .. })
+    }
+
+    /// Why it is not accepted.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        match &self.state {
+            ListenerState::Served { .. } | ListenerState::Unresolved => None,
+            ListenerState::Refused { refusal }
+            | ListenerState::Conflicted { refusal }
+            | ListenerState::Excluded { refusal } => Some(refusal),
+        }
     }
 
     pub(crate) fn supports(&self, kind: Kind) -> bool {
@@ -105,88 +89,76 @@ impl Listener {
     }
 }
 
-/// Judges every listener of a Gateway, in spec order.
-pub(crate) fn judge_listeners(
-    gateway: &Gateway,
-    key: &Arc<ObjectKey>,
-    references: &References<'_>,
-    options: &Options,
-    problems: &mut Vec<Problem>,
-) -> Vec<Listener> {
-    let mut listeners: Vec<Listener> = gateway
-        .spec
-        .listeners
-        .iter()
-        .enumerate()
-        .map(|(index, listener)| judge_alone(gateway, key, index, listener, references, options))
-        .collect();
-    refuse_repeated_names(&mut listeners);
-    mark_conflicts(&mut listeners);
-    mark_overlaps(&mut listeners);
-    for listener in &mut listeners {
-        if listener.is_served() {
-            let limits = listener.certificate_limits();
-            listener.limits.extend(limits);
-        } else {
-            listener.limits.clear();
-        }
-    }
-    for listener in &listeners {
-        if let ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } = &listener.state {
-            problems.push(refusal.of(key));
-        }
-        problems.extend(listener.unresolved.iter().map(|refusal| refusal.of(key)));
-    }
-    listeners
+/// A listener as it is written, and where.
+#[derive(Clone, Debug)]
+pub(super) struct ListenerSource<'a> {
+    pub(super) owner: &'a Arc<ObjectKey>,
+    pub(super) index: usize,
+    pub(super) at: FieldPath,
+    pub(super) written: &'a api::GatewayListeners,
+    pub(super) probe: Option<&'a ListenerProbe>,
 }
 
-fn judge_alone(
-    gateway: &Gateway,
-    key: &Arc<ObjectKey>,
-    index: usize,
-    listener: &api::GatewayListeners,
-    references: &References<'_>,
-    options: &Options,
-) -> Listener {
-    let at = FieldPath::new("spec").child("listeners").index(index);
-    let protocol = Protocol::parse(&listener.protocol, options);
-    let port = u16::try_from(listener.port).unwrap_or_default();
+/// What listeners are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origins<'a> {
+    pub(super) gateway_key: &'a Arc<ObjectKey>,
+    pub(super) gateway: &'a GatewaySpec,
+    pub(super) references: &'a References<'a>,
+    pub(super) options: &'a Options,
+}
+
+/// Judges a listener without regard to others.
+pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) -> Listener {
+    let ListenerSource { written, at, .. } = source;
+    let protocol = Protocol::parse(&written.protocol, origins.options);
+    let port = u16::try_from(written.port).unwrap_or_default();
     let hostname =
-        listener.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
-    let namespaces = AllowedNamespaces::of(listener, &at);
+        written.hostname.as_deref().filter(|name| !name.is_empty()).map(Hostname::parse).transpose();
+    let namespaces = AllowedNamespaces::of(written, at);
 
     let (supported_kinds, wrong_kinds) = match protocol {
         None => (Vec::new(), Vec::new()),
-        Some(protocol) => supported_kinds(listener, protocol, &at),
+        Some(protocol) => supported_kinds(written, protocol, at),
     };
-    let (certificates, mut unresolved) = match protocol {
-        Some(Protocol::Https) => resolve_certificates(key, listener, &at, references),
-        Some(Protocol::Http | Protocol::Tls | Protocol::Tcp | Protocol::Udp) | None => {
-            (Vec::new(), Vec::new())
-        }
+    let tls_mode = tls_mode(written, protocol);
+    let (certificates, mut unresolved) = match tls_mode {
+        Some(TlsMode::Terminate) => resolve_certificates(source, origins),
+        Some(TlsMode::Passthrough) | None => (Vec::new(), Vec::new()),
     };
+    let mut validation = None;
+    if protocol == Some(Protocol::Https) {
+        let (refusal, unusable) = refuse_validation(source, origins);
+        validation = refusal;
+        unresolved.extend(unusable);
+    }
     unresolved.extend(wrong_kinds);
 
-    let refusal = refuse_port(listener, port, &at)
-        .or_else(|| refuse_protocol(listener, protocol, &at))
-        .or_else(|| Some(refuse_hostname(listener, *hostname.as_ref().err()?, &at)))
-        .or_else(|| refuse_tls(gateway, listener, protocol?, &at))
+    let refusal = refuse_port(written, port, at)
+        .or_else(|| refuse_protocol(written, protocol, at))
+        .or_else(|| Some(refuse_hostname(written, *hostname.as_ref().err()?, at)))
+        .or_else(|| refuse_tls(source, protocol?))
+        .or(validation)
+        .or_else(|| refuse_filters(source.probe?, at))
         .or_else(|| namespaces.as_ref().err().cloned());
-    let state = match (refusal, protocol) {
+    let state = match (refusal, tls_mode) {
         (Some(refusal), _) => ListenerState::Refused { refusal },
-        (None, Some(Protocol::Https)) if certificates.is_empty() => ListenerState::Unresolved,
+        (None, Some(TlsMode::Terminate)) if certificates.is_empty() => ListenerState::Unresolved,
         (None, _) => ListenerState::Served { certificates },
     };
     Listener {
-        name: listener.name.clone(),
+        owner: source.owner.clone(),
+        index: source.index,
+        name: written.name.clone(),
         protocol,
-        written_protocol: listener.protocol.clone(),
-        written_port: listener.port,
+        written_protocol: written.protocol.clone(),
+        written_port: written.port,
         port,
         hostname: hostname.unwrap_or_default(),
+        tls_mode,
         state,
         unresolved,
-        limits: limit_options(listener, &at).into_iter().collect(),
+        limits: limit_options(written, at).into_iter().collect(),
         overlap: None,
         supported_kinds,
         namespaces: namespaces.unwrap_or(AllowedNamespaces::None),
@@ -197,7 +169,7 @@ fn refuse_port(listener: &api::GatewayListeners, port: u16, at: &FieldPath) -> O
     (port == 0).then(|| {
         Refusal::new(
             at.child("port"),
-            Reason::UnsupportedValue,
+            Reason::PortUnavailable,
             format!("{} is not a port number.", listener.port),
         )
     })
@@ -226,68 +198,31 @@ fn refuse_hostname(listener: &api::GatewayListeners, flaw: HostnameFlaw, at: &Fi
     )
 }
 
-/// What is wrong with `tls` besides the certificates.
-fn refuse_tls(
-    gateway: &Gateway,
-    listener: &api::GatewayListeners,
-    protocol: Protocol,
-    at: &FieldPath,
-) -> Option<Refusal> {
-    let refused =
-        |field: FieldPath, message: &str| Some(Refusal::new(field, Reason::UnsupportedValue, message));
-    let at = at.child("tls");
-    match (protocol, &listener.tls) {
-        (Protocol::Http, None) | (Protocol::Tls | Protocol::Tcp | Protocol::Udp, _) => None,
-        // What its author meant for HTTPS must not be served in plaintext.
-        (Protocol::Http, Some(_)) => refused(at, "A listener with protocol HTTP has no TLS; use HTTPS."),
-        (Protocol::Https, tls) => {
-            if let Some(field) = frontend_validation(gateway, listener.port) {
-                return refused(
-                    field,
-                    "PingSIX asks clients for no certificates, so the listener is not served.",
-                );
-            }
-            match tls {
-                None => refused(at, "A listener with protocol HTTPS needs a certificate."),
-                Some(tls) if is_passthrough(tls) => refused(
-                    at.child("mode"),
-                    "A listener with protocol HTTPS terminates TLS; mode Passthrough is for protocol TLS.",
-                ),
-                Some(_) => None,
+/// Filters that run before any route is looked at. One that authenticates must not be passed over.
+fn refuse_filters(probe: &ListenerProbe, at: &FieldPath) -> Option<Refusal> {
+    let mut asked = Vec::new();
+    for (list, filters) in &probe.filters {
+        match filters {
+            Value::Null => {}
+            Value::Array(filters) => asked.extend(filters.iter().enumerate().map(|(index, filter)| {
+                let kind = filter.get("type").and_then(Value::as_str).unwrap_or("without a type");
+                format!("{list}[{index}] ({kind})")
+            })),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                asked.push(list.clone());
             }
         }
     }
-}
-
-fn is_passthrough(tls: &api::GatewayListenersTls) -> bool {
-    tls.mode == Some(api::GatewayListenersTlsMode::Passthrough)
-}
-
-/// The usable certificates of a listener, and one refusal for each that is not.
-fn resolve_certificates(
-    gateway: &Arc<ObjectKey>,
-    listener: &api::GatewayListeners,
-    at: &FieldPath,
-    references: &References<'_>,
-) -> (Vec<Certificate>, Vec<Refusal>) {
-    let Some(tls) = listener.tls.as_ref().filter(|tls| !is_passthrough(tls)) else {
-        return (Vec::new(), Vec::new());
-    };
-    let at = at.child("tls").child("certificateRefs");
-    let refs = tls.certificate_refs.as_deref().unwrap_or_default();
-    if refs.is_empty() {
-        let refusal = Refusal::new(at, Reason::InvalidCertificateRef, "There is no certificate.");
-        return (Vec::new(), vec![refusal]);
-    }
-    let mut certificates = Vec::new();
-    let mut refused = Vec::new();
-    for (index, certificate) in refs.iter().enumerate() {
-        match references.certificate(gateway, certificate, &at.index(index)) {
-            Ok(certificate) => certificates.push(certificate),
-            Err(refusal) => refused.push(refusal),
-        }
-    }
-    (certificates, refused)
+    (!asked.is_empty()).then(|| {
+        Refusal::new(
+            at.child("filters"),
+            Reason::UnsupportedValue,
+            format!(
+                "PingSIX has no filters that run before routing, so the listener is not served: {}.",
+                asked.join(", ")
+            ),
+        )
+    })
 }
 
 /// Says which options of TLS are not looked at.
@@ -298,37 +233,6 @@ fn limit_options(listener: &api::GatewayListeners, at: &FieldPath) -> Option<Lim
         at.child("tls").child("options"),
         format!("There are no options for TLS, so these are not looked at: {}.", keys.join(", ")),
     ))
-}
-
-/// The field that asks for client certificates on this port.
-fn frontend_validation(gateway: &Gateway, port: i32) -> Option<FieldPath> {
-    let frontend = gateway.spec.tls.as_ref()?.frontend.as_ref()?;
-    let at = FieldPath::new("spec").child("tls").child("frontend");
-    for (index, per_port) in frontend.per_port.iter().flatten().enumerate() {
-        if per_port.port == port {
-            // perPort replaces the default for that port, also when it asks for nothing.
-            return per_port.tls.validation.is_some().then(|| at.child("perPort").index(index));
-        }
-    }
-    frontend.default.validation.is_some().then(|| at.child("default"))
-}
-
-/// `sectionName` and the list in the status both go by name, so listeners that share one all lose.
-fn refuse_repeated_names(listeners: &mut [Listener]) {
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    for listener in listeners.iter() {
-        *count.entry(listener.name.clone()).or_default() += 1;
-    }
-    for (index, listener) in listeners.iter_mut().enumerate() {
-        if count.get(&listener.name).is_some_and(|count| *count > 1) {
-            let refusal = Refusal::new(
-                FieldPath::new("spec").child("listeners").index(index).child("name"),
-                Reason::UnsupportedValue,
-                format!("Another listener is called \"{}\" too.", listener.name),
-            );
-            listener.state = ListenerState::Refused { refusal };
-        }
-    }
 }
 
 #[cfg(test)]

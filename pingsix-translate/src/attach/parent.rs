@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hostname, Listener};
+use super::{Hostname, Listener, ListenerOwner, Listeners};
 use crate::field::FieldPath;
-use crate::object::{ObjectKey, ObjectName};
 use crate::resolve::References;
 use crate::route::{Hostnames, ParentRef, Refusal, Route};
 use crate::verdict::Reason;
 
-/// What one parentRef that names our Gateway came to.
+/// What one parentRef that names our Gateway or one of its ListenerSets came to.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) parent_ref: ParentRef,
-    /// The listeners attached to (indices into the Gateway's), or why there are none.
+    /// The listeners attached to (indices into those of the translation), or why there are none.
     pub(crate) outcome: Result<Vec<usize>, Refusal>,
 }
 
@@ -26,11 +25,10 @@ pub(crate) struct ServedName {
     pub(crate) original: Option<Hostname>,
 }
 
-/// Attaches a route through each parentRef that names the Gateway, in spec order.
+/// Attaches a route through each parentRef that names the Gateway or one of its ListenerSets, in spec order.
 pub(crate) fn attach_route(
     route: &Route,
-    gateway: &ObjectKey,
-    listeners: &[Listener],
+    listeners: &Listeners,
     references: &References<'_>,
 ) -> Vec<Attachment> {
     let namespace = &route.key.name.namespace;
@@ -38,10 +36,12 @@ pub(crate) fn attach_route(
     route
         .parent_refs
         .iter()
-        .filter(|parent| parent.names(namespace, gateway))
-        .map(|parent_ref| Attachment {
-            parent_ref: parent_ref.clone(),
-            outcome: attach_parent(route, parent_ref, &gateway.name, listeners, &labels),
+        .filter_map(|parent_ref| {
+            let owner = listeners.named_by(parent_ref, namespace)?;
+            Some(Attachment {
+                parent_ref: parent_ref.clone(),
+                outcome: attach_parent(route, parent_ref, owner, listeners, &labels),
+            })
         })
         .collect()
 }
@@ -49,16 +49,27 @@ pub(crate) fn attach_route(
 fn attach_parent(
     route: &Route,
     parent: &ParentRef,
-    gateway: &ObjectName,
-    listeners: &[Listener],
+    owner: &ListenerOwner,
+    listeners: &Listeners,
     labels: &BTreeMap<String, String>,
 ) -> Result<Vec<usize>, Refusal> {
     let at = FieldPath::new("spec").child("parentRefs").index(parent.index);
+    let ListenerOwner { key, .. } = owner;
+    if owner.excluded.is_some() {
+        // It is no part of the Gateway, so nothing of ours is there to attach to.
+        let gateway = &listeners.gateway.key;
+        return Err(Refusal::new(
+            at,
+            Reason::NoMatchingParent,
+            format!("{key} has no listeners, because {gateway} does not allow it."),
+        ));
+    }
     // Empty is as good as not written (Gateway API, `ParentReference.sectionName`).
     let section = parent.section_name.as_deref().filter(|name| !name.is_empty());
-    let selected: Vec<(usize, &Listener)> = listeners
-        .iter()
-        .enumerate()
+    let selected: Vec<(usize, &Listener)> = owner
+        .listeners
+        .clone()
+        .zip(listeners.of(owner))
         .filter(|(_, listener)| {
             section.is_none_or(|name| name == listener.name)
                 && parent.port.is_none_or(|port| port == listener.written_port)
@@ -71,25 +82,21 @@ fn attach_parent(
             (None, Some(port)) => format!("listener on port {port}"),
             (None, None) => "listener".to_owned(),
         };
-        return Err(Refusal::new(
-            at,
-            Reason::NoMatchingParent,
-            format!("Gateway {gateway} has no {wanted}."),
-        ));
+        return Err(Refusal::new(at, Reason::NoMatchingParent, format!("{key} has no {wanted}.")));
     }
     let kind = route.key.kind;
     let namespace = &*route.key.name.namespace;
     let allowed: Vec<(usize, &Listener)> = selected
         .into_iter()
         .filter(|(_, listener)| {
-            listener.supports(kind) && listener.namespaces.admits(&gateway.namespace, namespace, labels)
+            listener.supports(kind) && listener.namespaces.admits(&key.name.namespace, namespace, labels)
         })
         .collect();
     if allowed.is_empty() {
         return Err(Refusal::new(
             at,
             Reason::NotAllowedByListeners,
-            format!("No selected listener of Gateway {gateway} allows a {kind} of namespace {namespace}."),
+            format!("No selected listener of {key} allows a {kind} of namespace {namespace}."),
         ));
     }
     let attached: Vec<usize> = allowed
@@ -101,7 +108,7 @@ fn attach_parent(
         return Err(Refusal::new(
             FieldPath::new("spec").child("hostnames"),
             Reason::NoMatchingListenerHostname,
-            format!("No hostname of the route is served by the selected listeners of Gateway {gateway}."),
+            format!("No hostname of the route is served by the selected listeners of {key}."),
         ));
     }
     Ok(attached)

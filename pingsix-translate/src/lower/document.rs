@@ -1,7 +1,6 @@
 //! Writes the table of a data plane down as PingSIX documents.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::budget::Room;
 use super::closure::{Closed, close};
@@ -71,13 +70,7 @@ impl Lowering<'_> {
             writer.write(route, closed, zone, &groups[zone]);
         }
         let Writer { upstreams, mut ids, mut config, mut provenance, refused, .. } = writer;
-        write_certificates(
-            &Arc::new(self.plane.key.owner()),
-            &self.plane.certificates,
-            &mut ids,
-            &mut config,
-            &mut provenance,
-        );
+        write_certificates(&self.plane.certificates, &mut ids, &mut config, &mut provenance);
         upstreams.write(&mut config, &mut provenance);
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
         Some(Written {

@@ -20,6 +20,7 @@ use crate::route::Limit;
 #[derive(Clone, Debug)]
 pub(crate) struct ServedCertificate {
     name: ServerName,
+    owner: Arc<ObjectKey>,
     listener: String,
     certificate: Certificate,
 }
@@ -68,6 +69,7 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
         .into_iter()
         .map(|(name, (index, certificate))| ServedCertificate {
             name,
+            owner: listeners[index].owner.clone(),
             listener: listeners[index].name.clone(),
             certificate: certificate.clone(),
         })
@@ -122,13 +124,12 @@ fn taken(certificate: &Certificate, names: &[String], provider: &Listener) -> Li
 
 /// Writes one Ssl document per name.
 pub(crate) fn write_certificates(
-    gateway: &Arc<ObjectKey>,
     certificates: &ServedCertificates,
     ids: &mut Ids,
     config: &mut Config,
     provenance: &mut BTreeMap<DocumentKey, Provenance>,
 ) {
-    for ServedCertificate { name, listener, certificate } in &certificates.served {
+    for ServedCertificate { name, owner, listener, certificate } in &certificates.served {
         let sni = name.to_string();
         let id = ids.assign('s', &[&sni]);
         let ssl = Ssl {
@@ -138,7 +139,7 @@ pub(crate) fn write_certificates(
             ..Ssl::default()
         };
         config.insert(id.clone(), ssl);
-        let origin = Provenance::Certificate { gateway: gateway.clone(), listener: listener.clone() };
+        let origin = Provenance::Certificate { owner: owner.clone(), listener: listener.clone() };
         provenance.insert(DocumentKey { kind: ResourceKind::Ssl, id }, origin);
     }
 }

@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use super::id::Ids;
 use super::rows::{RouteInput, most_specific};
-use super::table::compare_slashed;
 use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence, served_names};
 use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::object::{Kind, ObjectKey, ObjectName, compare_slashed};
 use crate::options::Options;
 use crate::provenance::{Origin, StreamProvenance};
 use crate::resolve::{Action, Backends, Target};
@@ -156,16 +155,15 @@ fn origin(input: &RouteInput) -> Origin {
 fn loss(loser: &RouteInput, listener: &Listener, winner: &RouteInput, places: &BTreeSet<Place>) -> Problem {
     let names: Vec<String> =
         places.iter().filter_map(|place| Some(place.name.as_ref()?.to_string())).collect();
-    let name = &listener.name;
+    let name = named(listener);
     let (field, message) = if names.is_empty() {
-        let message =
-            format!("All traffic of listener \"{name}\" goes to {}, which is older.", winner.route.key);
+        let message = format!("All traffic of {name} goes to {}, which is older.", winner.route.key);
         ("parentRefs", message)
     } else {
         let names = names.join(", ");
         let winner = &winner.route.key;
         let message = format!(
-            "On listener \"{name}\", connections for {names} go to {winner}, which is older or has a more specific \
+            "On {name}, connections for {names} go to {winner}, which is older or has a more specific \
              hostname."
         );
         ("hostnames", message)
@@ -176,6 +174,15 @@ fn loss(loser: &RouteInput, listener: &Listener, winner: &RouteInput, places: &B
         severity: Severity::Warning,
         reason: Reason::Shadowed,
         message,
+    }
+}
+
+/// A listener as the author of a route knows it.
+fn named(listener: &Listener) -> String {
+    if listener.owner.kind == Kind::ListenerSet {
+        format!("listener \"{}\" of {}", listener.name, listener.owner)
+    } else {
+        format!("listener \"{}\"", listener.name)
     }
 }
 
@@ -198,6 +205,7 @@ impl Writer<'_> {
             route.tls = Some(TlsMode::Terminate);
         }
         let provenance = StreamProvenance::Route {
+            owner: listener.owner.clone(),
             listener: listener.name.clone(),
             origin: origin(input),
             shadowed: shadowed.into_iter().collect(),
@@ -207,7 +215,11 @@ impl Writer<'_> {
 
     fn guard(&mut self, place: &Place, listener: &Listener) {
         let route = unterminated(place, vec![rejecting(Rejection::NoRoute)]);
-        self.write(place, route, StreamProvenance::Guard { listener: listener.name.clone() });
+        self.write(
+            place,
+            route,
+            StreamProvenance::Guard { owner: listener.owner.clone(), listener: listener.name.clone() },
+        );
     }
 
     fn write(&mut self, place: &Place, route: StreamRoute, provenance: StreamProvenance) {

@@ -60,7 +60,7 @@ use super::RuleRef;
 use super::budget::Room;
 use super::path_map::{PathMap, Ranked};
 use crate::attach::{Hostname, hostname_precedence};
-use crate::object::{Age, ObjectKey};
+use crate::object::{Age, ObjectKey, compare_slashed};
 use crate::route::{Condition, Path};
 
 /// A match of a rule, served under a hostname.
@@ -96,23 +96,6 @@ impl Row<'_> {
             .then_with(|| self.rule_index.cmp(&other.rule_index))
             .then_with(|| self.match_index.cmp(&other.match_index))
     }
-}
-
-/// Alphabetical order of `namespace/name` as one text, which differs from comparing the two parts in turn:
-/// `a-b/x` comes before `a/x`.
-pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
-    let text = |key: &ObjectKey| {
-        let (namespace, name) = (key.name.namespace.clone(), key.name.name.clone());
-        (0..namespace.len() + 1 + name.len()).map(move |at| match at.cmp(&namespace.len()) {
-            Ordering::Less => namespace.as_bytes()[at],
-            Ordering::Equal => b'/',
-            Ordering::Greater => name.as_bytes()[at - namespace.len() - 1],
-        })
-    };
-    if left.name.namespace == right.name.namespace {
-        return left.name.name.cmp(&right.name.name);
-    }
-    text(left).cmp(text(right))
 }
 
 /// The rows of one zone.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
+pub(crate) use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
 
 use chain::Chain;
 

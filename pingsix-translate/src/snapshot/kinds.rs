@@ -15,8 +15,8 @@ pub use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 
 use gateway_api::experimental::tcproutes::{TcpRouteSpec, TcpRouteStatus};
 use gateway_api::experimental::udproutes::{UdpRouteSpec, UdpRouteStatus};
-use gateway_api::gateways::{GatewaySpec, GatewayStatus};
-use gateway_api::listenersets::{ListenerSetSpec, ListenerSetStatus};
+use gateway_api::gateways::{GatewayListeners, GatewaySpec, GatewayStatus};
+use gateway_api::listenersets::{ListenerSetParentRef, ListenerSetStatus};
 use kube::core::{NamespaceResourceScope, ObjectMeta, TypeMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -90,6 +90,16 @@ resource! {
 resource! {
     /// A UDPRoute of version v1, whose schema is that of v1alpha2.
     UdpRoute, UdpRouteSpec, UdpRouteStatus, "UDPRoute", "udproutes"
+}
+
+/// `ListenerSet.spec`. Its listeners have the JSON shape of a Gateway's, so they are decoded into the same type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerSetSpec {
+    /// `spec.parentRef`: the Gateway.
+    pub parent_ref: ListenerSetParentRef,
+    /// `spec.listeners`
+    pub listeners: Vec<GatewayListeners>,
 }
 
 /// A generated type together with fields that newer CRDs have and it has not. Reads and writes as one object, and

@@ -1,80 +1,92 @@
-//! Verdicts on a Gateway and its listeners.
+//! Verdicts on a Gateway.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::gateway_class::refuse_parameters;
-use super::limited::limited;
+use super::listener::{Judged, unserved};
 use super::{
-    Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict, Reason,
-    RouteVerdict,
+    Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerSetVerdict, Problem,
+    Reason, Severity,
 };
-use crate::attach::{Listener, ListenerState};
+use crate::attach::{FrontendValidation, Hostname, Listener};
 use crate::field::FieldPath;
-use crate::lower::{RouteInput, data_plane_of};
 use crate::object::ObjectKey;
-use crate::options::Layout;
-use crate::route::{Refusal, joined};
+use crate::resolve::{CertificateRef, References};
+use crate::route::{Limit, Refusal, joined};
 use crate::snapshot::Gateway;
 
-/// How many accepted routes each listener has; a route counts once, through however many parentRefs.
-pub(crate) fn attached_routes(
-    routes: &[RouteInput],
-    verdicts: &BTreeMap<Arc<ObjectKey>, RouteVerdict>,
-    listeners: usize,
-) -> Vec<i32> {
-    let mut counts = vec![0; listeners];
-    for route in routes {
-        let Some(verdict) = verdicts.get(&route.route.key) else { continue };
-        let accepted = route
-            .parents
-            .iter()
-            .zip(&verdict.parents)
-            .filter(|(_, verdict)| verdict.conditions.is_true(ConditionType::Accepted));
-        let listeners: BTreeSet<usize> =
-            accepted.filter_map(|(parent, _)| parent.outcome.as_ref().ok()).flatten().copied().collect();
-        for listener in listeners {
-            counts[listener] += 1;
-        }
-    }
-    counts
-}
-
-/// Judges a Gateway whose listeners are judged already. `Programmed` is for [`super::finish`] to say.
+/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish`] to say.
 pub(crate) fn judge_gateway(
-    key: Arc<ObjectKey>,
-    generation: i64,
-    listeners: &[Listener],
-    attached: &[i32],
-    layout: Layout,
-    refused: Option<&Refusal>,
+    gateway: &Gateway,
+    judged: &Judged<'_>,
+    listener_sets: &BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
+    references: &References<'_>,
+    problems: &mut Vec<Problem>,
 ) -> GatewayVerdict {
-    let verdicts = listeners
-        .iter()
-        .zip(attached)
-        .map(|(listener, &attached_routes)| ListenerVerdict {
-            name: listener.name.clone(),
-            port: listener.written_port,
-            protocol: listener.written_protocol.clone(),
-            hostname: listener.hostname.as_ref().map(ToString::to_string),
-            supported_kinds: listener.supported_kinds.clone(),
-            attached_routes,
-            conditions: listener_conditions(listener, generation),
-            data_plane: data_plane_of(&key.name, listener, layout).filter(|_| refused.is_none()),
-        })
-        .collect();
-    let (status, reason, message) = match refused {
-        Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
-        None => accepted_by_listeners(listeners),
-    };
-    let conditions = Conditions::from(Condition {
-        kind: ConditionType::Accepted,
+    let owner = &judged.listeners.gateway;
+    let (key, generation) = (&owner.key, owner.generation);
+    let condition = |kind, status, reason, message| Condition {
+        kind,
         status,
         reason,
         message,
         observed_generation: generation,
+    };
+    problems.extend(judged.refused.map(|refusal| refusal.of(key)));
+    let (status, reason, message) = judged.refused.map_or_else(
+        || accepted_by_listeners(judged.listeners.of(owner), serves_listener_sets(judged)),
+        |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
+    );
+    let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
+    if let Some((status, reason, message)) = judge_client_certificate(gateway, judged, references, problems) {
+        conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
+    }
+    let insecure: Vec<String> = FrontendValidation::all(&gateway.spec)
+        .iter()
+        .filter_map(|validation| Some(validation.insecure_field()?.to_string()))
+        .collect();
+    if !insecure.is_empty() {
+        conditions.set(condition(
+            ConditionType::InsecureFrontendValidationMode,
+            ConditionStatus::True,
+            Reason::ConfigurationChanged,
+            format!("Clients without a valid certificate are to be let in: {}.", insecure.join(", ")),
+        ));
+    }
+    if gateway.spec.probe.default_scope.is_some() {
+        problems.push(Problem {
+            severity: Severity::Warning,
+            ..Refusal::new(
+                FieldPath::new("spec").child("defaultScope"),
+                Reason::UnsupportedValue,
+                "There are no default Gateways; only routes that name this one attach to it.",
+            )
+            .of(key)
+        });
+    }
+    let unusable = unusable_addresses(gateway);
+    problems.extend(unusable.iter().map(|refusal| refusal.of(key)));
+    let obstacle = (!unusable.is_empty()).then(|| {
+        condition(
+            ConditionType::Programmed,
+            ConditionStatus::False,
+            Reason::AddressNotUsable,
+            joined(&unusable),
+        )
     });
-    GatewayVerdict { key, generation, layout, conditions, listeners: verdicts }
+    let attached =
+        listener_sets.values().filter(|set| set.conditions.is_true(ConditionType::Accepted)).count();
+    GatewayVerdict {
+        key: key.clone(),
+        generation,
+        layout: judged.layout,
+        conditions,
+        obstacle,
+        listeners: judged.verdicts(owner),
+        attached_listener_sets: i32::try_from(attached).unwrap_or(i32::MAX),
+    }
 }
 
 /// What is wrong with a Gateway besides its listeners, so that it serves nothing at all.
@@ -98,78 +110,93 @@ pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     })
 }
 
-fn accepted_by_listeners(listeners: &[Listener]) -> (ConditionStatus, Reason, String) {
-    let bad: Vec<&str> = listeners
-        .iter()
-        .filter(|listener| !listener.is_served())
-        .map(|listener| listener.name.as_str())
-        .collect();
-    let names = bad.join(", ");
-    if listeners.is_empty() {
-        (ConditionStatus::False, Reason::ListenersNotValid, "The Gateway has no listener.".to_owned())
-    } else if bad.is_empty() {
-        (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned())
-    } else if bad.len() < listeners.len() {
-        // True with a reason that sounds negative: what the specification asks for.
-        (ConditionStatus::True, Reason::ListenersNotValid, format!("These listeners are not valid: {names}."))
-    } else {
-        (ConditionStatus::False, Reason::ListenersNotValid, format!("No listener is valid: {names}."))
-    }
+/// Addresses of a type we know that no data plane could have.
+fn unusable_addresses(gateway: &Gateway) -> Vec<Refusal> {
+    let addresses = gateway.spec.addresses.iter().flatten().enumerate();
+    let refused = addresses.filter_map(|(index, address)| {
+        let at = FieldPath::new("spec").child("addresses").index(index);
+        let routability =
+            gateway.spec.probe.addresses.get(index).and_then(|probe| probe.routability.as_ref());
+        if routability.is_some_and(|asked| asked.as_str() != Some("")) {
+            return Some(Refusal::new(
+                at.child("routability"),
+                Reason::AddressNotUsable,
+                "Addresses cannot be chosen by where they are reachable from.",
+            ));
+        }
+        // Without a value, any address of the type will do.
+        let value = address.value.as_deref().filter(|value| !value.is_empty())?;
+        let (is_usable, what) = match address.r#type.as_deref().unwrap_or("IPAddress") {
+            "IPAddress" => (value.parse::<IpAddr>().is_ok(), "an IP address"),
+            "Hostname" => (Hostname::parse(value).is_ok_and(|name| !name.is_wildcard()), "a hostname"),
+            _ => return None,
+        };
+        let message = || format!("\"{value}\" is not {what}.");
+        (!is_usable).then(|| Refusal::new(at.child("value"), Reason::AddressNotUsable, message()))
+    });
+    refused.collect()
 }
 
-fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
-    let mut conditions = Conditions::default();
-    let mut set = |kind, status, reason, message: String| {
-        conditions.set(Condition { kind, status, reason, message, observed_generation: generation });
+/// `ResolvedRefs` of a Gateway, which only one with a client certificate for backends has.
+fn judge_client_certificate(
+    gateway: &Gateway,
+    judged: &Judged<'_>,
+    references: &References<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<(ConditionStatus, Reason, String)> {
+    let owner = &judged.listeners.gateway;
+    let written = gateway.spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
+    let at = FieldPath::new("spec").child("tls").child("backend").child("clientCertificateRef");
+    let reference = CertificateRef {
+        group: written.group.clone(),
+        kind: written.kind.clone(),
+        name: written.name.clone(),
+        namespace: written.namespace.clone(),
     };
-    match &listener.state {
-        ListenerState::Served { .. } | ListenerState::Unresolved => set(
-            ConditionType::Accepted,
+    if let Err(mut refusal) = references.certificate(&owner.key, &reference, &at) {
+        if refusal.reason == Reason::InvalidCertificateRef {
+            refusal.reason = Reason::InvalidClientCertificateRef;
+        }
+        problems.push(refusal.of(&owner.key));
+        return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
+    }
+    let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
+    problems.push(Limit::new(at, message).of(&owner.key));
+    let unresolved: Vec<&str> = judged
+        .listeners
+        .of(owner)
+        .iter()
+        .filter(|listener| !listener.unresolved.is_empty())
+        .map(|listener| listener.name.as_str())
+        .collect();
+    Some(if unresolved.is_empty() {
+        (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned())
+    } else {
+        let message =
+            format!("These listeners have references that are not resolved: {}.", unresolved.join(", "));
+        (ConditionStatus::False, Reason::ListenersNotResolved, message)
+    })
+}
+
+/// Whether a listener of a ListenerSet is served, which makes a Gateway useful that has none of its own.
+fn serves_listener_sets(judged: &Judged<'_>) -> bool {
+    judged.listeners.sets.iter().any(|set| judged.listeners.of(set).iter().any(Listener::is_served))
+}
+
+fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (ConditionStatus, Reason, String) {
+    let (names, any_served) = unserved(listeners);
+    if names.is_empty() && (any_served || others_serve) {
+        return (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned());
+    }
+    // True with a reason that sounds negative is what the specification asks for.
+    let (status, message) = match (listeners.is_empty(), any_served, others_serve) {
+        (true, _, _) => (ConditionStatus::False, "The Gateway has no listener.".to_owned()),
+        (false, true, _) => (ConditionStatus::True, format!("These listeners are not valid: {names}.")),
+        (false, false, true) => (
             ConditionStatus::True,
-            Reason::Accepted,
-            "The listener is accepted.".to_owned(),
+            format!("No listener but those of ListenerSets is valid; these are not: {names}."),
         ),
-        ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } => {
-            set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, refusal.to_string());
-        }
-    }
-    // Judged also for a listener that is not accepted.
-    match listener.unresolved.first() {
-        Some(first) => {
-            let message = joined(&listener.unresolved);
-            set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
-        }
-        None => set(
-            ConditionType::ResolvedRefs,
-            ConditionStatus::True,
-            Reason::ResolvedRefs,
-            "All references are resolved.".to_owned(),
-        ),
-    }
-    match &listener.state {
-        ListenerState::Conflicted { refusal } => {
-            set(ConditionType::Conflicted, ConditionStatus::True, refusal.reason, refusal.to_string());
-        }
-        ListenerState::Served { .. } | ListenerState::Unresolved | ListenerState::Refused { .. } => {
-            set(
-                ConditionType::Conflicted,
-                ConditionStatus::False,
-                Reason::NoConflicts,
-                "No other listener has the same port and hostname.".to_owned(),
-            );
-        }
-    }
-    // Absent rather than `False`: the specification wants it so for the first, and the second follows it.
-    if let Some(overlap) = &listener.overlap {
-        set(
-            ConditionType::OverlappingTlsConfig,
-            ConditionStatus::True,
-            overlap.reason(),
-            overlap.to_string(),
-        );
-    }
-    if let Some(condition) = limited(&listener.limits, generation) {
-        conditions.set(condition);
-    }
-    conditions
+        (false, false, false) => (ConditionStatus::False, format!("No listener is valid: {names}.")),
+    };
+    (status, Reason::ListenersNotValid, message)
 }

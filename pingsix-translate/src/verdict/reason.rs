@@ -33,6 +33,8 @@ words! {
         Accepted = "Accepted",
         /// Two listeners cannot be told apart.
         Conflicted = "Conflicted",
+        /// Clients without a valid certificate are to be let in.
+        InsecureFrontendValidationMode = "InsecureFrontendValidationMode",
         /// The object is served, though not quite as asked.
         Limited = "pingsix.io/Limited",
         /// Clients may use one connection for hosts of several listeners.
@@ -53,16 +55,26 @@ words! {
     Reason {
         /// Everything asked for is accepted.
         Accepted = "Accepted",
+        /// An address cannot be had.
+        AddressNotUsable = "AddressNotUsable",
         /// A backendRef names a Service or port that does not exist.
         BackendNotFound = "BackendNotFound",
         /// The configuration of the data plane has no room for the rule.
         BudgetExceeded = "BudgetExceeded",
+        /// What the Gateway asks of its clients is less than one may expect.
+        ConfigurationChanged = "ConfigurationChanged",
         /// Two listeners share port and hostname.
         HostnameConflict = "HostnameConflict",
         /// The object cannot be used as it is.
         Invalid = "Invalid",
+        /// A certificate authority is not read from a ConfigMap.
+        InvalidCACertificateKind = "InvalidCACertificateKind",
+        /// A certificate authority cannot be used.
+        InvalidCACertificateRef = "InvalidCACertificateRef",
         /// A certificate cannot be used.
         InvalidCertificateRef = "InvalidCertificateRef",
+        /// The certificate for backends cannot be used.
+        InvalidClientCertificateRef = "InvalidClientCertificateRef",
         /// A reference names a kind that cannot be used there.
         InvalidKind = "InvalidKind",
         /// Parameters are missing or wrong.
@@ -71,6 +83,8 @@ words! {
         InvalidRouteKinds = "InvalidRouteKinds",
         /// PingSIX handles it, but not quite as asked.
         Limited = "Limited",
+        /// References of listeners are not resolved.
+        ListenersNotResolved = "ListenersNotResolved",
         /// Some or all listeners of a Gateway are not valid.
         ListenersNotValid = "ListenersNotValid",
         /// No conflict.
@@ -81,14 +95,24 @@ words! {
         NoMatchingListenerHostname = "NoMatchingListenerHostname",
         /// The parentRef selects no listener.
         NoMatchingParent = "NoMatchingParent",
+        /// No authority to verify client certificates with can be used.
+        NoValidCACertificate = "NoValidCACertificate",
+        /// The Gateway does not allow the ListenerSet.
+        NotAllowed = "NotAllowed",
         /// The listeners do not allow the route's kind or namespace.
         NotAllowedByListeners = "NotAllowedByListeners",
         /// A certificate of one listener is valid for hosts of another.
         OverlappingCertificates = "OverlappingCertificates",
         /// Listeners with TLS share hosts.
         OverlappingHostnames = "OverlappingHostnames",
+        /// The Gateway is not accepted.
+        ParentNotAccepted = "ParentNotAccepted",
+        /// The Gateway serves nothing.
+        ParentNotProgrammed = "ParentNotProgrammed",
         /// Delivery is in progress, or not known.
         Pending = "Pending",
+        /// A port that no listener can have.
+        PortUnavailable = "PortUnavailable",
         /// The data plane confirmed the configuration.
         Programmed = "Programmed",
         /// Listeners of different protocols share a port.

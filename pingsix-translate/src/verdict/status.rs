@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Conditions, GatewayClassVerdict, GatewayVerdict, ListenerVerdict, RouteVerdict};
+use super::{
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, RouteVerdict,
+};
 use crate::route::ParentRef;
 
 impl Conditions {
@@ -35,12 +37,23 @@ impl GatewayVerdict {
         json!({
             "conditions": self.conditions.to_value(),
             "listeners": self.listeners.iter().map(ListenerVerdict::to_status).collect::<Value>(),
+            "attachedListenerSets": self.attached_listener_sets,
+        })
+    }
+}
+
+impl ListenerSetVerdict {
+    /// `ListenerSet.status`
+    pub fn to_status(&self) -> Value {
+        json!({
+            "conditions": self.conditions.to_value(),
+            "listeners": self.listeners.iter().map(ListenerVerdict::to_status).collect::<Value>(),
         })
     }
 }
 
 impl ListenerVerdict {
-    /// An entry of `Gateway.status.listeners`.
+    /// An entry of `status.listeners` of a Gateway or ListenerSet.
     pub fn to_status(&self) -> Value {
         let kinds: Value = self
             .supported_kinds

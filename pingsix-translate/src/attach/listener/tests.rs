@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::attach::judge_listeners;
 use crate::fixture::{gateway, object, snapshot};
 use crate::options::Options;
 use crate::snapshot::{Object, Objects};
@@ -10,13 +11,8 @@ use crate::snapshot::{Object, Objects};
 fn judge(objects: &Objects) -> Vec<Listener> {
     let snapshot = snapshot(objects);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    judge_listeners(
-        &snapshot.gateway,
-        &key,
-        &References::new(&snapshot.referents),
-        &Options::default(),
-        &mut Vec::new(),
-    )
+    let references = References::new(&snapshot.referents);
+    judge_listeners(&snapshot, &key, &references, &Options::default(), &mut Vec::new()).all
 }
 
 /// The state of each listener as `served`, `unresolved`, or reason and field.
@@ -28,7 +24,9 @@ fn state(listener: &Listener) -> String {
     match &listener.state {
         ListenerState::Served { .. } => "served".to_owned(),
         ListenerState::Unresolved => "unresolved".to_owned(),
-        ListenerState::Refused { refusal } | ListenerState::Conflicted { refusal } => {
+        ListenerState::Refused { refusal }
+        | ListenerState::Conflicted { refusal }
+        | ListenerState::Excluded { refusal } => {
             let field = refusal.at.as_str().trim_start_matches("spec.listeners");
             format!("{} {field}", refusal.reason)
         }
@@ -108,7 +106,7 @@ fn every_reference_is_judged_whatever_the_state() {
         "tls": {"certificateRefs": [{"name": "missing"}, {"name": "cm", "kind": "ConfigMap"}]},
         "allowedRoutes": {"kinds": [{"kind": "TCPRoute"}]},
     }])));
-    assert_eq!(state(&listeners[0]), "UnsupportedValue [0].port");
+    assert_eq!(state(&listeners[0]), "PortUnavailable [0].port");
     let unresolved: Vec<String> = listeners[0]
         .unresolved
         .iter()

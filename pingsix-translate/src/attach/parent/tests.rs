@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{add_route, gateway, snapshot};
-use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
+use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use crate::options::Options;
 use crate::route::normalise_http_route;
 
@@ -18,10 +18,9 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let snapshot = snapshot(&objects);
     let references = References::new(&snapshot.referents);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let listeners =
-        judge_listeners(&snapshot.gateway, &key, &references, &Options::default(), &mut Vec::new());
+    let listeners = judge_listeners(&snapshot, &key, &references, &Options::default(), &mut Vec::new());
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
-    let attachment = attach_route(&route, &key, &listeners, &references).remove(0);
+    let attachment = attach_route(&route, &listeners, &references).remove(0);
     attachment.outcome.map_err(|refusal| (refusal.reason, refusal.at.to_string()))
 }
 

@@ -1,5 +1,7 @@
 //! Which listeners for TLS, TCP and UDP are served, and with what.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -27,9 +29,9 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners =
-        crate::attach::judge_listeners(&snapshot.gateway, &key, &references, &options(), &mut problems);
-    judge_stream_listeners(&snapshot.gateway, &key, &references, &mut listeners, &mut problems);
-    (listeners.remove(0), problems)
+        crate::attach::judge_listeners(&snapshot, &key, &references, &options(), &mut problems);
+    refine_stream_listeners(&mut listeners.all, &mut problems);
+    (listeners.all.remove(0), problems)
 }
 
 fn listener(protocol: &str, more: Value) -> Value {
@@ -70,8 +72,8 @@ fn termination_is_the_default_and_takes_every_usable_certificate() {
             listener.terminates_with().iter().map(|certificate| &*certificate.secret.name).collect();
         assert_eq!(secrets, ["good"]);
         let expected = [
-            ("tls.certificateRefs[1]".to_owned(), Reason::InvalidCertificateRef),
             ("tls.certificateRefs[2].name".to_owned(), Reason::InvalidCertificateRef),
+            ("tls.certificateRefs[1]".to_owned(), Reason::InvalidCertificateRef),
         ];
         assert_eq!(refused(&problems), expected);
         assert_eq!(listener.unresolved.len(), 2);
@@ -93,7 +95,7 @@ fn without_a_usable_certificate_nothing_is_terminated() {
 #[test]
 fn what_a_protocol_cannot_do_is_refused_at_its_field() {
     for (listener_spec, field) in [
-        (listener("TLS", json!({})), "tls.mode"),
+        (listener("TLS", json!({})), "tls"),
         (listener("TCP", json!({"tls": {"certificateRefs": [{"name": "good"}]}})), "tls"),
         (listener("UDP", json!({"tls": {"mode": "Passthrough"}})), "tls"),
         (listener("TCP", json!({"hostname": "a.test"})), "hostname"),

@@ -1,13 +1,19 @@
 //! Data planes and zones.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::attach::{AllowedNamespaces, ListenerState};
 use crate::field::FieldPath;
+use crate::object::{Kind, ObjectKey};
 use crate::route::Refusal;
 use crate::verdict::Reason;
 
 fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     Listener {
+        owner: Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public")),
+        index: 0,
+        tls_mode: None,
         written_protocol: "HTTP".to_owned(),
         name: format!("{port}-{hostname}"),
         protocol: Some(protocol),

@@ -144,10 +144,11 @@ fn the_oldest_route_of_a_port_gets_everything_and_all_are_accepted() {
         ))
     );
     let (key, _) = plane.config.route_for(5432, Arrival::Tcp).unwrap();
-    let StreamProvenance::Route { listener, origin, shadowed } = &plane.provenance[key] else {
+    let StreamProvenance::Route { owner, listener, origin, shadowed } = &plane.provenance[key] else {
         panic!("{:?}", plane.provenance)
     };
-    assert_eq!((listener.as_str(), origin.object.to_string().as_str()), ("tcp", "TCPRoute infra/c"));
+    assert_eq!((owner.to_string().as_str(), listener.as_str()), ("Gateway infra/public", "tcp"));
+    assert_eq!(origin.object.to_string(), "TCPRoute infra/c");
     assert_eq!(shadowed.len(), 2);
 }
 
@@ -308,7 +309,8 @@ fn a_listener_without_routes_keeps_its_names_from_a_wider_one() {
     // Nothing is wider on this port.
     assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), []);
     let (key, route) = plane.config.route_for(443, Arrival::Tls("x.a.test")).unwrap();
-    assert_eq!(plane.provenance[key], StreamProvenance::Guard { listener: "test".to_owned() });
+    let owner = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
+    assert_eq!(plane.provenance[key], StreamProvenance::Guard { owner, listener: "test".to_owned() });
     assert_eq!(route.tls, Some(TlsMode::Passthrough));
 }
 
@@ -419,4 +421,34 @@ fn a_gateway_that_is_not_accepted_has_an_empty_stream_plane() {
     let (translation, plane) = translate(&objects);
     assert!(plane.config.is_empty());
     assert!(translation.verdicts.gateway.unwrap().listeners[0].data_plane.is_none());
+}
+
+#[test]
+fn listeners_of_listener_sets_have_places_of_the_same_gateway() {
+    let mut objects = Objects::default();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"namespace": "infra", "name": "public"},
+        "spec": {"gatewayClassName": "pingsix", "allowedListeners": {"namespaces": {"from": "Same"}},
+            "listeners": [{"name": "db", "port": 5432, "protocol": "TCP"}]},
+    }))));
+    objects.insert(Object::ListenerSet(object(json!({
+        "metadata": {"namespace": "infra", "name": "more"},
+        "spec": {"parentRef": {"name": "public"}, "listeners": [{"name": "db", "port": 9000, "protocol": "TCP"}]},
+    }))));
+    add_service(&mut objects, "web");
+    let parents = json!({"parentRefs": [{"name": "more", "kind": "ListenerSet"}]});
+    for (name, year) in [("old", 2025), ("new", 2026)] {
+        add(&mut objects, Kind::TcpRoute, (name, year), backend("web", 80), parents.clone());
+    }
+    let (translation, plane) = translate(&objects);
+    assert_eq!(goes(&plane.config, 9000, Arrival::Tcp), one("10.0.0.1:8080"));
+    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), []);
+    let (key, _) = plane.config.route_for(9000, Arrival::Tcp).unwrap();
+    let StreamProvenance::Route { owner, .. } = &plane.provenance[key] else { panic!("{key}") };
+    assert_eq!(owner.to_string(), "ListenerSet infra/more");
+    let text = "All traffic of listener \"db\" of ListenerSet infra/more goes to TCPRoute infra/old, which is older.";
+    assert!(translation.verdicts.problems.iter().any(|problem| problem.message == text));
+    let set = translation.verdicts.listener_sets.values().next().unwrap();
+    assert_eq!(set.listeners[0].attached_routes, 2);
+    assert_eq!(set.listeners[0].data_plane.as_ref().unwrap().to_string(), "stream/infra/public");
 }

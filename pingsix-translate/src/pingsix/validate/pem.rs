@@ -86,6 +86,13 @@ pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), F
     check_pair(&chain, key)
 }
 
+/// Checks that a PEM text holds certificates, and no malformed one.
+pub(crate) fn check_certificates(text: &str) -> Result<(), Fault> {
+    let certificates = read_certificates(text);
+    let well_formed = certificates.iter().all(|der| public_key_of_certificate(der).is_some());
+    if well_formed && !certificates.is_empty() { Ok(()) } else { Err(Fault::Certificate) }
+}
+
 /// The certificates of a PEM text as DER, up to the first section that cannot be read.
 pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
     sections(text).filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect()

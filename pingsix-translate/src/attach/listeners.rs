@@ -1,0 +1,185 @@
+//! The listeners of a translation: those of the Gateway and of the ListenerSets it allows.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use gateway_api::gateways::GatewayListeners;
+
+use super::allowed_routes::AllowedNamespaces;
+use super::conflict::mark_conflicts;
+use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
+use super::overlap::mark_overlaps;
+use crate::field::FieldPath;
+use crate::object::{Age, Kind, ObjectKey, compare_slashed};
+use crate::options::Options;
+use crate::resolve::References;
+use crate::route::{ParentRef, Refusal};
+use crate::snapshot::{ListenerProbe, ListenerSet, Snapshot, key_of};
+use crate::verdict::{Problem, Reason};
+
+/// Every listener, and whose it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Listeners {
+    /// Those of the Gateway, then those of each ListenerSet, in order of precedence; each owner's in spec order.
+    pub(crate) all: Vec<Listener>,
+    pub(crate) gateway: ListenerOwner,
+    /// Sorted by namespace and name.
+    pub(crate) sets: Vec<ListenerOwner>,
+}
+
+/// A Gateway or ListenerSet.
+#[derive(Clone, Debug)]
+pub(crate) struct ListenerOwner {
+    pub(crate) key: Arc<ObjectKey>,
+    pub(crate) generation: i64,
+    /// Its listeners, as indices of [`Listeners::all`].
+    pub(crate) listeners: Range<usize>,
+    /// Why the Gateway does not take its listeners.
+    pub(crate) excluded: Option<Refusal>,
+}
+
+impl Listeners {
+    /// The listeners of an owner.
+    pub(crate) fn of(&self, owner: &ListenerOwner) -> &[Listener] {
+        self.all.get(owner.listeners.clone()).unwrap_or_default()
+    }
+
+    /// The owner that a parentRef names, written in a route of `namespace`. Takes no memory: there may be ten thousand
+    /// routes.
+    pub(super) fn named_by(&self, parent: &ParentRef, namespace: &str) -> Option<&ListenerOwner> {
+        if parent.names(namespace, &self.gateway.key) {
+            return Some(&self.gateway);
+        }
+        let wanted = parent.namespace.as_deref().unwrap_or(namespace);
+        let found = self.sets.binary_search_by(|set| {
+            let name = &set.key.name;
+            (&*name.namespace, &*name.name).cmp(&(wanted, parent.name.as_str()))
+        });
+        let set = self.sets.get(found.ok()?)?;
+        parent.names(namespace, &set.key).then_some(set)
+    }
+}
+
+/// Judges every listener of a Gateway and of its ListenerSets.
+pub(crate) fn judge_listeners(
+    snapshot: &Snapshot,
+    gateway: &Arc<ObjectKey>,
+    references: &References<'_>,
+    options: &Options,
+    problems: &mut Vec<Problem>,
+) -> Listeners {
+    let spec = &snapshot.gateway.spec;
+    let origins = Origins { gateway_key: gateway, gateway: &spec.known, references, options };
+    let allowed = AllowedNamespaces::of_listener_sets(spec).unwrap_or_else(|refusal| {
+        problems.push(refusal.of(gateway));
+        AllowedNamespaces::None
+    });
+    let mut written = Written { origins, judged: Vec::new() };
+    let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
+    let of_gateway = written.add(gateway.clone(), generation, (&spec.listeners, &spec.probe.listeners), None);
+    let mut sets: Vec<ListenerOwner> = by_precedence(snapshot)
+        .into_iter()
+        .map(|(key, set)| {
+            let labels = references.namespace_labels(&key.name.namespace);
+            let is_allowed = allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels);
+            let excluded = (!is_allowed).then(|| not_allowed(gateway));
+            let generation = set.metadata.generation.unwrap_or_default();
+            written.add(key, generation, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
+        })
+        .collect();
+    let mut all = written.judged;
+
+    let owners = std::iter::once(&of_gateway).chain(&sets).map(|owner| owner.listeners.clone());
+    mark_conflicts(&mut all, owners);
+    mark_overlaps(&mut all);
+    for listener in &mut all {
+        if listener.is_served() {
+            let limits = listener.certificate_limits();
+            listener.limits.extend(limits);
+        } else {
+            listener.limits.clear();
+        }
+    }
+    for listener in &all {
+        let refusals = listener.refusal().into_iter().chain(&listener.unresolved);
+        problems.extend(refusals.map(|refusal| refusal.of(&listener.owner)));
+    }
+    // Also those of a ListenerSet without any listener.
+    problems.extend(sets.iter().filter_map(|set| Some(set.excluded.as_ref()?.of(&set.key))));
+    sets.sort_by(|left, right| left.key.cmp(&right.key));
+    Listeners { all, gateway: of_gateway, sets }
+}
+
+/// The oldest first, then alphabetically (GEP-1713, listener precedence).
+fn by_precedence(snapshot: &Snapshot) -> Vec<(Arc<ObjectKey>, &ListenerSet)> {
+    let sets = snapshot.listener_sets.values();
+    let mut sets: Vec<(Arc<ObjectKey>, &ListenerSet)> =
+        sets.map(|set| (Arc::new(key_of(Kind::ListenerSet, &set.metadata)), &**set)).collect();
+    sets.sort_by(|(left_key, left), (right_key, right)| {
+        let ages = Age::of(&left.metadata).cmp(&Age::of(&right.metadata));
+        ages.then_with(|| compare_slashed(left_key, right_key))
+    });
+    sets
+}
+
+fn not_allowed(gateway: &ObjectKey) -> Refusal {
+    Refusal::new(
+        FieldPath::new("spec").child("parentRef"),
+        Reason::NotAllowed,
+        format!("{gateway} does not allow ListenerSets of this namespace; its allowedListeners say which."),
+    )
+}
+
+/// Listeners as they are read, judged alone.
+struct Written<'a> {
+    origins: Origins<'a>,
+    judged: Vec<Listener>,
+}
+
+impl Written<'_> {
+    /// Adds the listeners of an owner, with their probes.
+    fn add(
+        &mut self,
+        key: Arc<ObjectKey>,
+        generation: i64,
+        (written, probes): (&[GatewayListeners], &[ListenerProbe]),
+        excluded: Option<Refusal>,
+    ) -> ListenerOwner {
+        let start = self.judged.len();
+        self.judged.extend(written.iter().enumerate().map(|(index, written)| {
+            let at = FieldPath::new("spec").child("listeners").index(index);
+            let source = ListenerSource { owner: &key, index, at, written, probe: probes.get(index) };
+            judge_alone(&source, &self.origins)
+        }));
+        let own = &mut self.judged[start..];
+        refuse_repeated_names(own);
+        if let Some(refusal) = &excluded {
+            for listener in own {
+                listener.state = ListenerState::Excluded { refusal: refusal.clone() };
+            }
+        }
+        ListenerOwner { key, generation, listeners: start..self.judged.len(), excluded }
+    }
+}
+
+/// `sectionName` and the list in the status both go by name, so listeners of one owner that share one all lose.
+fn refuse_repeated_names(listeners: &mut [Listener]) {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for listener in listeners.iter() {
+        *count.entry(listener.name.clone()).or_default() += 1;
+    }
+    for listener in listeners {
+        if count.get(&listener.name).is_some_and(|count| *count > 1) {
+            let refusal = Refusal::new(
+                listener.at().child("name"),
+                Reason::UnsupportedValue,
+                format!("Another listener is called \"{}\" too.", listener.name),
+            );
+            listener.state = ListenerState::Refused { refusal };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

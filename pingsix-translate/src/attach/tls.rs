@@ -1,0 +1,108 @@
+//! `tls` of a listener: its mode, its certificates, and what the Gateway asks of clients.
+
+use gateway_api::gateways as api;
+
+use super::frontend::FrontendValidation;
+use super::listener::{ListenerSource, Origins};
+use super::protocol::{Protocol, TlsMode};
+use crate::field::FieldPath;
+use crate::resolve::Certificate;
+use crate::route::Refusal;
+use crate::verdict::Reason;
+
+/// What happens to TLS at a listener; `None` when it has none.
+pub(super) fn tls_mode(listener: &api::GatewayListeners, protocol: Option<Protocol>) -> Option<TlsMode> {
+    match protocol? {
+        Protocol::Http | Protocol::Tcp | Protocol::Udp => None,
+        Protocol::Tls if listener.tls.as_ref().is_some_and(is_passthrough) => Some(TlsMode::Passthrough),
+        Protocol::Https | Protocol::Tls => Some(TlsMode::Terminate),
+    }
+}
+
+/// What is wrong with `tls` besides the certificates.
+pub(super) fn refuse_tls(source: &ListenerSource<'_>, protocol: Protocol) -> Option<Refusal> {
+    let at = source.at.child("tls");
+    let refused =
+        |field: FieldPath, message: &str| Some(Refusal::new(field, Reason::UnsupportedValue, message));
+    match (protocol, &source.written.tls) {
+        // What its author meant for TLS must not be served without.
+        (Protocol::Http, Some(_)) => refused(at, "A listener with protocol HTTP has no TLS; use HTTPS."),
+        (Protocol::Tcp | Protocol::Udp, Some(_)) => {
+            refused(at, "A listener with protocol TCP or UDP has no TLS; use TLS.")
+        }
+        (Protocol::Https, None) => refused(at, "A listener with protocol HTTPS needs a certificate."),
+        (Protocol::Tls, None) => {
+            refused(at, "A listener with protocol TLS needs mode Passthrough or a certificate.")
+        }
+        (Protocol::Https, Some(tls)) if is_passthrough(tls) => refused(
+            at.child("mode"),
+            "A listener with protocol HTTPS terminates TLS; mode Passthrough is for protocol TLS.",
+        ),
+        (Protocol::Http | Protocol::Tcp | Protocol::Udp, None)
+        | (Protocol::Https | Protocol::Tls, Some(_)) => None,
+    }
+}
+
+fn is_passthrough(tls: &api::GatewayListenersTls) -> bool {
+    tls.mode == Some(api::GatewayListenersTlsMode::Passthrough)
+}
+
+/// The usable certificates of a listener that terminates TLS, and one refusal for each that is not.
+pub(super) fn resolve_certificates(
+    source: &ListenerSource<'_>,
+    origins: &Origins<'_>,
+) -> (Vec<Certificate>, Vec<Refusal>) {
+    let Some(tls) = source.written.tls.as_ref().filter(|tls| !is_passthrough(tls)) else {
+        return (Vec::new(), Vec::new());
+    };
+    let at = source.at.child("tls").child("certificateRefs");
+    let refs = tls.certificate_refs.as_deref().unwrap_or_default();
+    if refs.is_empty() {
+        let refusal = Refusal::new(at, Reason::InvalidCertificateRef, "There is no certificate.");
+        return (Vec::new(), vec![refusal]);
+    }
+    let mut certificates = Vec::new();
+    let mut refused = Vec::new();
+    for (index, certificate) in refs.iter().enumerate() {
+        match origins.references.certificate(source.owner, certificate, &at.index(index)) {
+            Ok(certificate) => certificates.push(certificate),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    (certificates, refused)
+}
+
+/// Why an HTTPS listener cannot be served although its own fields are fine: the Gateway asks for client certificates.
+/// Besides, one refusal for each reference to an authority that cannot be used.
+pub(super) fn refuse_validation(
+    source: &ListenerSource<'_>,
+    origins: &Origins<'_>,
+) -> (Option<Refusal>, Vec<Refusal>) {
+    let Some(validation) = FrontendValidation::of(origins.gateway, source.written.port) else {
+        return (None, Vec::new());
+    };
+    let unusable = validation.unusable(origins.gateway_key, origins.references);
+    // The field is the Gateway's; the author of a ListenerSet is told at the port it is about.
+    let is_own = source.owner == origins.gateway_key;
+    let told = |refusal: Refusal| {
+        if is_own {
+            return refusal;
+        }
+        let message = format!("{} says at {}: {}", origins.gateway_key, refusal.at, refusal.message);
+        Refusal::new(source.at.child("port"), refusal.reason, message)
+    };
+    let refusal = if unusable.len() == validation.authorities() {
+        Refusal::new(
+            validation.at.clone(),
+            Reason::NoValidCACertificate,
+            "There is no usable authority to verify client certificates with.",
+        )
+    } else {
+        Refusal::new(
+            validation.at.clone(),
+            Reason::UnsupportedValue,
+            "PingSIX asks clients for no certificates, so the listener is not served.",
+        )
+    };
+    (Some(told(refusal)), unusable.into_iter().map(told).collect())
+}
