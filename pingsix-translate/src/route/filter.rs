@@ -110,14 +110,15 @@ impl<'r> FilterReader<'r> {
                 let at = at.child("requestHeaderModifier");
                 let modifier = filter.request_header_modifier.as_ref()?;
                 let changes = HeaderChanges::of_request(modifier, &at, self.refusals);
-                self.filters.request_headers = self.both(&self.filters.request_headers.clone(), changes, at);
+                let earlier = std::mem::take(&mut self.filters.request_headers);
+                self.filters.request_headers = self.both(earlier, &changes, at);
             }
             Type::ResponseHeaderModifier => {
                 let at = at.child("responseHeaderModifier");
                 let modifier = filter.response_header_modifier.as_ref()?;
                 let changes = HeaderChanges::of_response(modifier, &at, self.refusals);
-                self.filters.response_headers =
-                    self.both(&self.filters.response_headers.clone(), changes, at);
+                let earlier = std::mem::take(&mut self.filters.response_headers);
+                self.filters.response_headers = self.both(earlier, &changes, at);
             }
             Type::UrlRewrite => self.read_rewrite(filter.url_rewrite.as_ref()?, &at.child("urlRewrite")),
             Type::RequestRedirect => {
@@ -138,10 +139,10 @@ impl<'r> FilterReader<'r> {
     }
 
     /// Changes after those of an earlier filter.
-    fn both(&mut self, earlier: &HeaderChanges, changes: HeaderChanges, at: FieldPath) -> HeaderChanges {
-        earlier.then(&changes).unwrap_or_else(|| {
+    fn both(&mut self, earlier: HeaderChanges, changes: &HeaderChanges, at: FieldPath) -> HeaderChanges {
+        earlier.then(changes).unwrap_or_else(|| {
             self.refuse(at, "The rule's own filter already changes one of these headers.");
-            changes
+            earlier
         })
     }
 

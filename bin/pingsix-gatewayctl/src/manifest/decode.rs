@@ -172,7 +172,21 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
                 }
             }
         }
-        _ => {}
+        Kind::GatewayClass
+        | Kind::Gateway
+        | Kind::ListenerSet
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::TlsRoute
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::BackendTlsPolicy
+        | Kind::ReferenceGrant
+        | Kind::IngressClass
+        | Kind::Ingress
+        | Kind::Service
+        | Kind::ConfigMap
+        | Kind::Namespace => {}
     }
 }
 
