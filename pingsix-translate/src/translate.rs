@@ -52,10 +52,10 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let refused = refuse_gateway(&snapshot.gateway);
     let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
     let mut refusals = Refusals::default();
-    for plane in planes {
+    for (number, plane) in planes.into_iter().enumerate() {
         let Lowered { data_plane, refused_rules, refused_zones, served_zones } =
             lower_plane(&plane, &routes, &backends, options);
-        refusals.add_rules(refused_rules);
+        refusals.add_rules(number, &plane, refused_rules);
         refusals.add_zones(&listeners.all, &refused_zones, served_zones);
         // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
         data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
@@ -72,7 +72,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     for (index, route) in routes.iter().enumerate() {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
     }
-    let attached = attached_routes(&routes, &route_verdicts, listeners.all.len());
+    let attached = attached_routes(&routes, &route_verdicts, &refusals, listeners.all.len());
     let judged = Judged {
         listeners: &listeners,
         attached: &attached,

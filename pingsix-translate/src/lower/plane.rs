@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificates, certificates};
-use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_precedence};
+use crate::attach::{Hostname, Listener, ListenerState, Protocol};
 use crate::object::ObjectName;
 use crate::options::Layout;
 use crate::translation::DataPlaneKey;
@@ -30,9 +30,12 @@ pub(crate) struct ZoneListeners {
     pub(crate) hostname: Option<Hostname>,
     /// Whether a wider zone exists.
     pub(crate) guarded: bool,
-    /// Indices of the listeners that serve the zone, one per port. A route is served exactly if it is attached
+    /// Indices of the listeners whose hosts these are, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
     pub(crate) listeners: Vec<usize>,
+    /// Whether any of them is served. If none is, nothing is served to these hosts, and they are not left to wider
+    /// listeners either: those may let in whom these would have kept out.
+    pub(crate) is_served: bool,
     /// The ports its requests come in by.
     pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
@@ -102,8 +105,8 @@ fn entrance(listener: &Listener) -> Option<Entrance> {
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
-    let hostnames: BTreeSet<Option<&Hostname>> =
-        served.iter().map(|index| listeners[*index].hostname.as_ref()).collect();
+    let ports = ports(listeners, served);
+    let hostnames: BTreeSet<&Option<Hostname>> = ports.values().flat_map(BTreeMap::keys).collect();
     let plaintext_port = served
         .iter()
         .map(|index| &listeners[*index])
@@ -112,31 +115,66 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
     hostnames
         .iter()
         .map(|&hostname| {
-            // Per port, the most specific listener that serves the zone's hosts. Being covered by the zone's
-            // hostname, none of its hosts has a more specific one.
-            let mut by_port: BTreeMap<u16, usize> = BTreeMap::new();
-            for &index in served {
-                let listener = &listeners[index];
-                if !hostname_covers(listener.hostname.as_ref(), hostname) {
-                    continue;
-                }
-                let rank = |index: usize| hostname_precedence(listeners[index].hostname.as_ref());
-                let best = by_port.entry(listener.port).or_insert(index);
-                if rank(index) > rank(*best) {
-                    *best = index;
-                }
-            }
-            let members: Vec<usize> = by_port.into_values().collect();
-            let all_https = members.iter().all(|index| listeners[*index].protocol == Some(Protocol::Https));
+            // Being covered by the zone's hostname, none of its hosts has a more specific listener.
+            let members: Vec<usize> =
+                ports.values().filter_map(|port| most_specific(port, hostname)).collect();
+            let served =
+                || members.iter().map(|&index| &listeners[index]).filter(|listener| listener.is_served());
+            let all_https = served().all(|listener| listener.protocol == Some(Protocol::Https));
             ZoneListeners {
-                hostname: hostname.cloned(),
-                guarded: hostnames.iter().any(|&wider| wider != hostname && hostname_covers(wider, hostname)),
-                entrances: members.iter().filter_map(|index| entrance(&listeners[*index])).collect(),
+                hostname: hostname.clone(),
+                guarded: wider(hostname).any(|wider| hostnames.contains(&wider)),
+                entrances: served().filter_map(entrance).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
+                is_served: served().next().is_some(),
                 listeners: members,
             }
         })
         .collect()
+}
+
+/// The listeners of a port by hostname.
+type Port = BTreeMap<Option<Hostname>, usize>;
+
+/// The listeners of each port: those that are served, and those that are not but keep their hosts from wider ones.
+fn ports(listeners: &[Listener], served: &[usize]) -> BTreeMap<u16, Port> {
+    let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
+    for &index in served {
+        let listener = &listeners[index];
+        ports.entry(listener.port).or_default().entry(listener.hostname.clone()).or_insert(index);
+    }
+    let keeps_its_hosts = |listener: &Listener| match &listener.state {
+        ListenerState::Unresolved | ListenerState::Refused { .. } => {
+            listener.protocol.is_some_and(Protocol::is_http)
+        }
+        // What lost a conflict has no hosts, nor has what the Gateway does not allow.
+        ListenerState::Served { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
+            false
+        }
+    };
+    let mut kept = Vec::new();
+    for (index, listener) in listeners.iter().enumerate().filter(|(_, listener)| keeps_its_hosts(listener)) {
+        if let Some(port) = ports.get(&listener.port)
+            && wider(&listener.hostname).any(|wider| port.contains_key(&wider))
+        {
+            kept.push((index, listener));
+        }
+    }
+    for (index, listener) in kept {
+        ports.entry(listener.port).or_default().entry(listener.hostname.clone()).or_insert(index);
+    }
+    ports
+}
+
+/// The listener of a port with the longest hostname that covers this one.
+fn most_specific(port: &Port, hostname: &Option<Hostname>) -> Option<usize> {
+    let own = port.get(hostname).copied();
+    own.or_else(|| wider(hostname).find_map(|wider| port.get(&wider).copied()))
+}
+
+/// The hostnames that stand for every host this does and for more, longest first.
+fn wider(hostname: &Option<Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+    hostname.iter().flat_map(|hostname| hostname.wider().map(Some).chain([None]))
 }
 
 #[cfg(test)]

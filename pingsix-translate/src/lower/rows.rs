@@ -74,7 +74,7 @@ struct NamedRoute {
 impl<'a> PlaneRows<'a> {
     pub(crate) fn new(plane: &'a Plane, routes: &'a [RouteInput]) -> Self {
         let mut zones_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (zone, members) in plane.zones.iter().enumerate() {
+        for (zone, members) in plane.zones.iter().enumerate().filter(|(_, members)| members.is_served) {
             for &listener in &members.listeners {
                 zones_of.entry(listener).or_default().push(zone);
             }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::limited::limited;
+use super::route::Refusals;
 use super::{Condition, ConditionStatus, ConditionType, Conditions, ListenerVerdict, Reason, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
@@ -54,14 +55,16 @@ pub(super) fn unserved(listeners: &[Listener]) -> (String, bool) {
     (bad.join(", "), bad.len() < listeners.len())
 }
 
-/// How many accepted routes each listener has; a route counts once, through however many parentRefs.
+/// How many accepted routes each listener has; a route counts once, through however many parentRefs. One that a listener
+/// does not serve at all does not count there, though another listener of the same parentRef serves it.
 pub(crate) fn attached_routes(
     routes: &[RouteInput],
     verdicts: &BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    refusals: &Refusals,
     listeners: usize,
 ) -> Vec<i32> {
     let mut counts = vec![0; listeners];
-    for route in routes {
+    for (index, route) in routes.iter().enumerate() {
         let Some(verdict) = verdicts.get(&route.route.key) else { continue };
         let accepted = route
             .parents
@@ -71,7 +74,9 @@ pub(crate) fn attached_routes(
         let listeners: BTreeSet<usize> =
             accepted.filter_map(|(parent, _)| parent.outcome.as_ref().ok()).flatten().copied().collect();
         for listener in listeners {
-            counts[listener] += 1;
+            if !refusals.is_refused_on(index, listener) {
+                counts[listener] += 1;
+            }
         }
     }
     counts

@@ -8,13 +8,16 @@ use super::{
 };
 use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
-use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
+use crate::lower::{Plane, RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::route::{Limit, Refusal, joined};
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    rules: BTreeMap<usize, BTreeMap<usize, Refusal>>,
+    /// By route: data plane, rule, why.
+    rules: BTreeMap<usize, Vec<(usize, usize, Refusal)>>,
+    /// By listener that is served: its data plane.
+    planes: BTreeMap<usize, usize>,
     /// By route: listener that does not serve it, and why.
     listeners: BTreeMap<usize, BTreeMap<usize, String>>,
     /// Routes and listeners that serve them for at least some hosts.
@@ -22,10 +25,24 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    pub(crate) fn add_rules(&mut self, refused: impl IntoIterator<Item = (RuleRef, Refusal)>) {
+    /// Rules that a data plane, which has a number, cannot serve.
+    pub(crate) fn add_rules(
+        &mut self,
+        number: usize,
+        plane: &Plane,
+        refused: impl IntoIterator<Item = (RuleRef, Refusal)>,
+    ) {
+        let listeners = plane.zones.iter().flat_map(|zone| &zone.listeners);
+        self.planes.extend(listeners.map(|&listener| (listener, number)));
         for (rule, refusal) in refused {
-            self.rules.entry(rule.route).or_default().entry(rule.rule).or_insert(refusal);
+            self.rules.entry(rule.route).or_default().push((number, rule.rule, refusal));
         }
+    }
+
+    /// Whether a route is served nowhere through a listener it is attached to.
+    pub(super) fn is_refused_on(&self, route: usize, listener: usize) -> bool {
+        let refused = self.listeners.get(&route).is_some_and(|listeners| listeners.contains_key(&listener));
+        refused && !self.served.contains(&(route, listener))
     }
 
     /// Routes that a shared data plane cannot serve on one listener without serving them on another, and those
@@ -67,7 +84,6 @@ pub(crate) fn judge_route(
     problems: &mut Vec<Problem>,
 ) -> RouteVerdict {
     let route = &input.route;
-    let refused_rules = refused_rules(index, input, refusals);
     let limits: Vec<&Limit> = route.rules.iter().flat_map(|rule| &rule.limits).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
     let mut parents = Vec::with_capacity(input.parents.len());
@@ -98,13 +114,17 @@ pub(crate) fn judge_route(
                     .map(|message| Refusal::new(at.clone(), Reason::UnsupportedValue, message.clone()))
                     .collect();
                 problems.extend(on_listeners.iter().map(|refusal| refusal.of(&route.key)));
-                let every_rule = refused_rules.len() == route.rules.len();
+                let refused_rules = refused_rules(index, input, refusals, Some(listeners));
+                let every_rule = refused_rules.len() == route.rules.len()
+                    && refused_rules.values().all(|rule| rule.is_refused_everywhere);
                 // A listener may serve the route for some hosts and not for others, or for none at all because
                 // narrower listeners take them; what counts is whether anything is served.
                 let every_listener = !on_listeners.is_empty()
                     && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
-                let all: Vec<&Refusal> =
-                    on_listeners.iter().chain(refused_rules.values().flatten().copied()).collect();
+                let all: Vec<&Refusal> = on_listeners
+                    .iter()
+                    .chain(refused_rules.values().flat_map(|rule| &rule.why).copied())
+                    .collect();
                 if every_rule || every_listener {
                     let message = joined(all);
                     set(ConditionType::Accepted, ConditionStatus::False, Reason::UnsupportedValue, message);
@@ -159,26 +179,48 @@ pub(crate) fn judge_route(
     if !parents.is_empty() {
         problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
         problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
-        let refused = refused_rules.values().flatten().copied();
+        let refused_rules = refused_rules(index, input, refusals, None);
+        let refused = refused_rules.values().flat_map(|rule| &rule.why).copied();
         problems.extend(refused.chain(unresolved).map(|refusal| refusal.of(&route.key)));
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents }
 }
 
-/// Every rule that is refused, by normalisation or by lowering, with all reasons.
+/// A rule that is refused, with respect to some listeners.
+#[derive(Debug, Default)]
+struct RefusedRule<'a> {
+    why: Vec<&'a Refusal>,
+    is_refused_everywhere: bool,
+}
+
+/// Every rule that is refused on the data planes of these listeners, or on any: by an earlier stage or by lowering, with
+/// all reasons.
 fn refused_rules<'a>(
     index: usize,
     input: &'a RouteInput,
     refusals: &'a Refusals,
-) -> BTreeMap<usize, Vec<&'a Refusal>> {
-    let mut refused: BTreeMap<usize, Vec<&Refusal>> = BTreeMap::new();
+    listeners: Option<&[usize]>,
+) -> BTreeMap<usize, RefusedRule<'a>> {
+    let mut refused: BTreeMap<usize, RefusedRule<'a>> = BTreeMap::new();
     for (position, (rule, resolved)) in input.route.rules.iter().zip(&input.rules).enumerate() {
-        if !(rule.refusals.is_empty() && resolved.refused.is_empty()) {
-            refused.entry(position).or_default().extend(rule.refusals.iter().chain(&resolved.refused));
+        let why: Vec<&Refusal> = rule.refusals.iter().chain(&resolved.refused).collect();
+        if !why.is_empty() {
+            refused.insert(position, RefusedRule { why, is_refused_everywhere: true });
         }
     }
-    for (position, refusal) in refusals.rules.get(&index).into_iter().flatten() {
-        refused.entry(*position).or_default().push(refusal);
+    let lowered = refusals.rules.get(&index).map(Vec::as_slice).unwrap_or_default();
+    let planes: Option<BTreeSet<usize>> = listeners.filter(|_| !lowered.is_empty()).map(|listeners| {
+        listeners.iter().filter_map(|listener| refusals.planes.get(listener)).copied().collect()
+    });
+    let mut on_planes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for (plane, position, refusal) in lowered {
+        if planes.as_ref().is_none_or(|planes| planes.contains(plane)) {
+            let rule = refused.entry(*position).or_default();
+            rule.why.push(refusal);
+            let on = on_planes.entry(*position).or_default();
+            on.insert(*plane);
+            rule.is_refused_everywhere |= planes.as_ref().is_some_and(|planes| planes.len() == on.len());
+        }
     }
     refused
 }

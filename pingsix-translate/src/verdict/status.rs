@@ -10,6 +10,10 @@ use crate::route::ParentRef;
 impl Conditions {
     /// The list as it stands in a status.
     pub fn to_value(&self) -> Value {
+        Value::Array(self.to_values())
+    }
+
+    pub(super) fn to_values(&self) -> Vec<Value> {
         self.iter()
             .map(|condition| {
                 json!({

@@ -93,6 +93,9 @@ impl World {
         let host = host.as_deref();
         let listeners = self.listeners_for(port, host);
         let Some(&first) = listeners.first() else { return not_found() };
+        if !listeners.iter().any(|&listener| self.serves(listener)) {
+            return not_found();
+        }
         let hostname = self.gateway.spec.listeners[first].hostname.as_deref();
         let mut rows: Vec<Row<'_>> = Vec::new();
         for (index, route) in self.routes.iter().enumerate() {

@@ -78,13 +78,22 @@ impl World {
         (0..listeners.len()).filter(|&index| self.serves(index)).map(|index| listeners[index].port).collect()
     }
 
-    /// The listener that takes a request: the one with the most specific hostname on the port.
+    /// The listener whose hosts a request is for: the one with the most specific hostname on the port. One that only
+    /// lacks a certificate keeps its hosts from those that would serve them otherwise.
     pub(crate) fn listener_for(&self, port: u16, host: Option<&str>) -> Option<usize> {
         let listeners = &self.gateway.spec.listeners;
-        (0..listeners.len())
-            .filter(|&index| listeners[index].port == port && self.serves(index))
-            .filter(|&index| matches(listeners[index].hostname.as_deref(), host))
-            .max_by_key(|&index| specificity(listeners[index].hostname.as_deref()))
+        let covering = (0..listeners.len()).filter(|&index| {
+            listeners[index].port == port && matches(listeners[index].hostname.as_deref(), host)
+        });
+        let candidates: Vec<usize> = covering.filter(|&index| self.keeps_its_hosts(index)).collect();
+        if !candidates.iter().any(|&index| self.serves(index)) {
+            return None;
+        }
+        candidates.into_iter().max_by_key(|&index| specificity(listeners[index].hostname.as_deref()))
+    }
+
+    fn keeps_its_hosts(&self, index: usize) -> bool {
+        self.listener_faults(index).iter().all(|fault| *fault == ListenerFault::InvalidCertificateRef)
     }
 
     /// Whether a parentRef of a route in this namespace names our Gateway.

@@ -41,6 +41,10 @@ impl World {
                 self.parent_statuses(route, shared).into_iter().filter(|parent| parent.refused.is_none());
             let listeners: BTreeSet<usize> = accepted.flat_map(|parent| parent.listeners).collect();
             for listener in listeners {
+                // Not where none of its hosts can be served.
+                if matches!(self.zones(route, &BTreeSet::from([listener]), shared), (0, 1..)) {
+                    continue;
+                }
                 *attached.entry(listener).or_default() += 1;
             }
         }
@@ -121,7 +125,8 @@ impl World {
             let is_named =
                 hostnames.is_empty() || hostnames.iter().any(|name| matches(Some(name), Some(&host)));
             let listeners = self.listeners_for(None, Some(&host));
-            if !is_named || listeners.is_disjoint(attached) {
+            let is_served = listeners.iter().any(|&listener| self.serves(listener));
+            if !is_named || !is_served || listeners.is_disjoint(attached) {
                 continue;
             }
             if self.refuses(None, route, &listeners) {
