@@ -7,8 +7,7 @@ use crate::support::{Manifests, run};
 
 /// Gateway `shop/web` for HTTP, TCP, UDP and TLS, with a route for each.
 fn manifests() -> Manifests {
-    let listeners = "\
-  - { name: db, port: 5432, protocol: TCP }
+    let listeners = r"  - { name: db, port: 5432, protocol: TCP }
   - { name: dns, port: 5353, protocol: UDP }
   - { name: tls, port: 443, protocol: TLS, hostname: '*.example.com', tls: { mode: Passthrough } }
 ";
