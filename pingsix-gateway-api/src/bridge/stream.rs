@@ -122,9 +122,11 @@ pub fn bridge_stream(
 fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> Origin {
     match provenance {
         Some(StreamProvenance::Route { origin, .. }) => origin.clone(),
-        Some(StreamProvenance::Backend { service: object, .. })
-        | Some(StreamProvenance::Certificate { secret: object }) => Origin::object(object.clone()),
-        Some(StreamProvenance::Guard { owner: object, .. }) => Origin::object(object.clone()),
+        Some(
+            StreamProvenance::Backend { service: object, .. }
+            | StreamProvenance::Certificate { secret: object }
+            | StreamProvenance::Guard { owner: object, .. },
+        ) => Origin::object(object.clone()),
         None => Origin::object(owner.clone()),
     }
 }

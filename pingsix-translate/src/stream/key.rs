@@ -71,9 +71,10 @@ impl StreamKey {
             None => Err("it has no id"),
             Some((segment, id)) => {
                 let kind = StreamKind::from_segment(segment).ok_or("it is of no known kind")?;
-                match is_id(id) {
-                    true => Ok(Some(Self::new(kind, id))),
-                    false => Err("its id is empty or has more than one segment"),
+                if is_id(id) {
+                    Ok(Some(Self::new(kind, id)))
+                } else {
+                    Err("its id is empty or has more than one segment")
                 }
             }
         }

@@ -70,7 +70,7 @@ fn documents_are_written_in_one_way_and_read_back() {
     let config = config(&written);
     assert_eq!(validate(&config), []);
     let pairs: Vec<(String, String)> = config.to_pairs("/x/").collect();
-    assert_eq!(StreamConfig::from_pairs("/x", &mut pairs.clone().into_iter()).unwrap(), config);
+    assert_eq!(StreamConfig::from_pairs("/x", pairs.clone()).unwrap(), config);
     let size: usize = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
     assert_eq!(config.size_in_bytes("/x"), size + pairs.len() * crate::pingsix::FRAMING);
     let values: BTreeMap<String, Value> =

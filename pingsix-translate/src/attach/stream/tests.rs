@@ -36,8 +36,8 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
 
 fn listener(protocol: &str, more: Value) -> Value {
     let mut listener = json!({"name": "a", "port": 443, "protocol": protocol});
-    for (name, value) in more.as_object().unwrap() {
-        listener[name] = value.clone();
+    if let Value::Object(more) = more {
+        listener.as_object_mut().unwrap().extend(more);
     }
     listener
 }

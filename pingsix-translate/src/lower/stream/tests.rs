@@ -48,19 +48,22 @@ fn world() -> Objects {
 
 /// Adds a route of a kind, of a year, with these backendRefs.
 fn add(objects: &mut Objects, kind: Kind, (name, year): (&str, u32), backends: Value, more: Value) {
-    let mut spec = json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": backends}]});
-    for (field, value) in more.as_object().unwrap() {
-        spec[field] = value.clone();
+    let rule: serde_json::Map<String, Value> = [("backendRefs".to_owned(), backends)].into_iter().collect();
+    let mut spec = json!({"parentRefs": [{"name": "public"}], "rules": [rule]});
+    if let Value::Object(more) = more {
+        spec.as_object_mut().unwrap().extend(more);
     }
     let value = json!({
         "metadata": {"namespace": "infra", "name": name, "generation": 3,
             "creationTimestamp": format!("{year}-01-01T00:00:00Z")},
         "spec": spec,
     });
-    objects.insert(match kind {
-        Kind::TcpRoute => Object::TcpRoute(object(value)),
-        Kind::UdpRoute => Object::UdpRoute(object(value)),
-        _ => Object::TlsRoute(object(value)),
+    objects.insert(if kind == Kind::TcpRoute {
+        Object::TcpRoute(object(value))
+    } else if kind == Kind::UdpRoute {
+        Object::UdpRoute(object(value))
+    } else {
+        Object::TlsRoute(object(value))
     });
 }
 
