@@ -117,7 +117,7 @@ impl Inquiry {
     /// What to know when the port is one of stream documents: nothing there is a request.
     pub(crate) fn stream_notes(&self, translated: &Translated) -> String {
         let (Port::Known(port) | Port::Likely(port)) = self.port else { return String::new() };
-        let mut notes = String::new();
+        let mut notes: Vec<String> = Vec::new();
         for verdicts in &translated.gateways {
             let Some(gateway) = &verdicts.gateway else { continue };
             if self.gateway.as_ref().is_some_and(|asked| *asked != gateway.key.name) {
@@ -131,16 +131,16 @@ impl Inquiry {
             if on_port().any(|listener| matches!(listener.data_plane, Some(DataPlaneKey::Gateway { .. }))) {
                 continue;
             }
-            for listener in on_port().filter(of_streams) {
-                notes.push_str(&format!(
+            notes.extend(on_port().filter(of_streams).map(|listener| {
+                format!(
                     "note: port {port} of {} is that of listener {} ({}). Stream documents decide there, by port and \
                      server name; they know nothing of requests, so there is nothing to explain. \
                      `translate --stream` prints them.\n",
                     gateway.key, listener.name, listener.protocol
-                ));
-            }
+                )
+            }));
         }
-        notes
+        notes.concat()
     }
 
     /// One explanation per data plane with a listener for the request; if none has one, per data plane at all.
