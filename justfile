@@ -49,6 +49,11 @@ contract:
     tools/require-pingsix
     cargo test --release --workspace -- --nocapture pingsix
 
+# Refresh what the scenarios become (testdata/scenarios), and say which files changed; read the difference.
+scenarios:
+    UPDATE_SCENARIOS=1 cargo test -p pingsix-gatewayctl --test scenarios -- every_scenario_becomes --nocapture
+    cargo test -p pingsix-gatewayctl --test scenarios
+
 # Benchmarks; results are recorded in docs/results.
 bench:
     cargo bench -p pingsix-translate

@@ -21,7 +21,7 @@ use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::verdict::{ConditionType, Verdicts};
-use pingsix_translate::{DataPlaneKey, Provenance};
+use pingsix_translate::{DataPlaneKey, Kind, Provenance};
 
 pub use candidates::{Loser, Loss};
 pub use decision::{FailedCondition, Step, StepResult};
@@ -222,9 +222,14 @@ fn redirect_of_responder(plane: &Plane<'_>, route: &DocumentKey, request: &Reque
 
 fn why_status(status: u16, decided: Option<&Step>) -> String {
     let who = decided.and_then(|step| step.source.as_ref());
+    let is_grpc = who.is_some_and(|source| source.object.starts_with(Kind::GrpcRoute.as_str()));
     let who =
         who.map_or_else(|| "The table".to_owned(), |source| format!("{} {}", source.object, source.field));
     match status {
+        // To gRPC clients, both are UNAVAILABLE.
+        503 if is_grpc => {
+            format!("{who} cannot be honoured, or none of its backends has an endpoint that takes traffic.")
+        }
         500 => format!("{who} cannot be honoured, so it fails closed."),
         503 => format!("{who} has no endpoint that takes traffic."),
         _ => format!("{who} asks for it."),

@@ -63,11 +63,24 @@ pub(crate) fn add_route(objects: &mut Objects, name: &str, spec: &Value) {
     }))));
 }
 
+/// Adds GRPCRoute `infra/<name>`, generation 3.
+pub(crate) fn add_grpc_route(objects: &mut Objects, name: &str, spec: &Value) {
+    objects.insert(Object::GrpcRoute(object(json!({
+        "metadata": {"namespace": "infra", "name": name, "generation": 3},
+        "spec": spec,
+    }))));
+}
+
 /// Adds Service `infra/<name>` with port 80 and one endpoint.
 pub(crate) fn add_service(objects: &mut Objects, name: &str) {
     objects.insert(Object::Service(object(json!({
         "metadata": {"namespace": "infra", "name": name}, "spec": {"ports": [{"port": 80}]},
     }))));
+    add_endpoints(objects, name);
+}
+
+/// Adds one endpoint of Service `infra/<name>`.
+pub(crate) fn add_endpoints(objects: &mut Objects, name: &str) {
     objects.insert(Object::EndpointSlice(object(json!({
         "metadata": {"namespace": "infra", "name": name, "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],

@@ -8,6 +8,7 @@ mod lower;
 mod object;
 mod options;
 pub mod pingsix;
+mod policy;
 mod provenance;
 mod resolve;
 pub mod responder;

@@ -148,7 +148,8 @@ impl fmt::Display for ObjectKey {
 }
 
 /// Alphabetical order of `namespace/name` as one text, which differs from comparing the two parts in turn:
-/// `a-b/x` comes before `a/x`.
+/// `a-b/x` comes before `a/x`. Of two kinds with one name, which the specification has nothing to say about, the one
+/// declared first in [`Kind`] comes first.
 pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
     let text = |key: &ObjectKey| {
         let (namespace, name) = (key.name.namespace.clone(), key.name.name.clone());
@@ -159,7 +160,7 @@ pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
         })
     };
     if left.name.namespace == right.name.namespace {
-        return left.name.name.cmp(&right.name.name);
+        return left.name.name.cmp(&right.name.name).then(left.kind.cmp(&right.kind));
     }
     text(left).cmp(text(right))
 }

@@ -44,6 +44,8 @@ pub enum Provenance {
         /// What is tried, in order. Entry `i` belongs to rule `i` of the Route's `traffic-split`; the last one
         /// without conditions may be the Route's own answer instead.
         decisions: Vec<Decision>,
+        /// The match whose redirect takes requests without TLS, before anything is tried.
+        redirect: Option<Origin>,
         /// Matches that are never reached, because an equal one comes first.
         shadowed: Vec<Origin>,
     },

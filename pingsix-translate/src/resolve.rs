@@ -15,7 +15,8 @@ pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;
 
-use crate::snapshot::Referents;
+use crate::object::ObjectName;
+use crate::snapshot::{Referents, Service};
 
 /// The label every namespace carries, also one whose object we do not have.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -30,6 +31,11 @@ pub(crate) struct References<'a> {
 impl<'a> References<'a> {
     pub(crate) fn new(referents: &'a Referents) -> Self {
         Self { referents, grants: Grants::new(referents.reference_grants.values()) }
+    }
+
+    /// A Service that a route refers to, if it exists.
+    pub(crate) fn service(&self, name: &ObjectName) -> Option<&'a Service> {
+        self.referents.services.get(name).map(|service| &**service)
     }
 
     /// The labels of a namespace.

@@ -2,10 +2,13 @@
 //!
 //! The files below are the only ones that know a route kind; later stages see [`Route`] and [`Rule`].
 
+mod assemble;
+mod backend;
 mod condition;
 mod cors;
 mod exchange;
 mod filter;
+mod grpc;
 mod header;
 mod http;
 mod limit;
@@ -18,11 +21,12 @@ pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
 pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
 pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
+pub(crate) use grpc::normalise_grpc_route;
 pub(crate) use header::HeaderChanges;
 pub(crate) use http::normalise_http_route;
 pub(crate) use limit::Limit;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
-pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule};
+pub(crate) use rule::{BackendRef, Hostnames, Match, Route, Rule, Traffic};
 pub(crate) use stream::{normalise_tcp_route, normalise_tls_route, normalise_udp_route};

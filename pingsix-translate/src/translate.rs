@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::attach::{attach_route, judge_listeners, refine_stream_listeners};
+use crate::attach::{attach_route, judge_listeners, only_host, refine_stream_listeners};
 use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
+use crate::policy::BackendTlsPolicies;
 use crate::resolve::{Backends, References};
 use crate::route::{
-    Route, normalise_http_route, normalise_tcp_route, normalise_tls_route, normalise_udp_route,
+    Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
+    normalise_udp_route,
 };
 use crate::snapshot::{Snapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
 use crate::verdict::{
-    Judged, Refusals, Verdicts, attached_routes, judge_gateway, judge_listener_sets, judge_route,
-    refuse_gateway,
+    Judged, Refusals, Verdicts, attached_routes, judge_gateway, judge_listener_sets, judge_policies,
+    judge_route, refuse_gateway,
 };
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
@@ -37,14 +39,17 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
     }
 
+    let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, &references);
     let mut backends = Backends::default();
     let mut routes = Vec::new();
     for route in normalised(snapshot) {
         let parents = attach_route(&route, &listeners, &references);
+        let host = only_host(&route.hostnames, &parents, &listeners.all);
+        let in_effect = policies.for_host(host.as_ref());
         let rules = route
             .rules
             .iter()
-            .map(|rule| references.resolve_rule(&route, rule, &mut backends, &mut problems))
+            .map(|rule| references.resolve_rule(&route, rule, in_effect, &mut backends, &mut problems))
             .collect();
         routes.push(RouteInput::new(route, rules, parents));
     }
@@ -72,6 +77,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     for (index, route) in routes.iter().enumerate() {
         route_verdicts.insert(route.route.key.clone(), judge_route(index, route, &refusals, &mut problems));
     }
+    let policy_verdicts = judge_policies(&policies, &gateway, &routes, &references, &mut problems);
     let attached = attached_routes(&routes, &route_verdicts, &refusals, listeners.all.len());
     let judged = Judged {
         listeners: &listeners,
@@ -87,7 +93,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         gateway: Some(gateway),
         listener_sets,
         routes: route_verdicts,
-        policies: BTreeMap::new(),
+        policies: policy_verdicts,
         problems,
     };
     Translation { data_planes, stream_planes, verdicts }
@@ -96,8 +102,9 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// The routes of every kind.
 fn normalised(snapshot: &Snapshot) -> impl Iterator<Item = Route> {
     let http = snapshot.http_routes.values().map(|route| normalise_http_route(route));
+    let grpc = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
     let tls = snapshot.tls_routes.values().map(|route| normalise_tls_route(route));
     let tcp = snapshot.tcp_routes.values().map(|route| normalise_tcp_route(route));
     let udp = snapshot.udp_routes.values().map(|route| normalise_udp_route(route));
-    http.chain(tls).chain(tcp).chain(udp)
+    http.chain(grpc).chain(tls).chain(tcp).chain(udp)
 }

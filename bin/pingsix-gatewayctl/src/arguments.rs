@@ -130,8 +130,11 @@ fn parse_root(text: &str) -> Result<String, String> {
 
 /// Prints the PingSIX configuration that manifests ask for.
 ///
-/// The output is the configuration, so it holds the private keys of HTTPS listeners; -o status never does. Findings go
-/// to standard error, and everything that can be served is printed nevertheless.
+/// The output is the configuration, so it holds the private keys of HTTPS listeners; -o status and -o review never do.
+/// Findings go to standard error, and everything that can be served is printed nevertheless.
+///
+/// -o review is for people, and for keeping under version control: every document with the rules it comes from, the
+/// status of every object, and the findings.
 ///
 /// Examples:
 ///   pingsix-gatewayctl translate manifests/
@@ -145,7 +148,7 @@ pub(crate) struct TranslateArguments {
     pub(crate) paths: Vec<PathBuf>,
 
     /// What to print: PingSIX's static form as one YAML document per data plane, the same as JSON, the status of each
-    /// object, or etcd keys and values.
+    /// object, etcd keys and values, or a review of all of it.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: TranslateOutput,
 
@@ -160,6 +163,7 @@ pub(crate) enum TranslateOutput {
     Json,
     Status,
     EtcdJson,
+    Review,
 }
 
 /// Reports everything that is wrong with manifests, or with a PingSIX configuration.

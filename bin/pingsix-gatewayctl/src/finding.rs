@@ -88,6 +88,7 @@ pub(crate) mod reason {
     pub(crate) const CLASS_NOT_ACCEPTED: &str = "GatewayClassNotAccepted";
     pub(crate) const PARENT_NOT_FOUND: &str = "ParentNotFound";
     pub(crate) const NO_PARENT: &str = "NoParent";
+    pub(crate) const NO_TARGET: &str = "NoTarget";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";
     pub(crate) const NO_MANIFESTS: &str = "NoManifests";
     pub(crate) const NOT_PUBLISHED: &str = "NotPublished";

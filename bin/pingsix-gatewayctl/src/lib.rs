@@ -15,6 +15,8 @@ mod finding;
 mod manifest;
 mod pingsix_config;
 mod plane;
+mod readable;
+mod review;
 mod serve;
 mod translate;
 mod yaml;

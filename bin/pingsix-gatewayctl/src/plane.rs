@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
-use pingsix_translate::snapshot::{Gateway, RouteReferences};
-use pingsix_translate::verdict::{GatewayClassVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::pingsix::DocumentKey;
+use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
+use pingsix_translate::verdict::{
+    GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
+};
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -25,6 +28,8 @@ pub(crate) struct Translated {
     pub(crate) gateways: Vec<Arc<Verdicts>>,
     /// Of all Gateways together.
     pub(crate) routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Of each Gateway through which a policy counts.
+    pub(crate) policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
     /// Sorted, without repetitions.
     pub(crate) findings: Vec<Finding>,
 }
@@ -47,6 +52,11 @@ impl ServedPlane {
             verdicts: &self.verdicts,
         }
     }
+
+    /// Where a document comes from.
+    pub(crate) fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
+        self.data_plane.provenance.get(key)
+    }
 }
 
 impl Translated {
@@ -58,17 +68,14 @@ impl Translated {
                 translated.add_gateway(manifests, name, options);
             }
         }
-        for (name, route) in manifests.objects.http_routes() {
-            translated.check_parents(manifests, name, &**route);
-        }
-        for (name, route) in manifests.objects.tls_routes() {
-            translated.check_parents(manifests, name, &**route);
-        }
-        for (name, route) in manifests.objects.tcp_routes() {
-            translated.check_parents(manifests, name, &**route);
-        }
-        for (name, route) in manifests.objects.udp_routes() {
-            translated.check_parents(manifests, name, &**route);
+        translated.check_listener_sets(manifests);
+        translated.check_parents(manifests, manifests.objects.http_routes());
+        translated.check_parents(manifests, manifests.objects.grpc_routes());
+        translated.check_parents(manifests, manifests.objects.tls_routes());
+        translated.check_parents(manifests, manifests.objects.tcp_routes());
+        translated.check_parents(manifests, manifests.objects.udp_routes());
+        for (name, policy) in manifests.objects.backend_tls_policies() {
+            translated.check_targets(manifests, name, policy);
         }
         translated.findings.sort();
         translated.findings.dedup();
@@ -176,6 +183,9 @@ impl Translated {
                 }
             }
         }
+        for (key, verdict) in &verdicts.policies {
+            self.policies.entry(key.clone()).or_default().push(verdict.clone());
+        }
         let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
         self.findings.extend(findings);
         self.gateways.push(verdicts);
@@ -189,43 +199,81 @@ impl Translated {
     }
 
     /// Routes that name a parent that is not there; a cluster would leave them without a word.
-    fn check_parents<R: RouteReferences>(&mut self, manifests: &Manifests, name: &ObjectName, route: &R) {
-        let object = ObjectKey { kind: R::KIND, name: name.clone() };
-        let parents = route.parent_refs();
-        if parents.is_empty() {
-            self.report(
-                manifests,
-                &object,
-                Level::Warning,
-                Fault {
+    fn check_parents<'a, R: RouteReferences + 'a>(
+        &mut self,
+        manifests: &Manifests,
+        routes: impl Iterator<Item = (&'a ObjectName, &'a Arc<R>)>,
+    ) {
+        for (name, route) in routes {
+            let object = ObjectKey { kind: R::KIND, name: name.clone() };
+            let parents = route.parent_refs();
+            if parents.is_empty() {
+                let fault = Fault {
                     field: "spec.parentRefs".to_owned(),
                     reason: reason::NO_PARENT,
                     message: "The route names no Gateway, so nothing serves it.".to_owned(),
-                },
-            );
+                };
+                self.report(manifests, &object, Level::Warning, fault);
+            }
+            for parent_ref in parents {
+                // Other kinds of parents are not ours to judge.
+                let Some(parent) = parent_ref.target(&name.namespace) else { continue };
+                if !manifests.objects.contains(&parent) {
+                    let fault = Fault {
+                        field: format!("spec.parentRefs[{}]", parent_ref.index),
+                        reason: reason::PARENT_NOT_FOUND,
+                        message: format!("{parent} does not exist."),
+                    };
+                    self.report(manifests, &object, Level::Error, fault);
+                }
+            }
+        }
+    }
+
+    /// ListenerSets whose Gateway is not there; a cluster would leave them without a word.
+    fn check_listener_sets(&mut self, manifests: &Manifests) {
+        for (name, set) in manifests.objects.listener_sets() {
+            let parent = parent_of_listener_set(name, set);
+            let (reason, message) = match parent.map(|name| ObjectKey { kind: Kind::Gateway, name }) {
+                None => (
+                    reason::NO_PARENT,
+                    "The ListenerSet belongs to something that is no Gateway, so nothing serves it."
+                        .to_owned(),
+                ),
+                Some(gateway) if !manifests.objects.contains(&gateway) => {
+                    (reason::PARENT_NOT_FOUND, format!("{gateway} does not exist."))
+                }
+                Some(_) => continue,
+            };
+            let object = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
+            let fault = Fault { field: "spec.parentRef".to_owned(), reason, message };
+            self.report(manifests, &object, Level::Error, fault);
+        }
+    }
+
+    /// A policy that counts through no Gateway; a cluster would leave it without a word, and its author with
+    /// connections in plaintext.
+    fn check_targets(&mut self, manifests: &Manifests, name: &ObjectName, policy: &BackendTlsPolicy) {
+        let object = ObjectKey { kind: Kind::BackendTlsPolicy, name: name.clone() };
+        if self.policies.contains_key(&object) {
             return;
         }
-        for (index, parent) in parents.iter().enumerate() {
-            let group = parent.group.as_deref().unwrap_or(GATEWAY_GROUP);
-            let kind = parent.kind.as_deref().unwrap_or(Kind::Gateway.as_str());
-            if Kind::from_group_kind(group, kind) != Some(Kind::Gateway) {
-                continue;
-            }
-            let namespace = parent.namespace.as_deref().unwrap_or(&name.namespace);
-            let gateway = ObjectKey::new(Kind::Gateway, namespace, parent.name.as_str());
-            if !manifests.objects.contains(&gateway) {
-                self.report(
-                    manifests,
-                    &object,
-                    Level::Error,
-                    Fault {
-                        field: format!("spec.parentRefs[{index}]"),
-                        reason: reason::PARENT_NOT_FOUND,
-                        message: format!("{gateway} does not exist."),
-                    },
-                );
-            }
-        }
+        let targets: Vec<String> =
+            policy.spec.target_refs.iter().map(|target| format!("{} {}", target.kind, target.name)).collect();
+        let targets = if targets.is_empty() { "nothing".to_owned() } else { targets.join(", ") };
+        self.report(
+            manifests,
+            &object,
+            Level::Warning,
+            Fault {
+                field: "spec.targetRefs".to_owned(),
+                reason: reason::NO_TARGET,
+                message: format!(
+                    "The policy has no effect: no route that is attached to a Gateway served here refers to a \
+                     Service it targets ({targets})."
+                ),
+            },
+        );
     }
 
     fn report(&mut self, manifests: &Manifests, object: &ObjectKey, severity: Level, fault: Fault) {

@@ -1,12 +1,14 @@
 //! `translate`: manifests to PingSIX configuration.
 
 use anyhow::Context as _;
+use pingsix_translate::verdict::PolicyVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{TranslateArguments, TranslateOutput};
 use crate::finding::{Tally, print_grouped};
 use crate::plane::Translated;
+use crate::review::review;
 use crate::{Exit, Streams, manifest, yaml};
 
 pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -40,9 +42,13 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
                 writeln!(streams.out, "---\n{}", yaml::encode(&status)?.trim_end())?;
             }
         }
+        TranslateOutput::Review => {
+            streams.out.write_all(review(&translated, &options).as_bytes())?;
+        }
     }
     let tally = Tally::of(&translated.findings);
-    if tally != Tally::default() {
+    // A review has them already.
+    if tally != Tally::default() && arguments.output != TranslateOutput::Review {
         streams.out.flush()?;
         print_grouped(&translated.findings, streams.err)?;
         writeln!(streams.err, "{tally}")?;
@@ -86,7 +92,7 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
 }
 
 /// The status of each object that gets one, as it would stand in the cluster but for times and addresses.
-fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
+pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
     let mut statuses = Vec::new();
     for class in &translated.classes {
         statuses.push(with_status(&class.key, &class.to_status()));
@@ -95,9 +101,15 @@ fn statuses(translated: &Translated, options: &Options) -> Vec<Value> {
         if let Some(gateway) = &verdicts.gateway {
             statuses.push(with_status(&gateway.key, &gateway.to_status()));
         }
+        for (key, set) in &verdicts.listener_sets {
+            statuses.push(with_status(key, &set.to_status()));
+        }
     }
     for (key, verdict) in &translated.routes {
         statuses.push(with_status(key, &verdict.to_status(&options.controller_name)));
+    }
+    for (key, verdicts) in &translated.policies {
+        statuses.push(with_status(key, &PolicyVerdict::to_status(verdicts, &options.controller_name)));
     }
     statuses
 }

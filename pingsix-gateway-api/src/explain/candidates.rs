@@ -69,7 +69,8 @@ pub(super) fn losers(
     let told = winner.map_or(0, |route| common_prefix(route, &request.path));
     let mut nearest: BTreeMap<Source, (Loss, usize)> = BTreeMap::new();
     for (key, route) in plane.config.routes() {
-        let Some(Provenance::Rules { listener, host, decisions, shadowed }) = plane.provenance.get(key)
+        let Some(Provenance::Rules { listener, host, decisions, redirect, shadowed }) =
+            plane.provenance.get(key)
         else {
             continue;
         };
@@ -82,7 +83,7 @@ pub(super) fn losers(
             continue;
         }
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-        for source in decisive.chain(shadowed).map(Source::of) {
+        for source in decisive.chain(redirect).chain(shadowed).map(Source::of) {
             if tried.contains(&source) {
                 continue;
             }

@@ -44,7 +44,8 @@ pub struct FailedCondition {
     pub found: String,
 }
 
-/// The steps of the list; none for a Route without rules. `native` says that the Route answers all requests itself.
+/// The steps of the list, after the redirect of requests without TLS; none for a Route without rules. `native` says
+/// that the Route answers the request itself.
 pub(super) fn steps(
     plane: &Plane<'_>,
     key: &DocumentKey,
@@ -52,14 +53,19 @@ pub(super) fn steps(
     request: &Request,
     native: bool,
 ) -> Vec<Step> {
-    let Some(Provenance::Rules { decisions, .. }) = plane.provenance.get(key) else { return Vec::new() };
+    let Some(Provenance::Rules { decisions, redirect, .. }) = plane.provenance.get(key) else {
+        return Vec::new();
+    };
     let rules = match route.plugins.get::<TrafficSplit>() {
         Some(Ok(split)) => split.rules,
         Some(Err(_)) | None => Vec::new(),
     };
     let mut rules = rules.as_slice();
-    let mut decided = false;
     let mut steps = Vec::with_capacity(decisions.len());
+    if let Some(origin) = redirect.as_ref().filter(|_| native && !request.tls) {
+        steps.push(Step { source: Some(Source::of(origin)), result: StepResult::Decides });
+    }
+    let mut decided = !steps.is_empty();
     for decision in decisions {
         let (own, rest) = rules.split_at(decision.split_rules.min(rules.len()));
         rules = rest;

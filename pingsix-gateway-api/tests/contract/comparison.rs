@@ -93,7 +93,7 @@ impl Comparison {
     fn target_of(&self, decided: &Decided, reply: &Reply) -> Option<usize> {
         decided.answer.into_iter().position(|(target, _)| match target {
             Target::Status(status) => reply.status == *status && reply.header(BACKEND).is_none(),
-            Target::Service { namespace, name, port } => {
+            Target::Service { namespace, name, port, .. } => {
                 let served = |backend: &str| (self.served_by)(&self.world, (namespace, name, *port), backend);
                 reply.status == 200 && reply.header(BACKEND).is_some_and(served)
             }

@@ -1,15 +1,17 @@
 //! Small backends that say who they are.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::HOST;
+use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -24,6 +26,10 @@ pub(crate) const ROUTE_SEEN: &str = "x-route-seen";
 
 /// The response header with the request target the backend got.
 pub(crate) const TARGET_SEEN: &str = "x-target-seen";
+
+/// What the response headers start with that say which headers the backend got: `host`, and those that start with
+/// `x-`. The values of a repeated one are joined.
+pub(crate) const HEADER_SEEN: &str = "x-seen-";
 
 /// A backend, stopped when it is dropped.
 pub(crate) struct Echo {
@@ -40,7 +46,12 @@ impl Drop for Echo {
 
 impl Echo {
     pub(crate) async fn start(name: &str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        Self::start_at(name, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap()
+    }
+
+    /// At this address, unless somebody else has it.
+    pub(crate) async fn start_at(name: &str, address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr().unwrap();
         let identity = name.to_owned();
         let task = tokio::spawn(async move {
@@ -53,11 +64,12 @@ impl Echo {
                         async move { Ok::<_, Infallible>(answer) }
                     });
                     // A client that goes away in between is no matter of the backend.
-                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let connection = auto::Builder::new(TokioExecutor::new());
+                    let _ = connection.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
-        Self { name: name.to_owned(), address, task }
+        Ok(Self { name: name.to_owned(), address, task })
     }
 }
 
@@ -70,6 +82,15 @@ fn answer(identity: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> 
     }
     if let Ok(target) = request.uri().to_string().parse() {
         headers.insert(TARGET_SEEN, target);
+    }
+    for name in request.headers().keys() {
+        if name != HOST && !name.as_str().starts_with("x-") {
+            continue;
+        }
+        let values = request.headers().get_all(name).iter().map(HeaderValue::as_bytes);
+        let values = values.collect::<Vec<_>>().join(&b","[..]);
+        let seen = HeaderName::try_from(format!("{HEADER_SEEN}{name}")).unwrap();
+        headers.insert(seen, HeaderValue::from_bytes(&values).unwrap());
     }
     response
 }

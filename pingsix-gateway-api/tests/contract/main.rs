@@ -15,6 +15,7 @@
 )]
 
 mod acceptance;
+mod backend_tls;
 mod bench;
 mod client;
 mod comparison;

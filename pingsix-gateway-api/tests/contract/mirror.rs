@@ -11,8 +11,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 use crate::client::Reply;
 
@@ -33,22 +35,42 @@ impl Drop for Mirror {
 
 impl Mirror {
     pub(crate) async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    /// Over TLS only.
+    pub(crate) async fn start_tls(acceptor: TlsAcceptor) -> Self {
+        Self::start_with(Some(acceptor)).await
+    }
+
+    async fn start_with(acceptor: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
+                let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer(&request)) });
-                    // A client that goes away in between is no matter of the backend.
-                    let _ = auto::Builder::new(TokioExecutor::new())
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
+                    match acceptor {
+                        None => serve(stream).await,
+                        // A client that does not like the certificate goes away.
+                        Some(acceptor) => {
+                            if let Ok(stream) = acceptor.accept(stream).await {
+                                serve(stream).await;
+                            }
+                        }
+                    }
                 });
             }
         });
         Self { address, task }
     }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let service = service_fn(|request| async move { Ok::<_, Infallible>(answer(&request)) });
+    // A client that goes away in between is no matter of the backend.
+    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// The head of the request as JSON; a header that is there once stands as text, others as a list.

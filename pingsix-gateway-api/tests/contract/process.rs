@@ -79,9 +79,18 @@ impl PingSix {
 
     /// As [`Self::start`], with another listener.
     pub(crate) async fn start_with(listener: Listener, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        Self::start_by(|| Self::spawn(listener, None, binary, etcd, scope)).await
+    }
+
+    /// As [`Self::start`], with this CA certificate for backends in place of those of the system.
+    pub(crate) async fn start_trusting(ca: &str, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        Self::start_by(|| Self::spawn(Listener::Plaintext, Some(ca), binary, etcd, scope)).await
+    }
+
+    async fn start_by(spawn: impl Fn() -> Self) -> Self {
         let started = Instant::now();
         loop {
-            let mut pingsix = Self::spawn(listener, binary, etcd, scope);
+            let mut pingsix = spawn();
             if let Ok(()) = pingsix.wait_until_initialized().await {
                 return pingsix;
             }
@@ -92,18 +101,18 @@ impl PingSix {
     /// Starts the binary and waits only until it can be asked for its status.
     pub(crate) async fn launch(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let started = Instant::now();
-        let mut pingsix = Self::spawn(Listener::Plaintext, binary, etcd, scope);
+        let mut pingsix = Self::spawn(Listener::Plaintext, None, binary, etcd, scope);
         while pingsix.try_status().await.is_none() {
             assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
             if pingsix.child.try_wait().unwrap().is_some() {
-                pingsix = Self::spawn(Listener::Plaintext, binary, etcd, scope);
+                pingsix = Self::spawn(Listener::Plaintext, None, binary, etcd, scope);
             }
             tokio::time::sleep(PACE).await;
         }
         pingsix
     }
 
-    fn spawn(listener: Listener, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+    fn spawn(listener: Listener, ca: Option<&str>, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let (address, status) = (free_address(), free_address());
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { directory.path().join(name) };
@@ -123,10 +132,14 @@ impl PingSix {
                 )
             }
         };
+        let ca_file = ca.map_or_else(String::new, |ca| {
+            fs::write(path("ca.pem"), ca).unwrap();
+            format!(r#", ca_file: "{}""#, path("ca.pem").display())
+        });
         fs::write(
             path("config.yaml"),
             format!(
-                r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock" }}
+                r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock"{ca_file} }}
 pingsix:
   listeners: [ {{ address: "{address}", {listener} }}{beside} ]
   etcd: {{ host: [ "http://{etcd}" ], prefix: "{scope}" }}

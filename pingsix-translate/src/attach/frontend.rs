@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_api::gateways as api;
 
 use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::object::{ObjectKey, ObjectName};
 use crate::resolve::{AuthorityRef, References};
 use crate::route::Refusal;
 use crate::snapshot::GatewaySpec;
@@ -86,11 +86,10 @@ impl<'a> FrontendValidation<'a> {
     /// One refusal for each authority that cannot be used.
     pub(super) fn unusable(&self, gateway: &Arc<ObjectKey>, references: &References<'_>) -> Vec<Refusal> {
         let at = self.at.child("validation").child("caCertificateRefs");
-        let references = self
-            .authorities
-            .iter()
-            .enumerate()
-            .map(|(index, authority)| references.authority(gateway, authority, &at.index(index)));
+        let references =
+            self.authorities.iter().enumerate().map(|(index, authority)| {
+                references.frontend_authorities(gateway, authority, &at.index(index))
+            });
         references.filter_map(Result::err).collect()
     }
 
@@ -98,7 +97,7 @@ impl<'a> FrontendValidation<'a> {
     pub(crate) fn config_maps<'s>(&'s self, namespace: &'s str) -> impl Iterator<Item = ObjectName> + 's {
         self.authorities
             .iter()
-            .filter(|authority| authority.is_of(Kind::ConfigMap))
+            .filter(|authority| authority.is_config_map())
             .map(move |authority| authority.target(namespace))
     }
 }

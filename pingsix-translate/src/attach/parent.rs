@@ -96,7 +96,7 @@ fn attach_parent(
         return Err(Refusal::new(
             at,
             Reason::NotAllowedByListeners,
-            format!("No selected listener of {key} allows a {kind} of namespace {namespace}."),
+            format!("No selected listener of {key} allows routes of kind {kind} from namespace {namespace}."),
         ));
     }
     let attached: Vec<usize> = allowed
@@ -129,6 +129,20 @@ pub(crate) fn served_names(hostnames: &Hostnames, listener: Option<&Hostname>) -
             })
             .collect(),
     }
+}
+
+/// The one host of every request that reaches a route, through whichever listener; `None` when there may be several.
+pub(crate) fn only_host(
+    hostnames: &Hostnames,
+    parents: &[Attachment],
+    listeners: &[Listener],
+) -> Option<Hostname> {
+    let attached = parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten();
+    let mut served = attached
+        .flat_map(|&listener| served_names(hostnames, listeners[listener].hostname.as_ref()))
+        .map(|name| name.served);
+    let only = served.next()??;
+    (!only.is_wildcard() && served.all(|other| other.as_ref() == Some(&only))).then_some(only)
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl Protocol {
     /// The kinds of routes it can carry (Gateway API, `ProtocolType`).
     pub(crate) const fn route_kinds(self) -> &'static [Kind] {
         match self {
-            Self::Http | Self::Https => &[Kind::HttpRoute],
+            Self::Http | Self::Https => &[Kind::HttpRoute, Kind::GrpcRoute],
             Self::Tls => &[Kind::TlsRoute],
             Self::Tcp => &[Kind::TcpRoute],
             Self::Udp => &[Kind::UdpRoute],

@@ -94,7 +94,7 @@ pub(super) fn refuse_validation(
     let refusal = if unusable.len() == validation.authorities() {
         Refusal::new(
             validation.at.clone(),
-            Reason::NoValidCACertificate,
+            Reason::NoValidCaCertificate,
             "There is no usable authority to verify client certificates with.",
         )
     } else {

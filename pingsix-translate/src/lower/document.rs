@@ -8,12 +8,12 @@ use super::condition::lower_conditions;
 use super::id::Ids;
 use super::plane::{Plane, RuleRef};
 use super::plugins::add_filters;
-use super::redirect::{Entrance, instruction, native};
+use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
 use super::rows::{PlaneRows, RouteInput};
 use super::ssl::write_certificates;
-use super::table::{Answer, Groups, Row, RowIndex, TableKey, TableRoute, compile_zone};
+use super::table::{Answer, Audience, Groups, Row, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::Upstreams;
-use crate::attach::Hostname;
+use crate::attach::{Hostname, Protocol};
 use crate::field;
 use crate::options::Options;
 use crate::pingsix::plugin::{self, Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
@@ -97,12 +97,14 @@ impl<'a> Writer<'a, '_> {
                 (self.native_status(404), Provenance::Guard { listener })
             }
             Answer::Decide { list, shadowed } => {
-                let (document, decisions) = self.decide(list, route.host.as_ref(), zone, groups);
+                let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
+                let Decided { document, decisions, redirect } = self.decide(rows, route.host.as_ref(), zone);
                 let text = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string);
                 let provenance = Provenance::Rules {
                     listener: text(&route.key.zone),
                     host: text(&route.host),
                     decisions,
+                    redirect,
                     shadowed: shadowed.iter().map(|&(group, row)| origin_of(&groups[group].1[row])).collect(),
                 };
                 if self.lowering.options.route_names {
@@ -154,54 +156,61 @@ impl<'a> Writer<'a, '_> {
 
     fn action(&self, row: &Row<'_>, zone: usize) -> Action {
         if self.lowering.rows.is_refused(zone, row.rule.route) {
-            return Action::status(500);
+            return Action::status(self.failure(row));
         }
         self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()
     }
 
+    /// What the row answers when it cannot be honoured.
+    fn failure(&self, row: &Row<'_>) -> u16 {
+        self.lowering.routes[row.rule.route].route.traffic.failure()
+    }
+
     /// A Route that tries rows in order.
-    fn decide(
-        &mut self,
-        list: &[RowIndex],
-        host: Option<&Hostname>,
-        zone: usize,
-        groups: &Groups<'a>,
-    ) -> (pingsix::Route, Vec<Decision>) {
-        let rows: Vec<&Row<'a>> = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
+    fn decide(&mut self, mut rows: Vec<&Row<'a>>, host: Option<&Hostname>, zone: usize) -> Decided {
+        let mut to_https = take_redirect_to_https(&mut rows);
         let mut steps: Vec<Step<'a>> = rows
             .iter()
             .map(|row| Step {
                 conditions: lower_conditions(row.conditions),
                 action: self.action(row, zone),
-                filters: self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref(),
+                filters: self.filters(row),
             })
             .collect();
-        let entrances = &self.lowering.plane.zones[zone].entrances;
+        let mut entrances = self.lowering.plane.zones[zone].entrances.clone();
+        match to_https {
+            Some(_) => entrances.retain(|entrance| entrance.protocol == Protocol::Https),
+            None => self.refuse_mixed_audiences(&rows, &mut steps),
+        }
         let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
         let alone = steps.len() == 1 && !ends_in_404;
-        let native = steps.first().filter(|_| alone).and_then(|step| step.native_redirect(host, entrances));
+        // Plugins that answer would do so before a redirect to HTTPS.
+        let only = steps.first().filter(|_| alone && to_https.is_none());
+        let status = only.and_then(|step| step.action.only_status());
+        let native = only.and_then(|step| step.native_redirect(host, &entrances));
         if native.is_none() {
-            self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
+            self.refuse_ambiguous_redirects(&rows, &mut steps, &entrances);
         }
         let filters = self.agree_on_filters(&rows, &mut steps);
-        let (document, split_rules) = if let Some(plugin) = native {
+        let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.upstreams.nowhere().to_owned());
             (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
-        } else if let Some(status) =
-            steps.first().filter(|_| alone).and_then(|step| step.action.only_status())
-        {
+        } else if let Some(status) = status {
             (self.native_status(status), vec![0])
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
             if let Some(filters) = filters {
                 let redirect = filters.redirect.as_ref();
-                let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
+                let redirect = redirect.and_then(|redirect| instruction(redirect, &entrances));
                 add_filters(filters, redirect.as_ref(), &mut document.plugins);
             }
             (document, split_rules)
         } else {
-            self.refuse_for_want_of_responder(&rows, &steps);
-            (self.native_status(500), vec![0; steps.len()])
+            // One status for all rows: that of the first, which has the say.
+            let failure = rows.first().map_or(500, |row| self.failure(row));
+            self.refuse_for_want_of_responder(&rows, &steps, failure);
+            self.refuse_rows_for_want_of_responder(to_https.take(), failure);
+            (self.native_status(failure), vec![0; steps.len()])
         };
         let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
             origin: Some(origin_of(row)),
@@ -209,7 +218,35 @@ impl<'a> Writer<'a, '_> {
             split_rules,
         };
         let not_found = ends_in_404.then_some(Decision { origin: None, conditional: false, split_rules: 0 });
-        (document, rows.iter().zip(split_rules).map(decision).chain(not_found).collect())
+        let decisions = rows.iter().zip(split_rules).map(decision).chain(not_found).collect();
+        let redirect = to_https.and_then(|row| self.filters(row)?.redirect.as_ref());
+        if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
+            document.plugins.insert(&plugin);
+        }
+        Decided { document, decisions, redirect: to_https.map(origin_of) }
+    }
+
+    fn filters(&self, row: &Row<'_>) -> Option<&'a Filters> {
+        self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref()
+    }
+
+    /// Refuses what is meant for requests with or without TLS alone, where both would get it.
+    fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+        for (row, step) in rows.iter().zip(steps) {
+            let message = match row.audience {
+                Audience::Everybody => continue,
+                Audience::Tls => {
+                    "PingSIX cannot tell ports apart, and not every request in plaintext that the rule matches is \
+                     redirected to HTTPS; use layout perPort."
+                }
+                Audience::Plaintext => {
+                    "PingSIX cannot tell ports apart, and rules of routes attached to all ports come before the \
+                     redirect; use layout perPort."
+                }
+            };
+            step.action = Action::status(self.failure(row));
+            self.refuse(row, message);
+        }
     }
 
     /// Refuses redirects that depend on the port a request came in by, where it may have come in by several.
@@ -222,7 +259,7 @@ impl<'a> Writer<'a, '_> {
         for (row, step) in rows.iter().zip(steps) {
             let Some(redirect) = step.redirect() else { continue };
             if instruction(redirect, entrances).is_none() {
-                step.action = Action::status(500);
+                step.action = Action::status(self.failure(row));
                 self.refuse(
                     row,
                     "PingSIX cannot tell ports apart, and the hosts of the route are served on several; give the \
@@ -249,7 +286,7 @@ impl<'a> Writer<'a, '_> {
             let (route, rule) = (of.route, of.rule_index);
             for (step, row) in steps.iter_mut().zip(rows) {
                 if step.action.is_filtered() && step.filters != agreed {
-                    step.action = Action::status(500);
+                    step.action = Action::status(self.failure(row));
                     self.refuse(
                         row,
                         &format!(
@@ -317,19 +354,54 @@ impl<'a> Writer<'a, '_> {
 
     /// Refuses the rules whose conditions or shares could not be expressed; an unconditional rule at the end of
     /// a list is served elsewhere and not to blame.
-    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>]) {
+    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>], failure: u16) {
         for (row, step) in rows.iter().zip(steps) {
             let is_plain = step.action.targets.len() == 1 && step.redirect().is_none();
             if row.conditions.is_empty() && is_plain {
                 continue;
             }
+            self.refuse_rows_for_want_of_responder([*row], failure);
+        }
+    }
+
+    fn refuse_rows_for_want_of_responder<'r>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'r Row<'r>>,
+        failure: u16,
+    ) where
+        'a: 'r,
+    {
+        for row in rows {
             self.refuse(
                 row,
-                "PingSIX cannot answer this rule without a responder, and none is configured; where it would decide, \
-                 requests are answered with 500.",
+                &format!(
+                    "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
+                     decide, requests are answered with {failure}."
+                ),
             );
         }
     }
+}
+
+/// A Route that decides, and how it came to be.
+struct Decided {
+    document: pingsix::Route,
+    decisions: Vec<Decision>,
+    redirect: Option<Origin>,
+}
+
+/// Takes the row that redirects requests in plaintext out of a list, if it is the first that counts for them: then the
+/// rest is reached by TLS alone, and rows meant for that are safe. Otherwise the list stays as it is.
+fn take_redirect_to_https<'r, 'a>(rows: &mut Vec<&'r Row<'a>>) -> Option<&'r Row<'a>> {
+    let first = rows.iter().copied().find(|row| row.audience != Audience::Tls)?;
+    if first.audience != Audience::Plaintext {
+        return None;
+    }
+    rows.retain(|row| row.audience != Audience::Plaintext);
+    if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
+        rows.truncate(last + 1);
+    }
+    Some(first)
 }
 
 /// One row of a decision list, lowered.

@@ -36,11 +36,21 @@ pub(crate) struct ZoneListeners {
     /// Whether any of them is served. If none is, nothing is served to these hosts, and they are not left to wider
     /// listeners either: those may let in whom these would have kept out.
     pub(crate) is_served: bool,
-    /// The ports its requests come in by.
+    /// The ports its requests come in by: those of the listeners, in their order.
     pub(crate) entrances: Vec<Entrance>,
     /// A plaintext port of the data plane on which the zone would be served although all its listeners speak
     /// HTTPS.
     pub(crate) exposed_on: Option<u16>,
+}
+
+impl ZoneListeners {
+    /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
+    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &BTreeSet<usize>) -> bool {
+        let speaks = |entrance: &Entrance| entrance.protocol == protocol;
+        let mut members = self.listeners.iter().zip(&self.entrances);
+        self.entrances.iter().any(speaks)
+            && members.all(|(listener, entrance)| listeners.contains(listener) == speaks(entrance))
+    }
 }
 
 /// The data planes of a Gateway, by key.
@@ -117,14 +127,14 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
         .map(|&hostname| {
             // Being covered by the zone's hostname, none of its hosts has a more specific listener.
             let members: Vec<usize> =
-                ports.values().filter_map(|port| most_specific(port, hostname)).collect();
+                ports.values().filter_map(|port| most_specific(port, hostname.as_ref())).collect();
             let served =
                 || members.iter().map(|&index| &listeners[index]).filter(|listener| listener.is_served());
             let all_https = served().all(|listener| listener.protocol == Some(Protocol::Https));
             ZoneListeners {
                 hostname: hostname.clone(),
-                guarded: wider(hostname).any(|wider| hostnames.contains(&wider)),
-                entrances: served().filter_map(entrance).collect(),
+                guarded: wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
+                entrances: members.iter().filter_map(|&index| entrance(&listeners[index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),
                 is_served: served().next().is_some(),
                 listeners: members,
@@ -155,7 +165,7 @@ fn ports(listeners: &[Listener], served: &[usize]) -> BTreeMap<u16, Port> {
     let mut kept = Vec::new();
     for (index, listener) in listeners.iter().enumerate().filter(|(_, listener)| keeps_its_hosts(listener)) {
         if let Some(port) = ports.get(&listener.port)
-            && wider(&listener.hostname).any(|wider| port.contains_key(&wider))
+            && wider(listener.hostname.as_ref()).any(|wider| port.contains_key(&wider))
         {
             kept.push((index, listener));
         }
@@ -167,14 +177,14 @@ fn ports(listeners: &[Listener], served: &[usize]) -> BTreeMap<u16, Port> {
 }
 
 /// The listener of a port with the longest hostname that covers this one.
-fn most_specific(port: &Port, hostname: &Option<Hostname>) -> Option<usize> {
-    let own = port.get(hostname).copied();
+fn most_specific(port: &Port, hostname: Option<&Hostname>) -> Option<usize> {
+    let own = port.get(&hostname.cloned()).copied();
     own.or_else(|| wider(hostname).find_map(|wider| port.get(&wider).copied()))
 }
 
 /// The hostnames that stand for every host this does and for more, longest first.
-fn wider(hostname: &Option<Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
-    hostname.iter().flat_map(|hostname| hostname.wider().map(Some).chain([None]))
+fn wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+    hostname.into_iter().flat_map(|hostname| hostname.wider().map(Some).chain([None]))
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plane::{Plane, RuleRef, ZoneListeners};
-use super::table::{Row, Zone};
-use crate::attach::{Attachment, Hostname, ServedName, served_names};
+use super::redirect::to_https;
+use super::table::{Audience, Row, Zone};
+use crate::attach::{Attachment, Hostname, Protocol, ServedName, served_names};
 use crate::resolve::ResolvedRule;
 use crate::route::Route;
 
@@ -44,7 +45,7 @@ pub(crate) struct ZoneRefusal {
 }
 
 /// Why: PingSIX serves every host on every port of the data plane.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneRefusalCause {
     /// Another listener serves the same hosts on another port, and the route is not attached to it.
     NotAttached { other: usize },
@@ -68,7 +69,8 @@ struct NamedRoute {
     route: usize,
     /// Its names there, at least one.
     names: Vec<ServedName>,
-    refused: Option<ZoneRefusalCause>,
+    /// Whom it is served to, or why it is not.
+    audience: Result<Audience, ZoneRefusalCause>,
 }
 
 impl<'a> PlaneRows<'a> {
@@ -97,9 +99,13 @@ impl<'a> PlaneRows<'a> {
                 // Every host of the others belongs to a narrower zone.
                 names.retain(|name| most_specific(&hostnames, name.served.as_ref()).as_ref() == own);
                 if !names.is_empty() {
-                    by_zone[zone].push(NamedRoute { route, names, refused: refuse(members, input) });
+                    let audience = audience(members, input, &names);
+                    by_zone[zone].push(NamedRoute { route, names, audience });
                 }
             }
+        }
+        for (members, named) in plane.zones.iter().zip(&mut by_zone) {
+            serve_over_tls(members, named, routes);
         }
         Self { plane, routes, zones: by_zone }
     }
@@ -114,14 +120,14 @@ impl<'a> PlaneRows<'a> {
         let named = &self.zones[zone];
         named
             .binary_search_by_key(&route, |named| named.route)
-            .is_ok_and(|position| named[position].refused.is_some())
+            .is_ok_and(|position| named[position].audience.is_err())
     }
 
     /// Routes that cannot be served in a zone without being served where they are not attached.
     pub(crate) fn refused(&self) -> Vec<ZoneRefusal> {
         self.attached()
             .filter_map(|(named, listener)| {
-                Some(ZoneRefusal { route: named.route, listener, cause: named.refused? })
+                Some(ZoneRefusal { route: named.route, listener, cause: named.audience.err()? })
             })
             .collect()
     }
@@ -129,7 +135,7 @@ impl<'a> PlaneRows<'a> {
     /// Routes and listeners that serve them for at least some hosts: index of the route, listener.
     pub(crate) fn served(&self) -> BTreeSet<(usize, usize)> {
         self.attached()
-            .filter(|(named, _)| named.refused.is_none())
+            .filter(|(named, _)| named.audience.is_ok())
             .map(|(named, listener)| (named.route, listener))
             .collect()
     }
@@ -151,9 +157,13 @@ impl<'a> PlaneRows<'a> {
     pub(crate) fn zone(&self, zone: usize, admitted: Option<&BTreeSet<RuleRef>>) -> Zone<'a> {
         let members = &self.plane.zones[zone];
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
-        for NamedRoute { route, names, .. } in &self.zones[zone] {
+        for NamedRoute { route, names, audience } in &self.zones[zone] {
+            let audience = audience.unwrap_or(Audience::Everybody);
             for name in names {
-                groups.entry(name.original.clone()).or_default().extend(self.rows(*route, admitted));
+                groups
+                    .entry(name.original.clone())
+                    .or_default()
+                    .extend(self.rows(*route, audience, admitted));
             }
         }
         Zone { hostname: members.hostname.clone(), guarded: members.guarded, groups }
@@ -162,6 +172,7 @@ impl<'a> PlaneRows<'a> {
     fn rows<'s>(
         &'s self,
         position: usize,
+        audience: Audience,
         admitted: Option<&'s BTreeSet<RuleRef>>,
     ) -> impl Iterator<Item = Row<'a>> + 's {
         let route = &self.routes[position].route;
@@ -177,17 +188,60 @@ impl<'a> PlaneRows<'a> {
                 path: &matched.path,
                 method: matched.method,
                 conditions: &matched.conditions,
+                audience,
             })
         })
     }
 }
 
-/// Why a route cannot be served in a zone it has a name in.
-fn refuse(zone: &ZoneListeners, input: &RouteInput) -> Option<ZoneRefusalCause> {
+/// Whom a route with these names is served to, or why it cannot be served in a zone alone.
+fn audience(
+    zone: &ZoneListeners,
+    input: &RouteInput,
+    names: &[ServedName],
+) -> Result<Audience, ZoneRefusalCause> {
     match zone.listeners.iter().find(|listener| !input.listeners.contains(listener)) {
-        Some(&other) => Some(ZoneRefusalCause::NotAttached { other }),
-        None => zone.exposed_on.map(|port| ZoneRefusalCause::Exposed { port }),
+        None => match zone.exposed_on {
+            None => Ok(Audience::Everybody),
+            Some(port) => Err(ZoneRefusalCause::Exposed { port }),
+        },
+        Some(_)
+            if zone.is_attached_by(Protocol::Http, &input.listeners) && redirects_to_https(input, names) =>
+        {
+            Ok(Audience::Plaintext)
+        }
+        Some(&other) => Err(ZoneRefusalCause::NotAttached { other }),
     }
+}
+
+/// Where requests in plaintext are sent to HTTPS, routes attached to the HTTPS listeners alone can be served.
+fn serve_over_tls(zone: &ZoneListeners, named: &mut [NamedRoute], routes: &[RouteInput]) {
+    if !named.iter().any(|named| named.audience == Ok(Audience::Plaintext)) {
+        return;
+    }
+    for named in named.iter_mut().filter(|named| named.audience.is_err()) {
+        if zone.is_attached_by(Protocol::Https, &routes[named.route].listeners) {
+            named.audience = Ok(Audience::Tls);
+        }
+    }
+}
+
+/// Whether every rule of a route sends requests in plaintext to HTTPS in a way that PingSIX has for whole Routes.
+fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
+    input.route.rules.iter().zip(&input.rules).all(|(rule, resolved)| {
+        let Some(filters) = rule.filters.as_deref().filter(|_| resolved.action.is_filtered()) else {
+            return false;
+        };
+        let alone = filters.cors.is_none() && filters.response_headers.is_empty();
+        let unconditional = rule.matches.iter().all(|matched| matched.conditions.is_empty());
+        let redirects = |name: &ServedName| {
+            filters
+                .redirect
+                .as_ref()
+                .is_some_and(|redirect| to_https(redirect, name.served.as_ref()).is_some())
+        };
+        alone && unconditional && names.iter().all(redirects)
+    })
 }
 
 /// The longest of the zones' hostnames that covers a name; none is the zone of every host.
@@ -198,3 +252,6 @@ pub(super) fn most_specific(hostnames: &BTreeSet<&Hostname>, name: Option<&Hostn
     }
     name.wider().find(|wider| hostnames.contains(wider))
 }
+
+#[cfg(test)]
+mod tests;

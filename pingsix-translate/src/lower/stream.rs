@@ -268,7 +268,12 @@ impl Writer<'_> {
                 let (service, port) = (&backend.key.service, backend.key.port);
                 let id = self.ids.assign(
                     'u',
-                    &[&service.namespace, &service.name, &port.to_string(), backend.key.wire.transport()],
+                    &[
+                        &service.namespace,
+                        &service.name,
+                        &port.to_string(),
+                        backend.key.usage.traffic.transport(),
+                    ],
                 );
                 if self.plane.config.upstream(&id).is_none() {
                     let nodes = backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect();

@@ -49,7 +49,17 @@
 //! hostname in the zone without one, which is last in the order. Lists that began in the host router contain its
 //! rows, since after a list there is no such turn.
 //!
-//! The size: one Route per cell, and virtual cells only under conditional rows. Growth through closure is
+//! # With and without TLS
+//!
+//! Where a data plane serves a plaintext and an HTTPS port, rows may count for requests by TLS alone, and others send
+//! requests in plaintext to HTTPS ([`Audience`]). There are then two lists, one per audience, each with the argument
+//! above; a Route's list is their union in order, up to the last row that either reaches. PingSIX can do both at once
+//! if the first row that counts in plaintext is a redirect (`http_to_https`), or if both lists are the same. Otherwise
+//! the rows that are not for everybody are refused (`super::document`).
+//!
+//! # The size
+//!
+//! One Route per cell, and virtual cells only under conditional rows. Growth through closure is
 //! measured in `benches/translate.rs`.
 
 use std::cmp::Ordering;
@@ -76,6 +86,28 @@ pub(crate) struct Row<'a> {
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
+    pub(crate) audience: Audience,
+}
+
+/// Requests that a row counts for. A data plane for several ports cannot tell them apart, but it can tell whether a
+/// request came by TLS, and redirect it if not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Audience {
+    Everybody,
+    /// Those by TLS: the row must not be served to others.
+    Tls,
+    /// Those in plaintext: the row sends them to HTTPS, and has no conditions.
+    Plaintext,
+}
+
+impl Audience {
+    const fn includes(self, tls: bool) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Tls => tls,
+            Self::Plaintext => !tls,
+        }
+    }
 }
 
 impl Row<'_> {
@@ -142,8 +174,8 @@ impl TableKey {
 /// What a Route answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Rows, tried in order. Only the last may be unconditional; if none is, the rest is 404. The shadowed rows of
-    /// the cell are never reached.
+    /// Rows, tried in order. Of those with one audience, only the last may be unconditional; if none is, the rest is
+    /// 404. The shadowed rows of the cell are never reached.
     Decide { list: Vec<RowIndex>, shadowed: Vec<RowIndex> },
     /// 404, so that the zone's hosts do not fall to a wider zone.
     Guard,
@@ -161,7 +193,9 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
     for (_, rows) in &mut groups {
         rows.sort_by(Row::compare_in_cell);
     }
-    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows)).collect();
+    let everybody = |row: &Row<'_>| row.audience == Audience::Everybody;
+    let audiences = Audiences { split: !groups.iter().flat_map(|(_, rows)| rows).all(everybody) };
+    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, audiences)).collect();
     let position: BTreeMap<Option<&Hostname>, usize> =
         groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
 
@@ -175,7 +209,7 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
         };
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
-        let chain = Chain { own, wider, cells: &cells, groups: &groups };
+        let chain = Chain { own, wider, cells: &cells, groups: &groups, audiences };
         routes.extend(chain.routes(room)?.into_iter().map(|Decided { path, method, list, shadowed }| {
             TableRoute {
                 key: TableKey {
@@ -210,12 +244,61 @@ fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>
 struct Cell<'a> {
     path: &'a Path,
     method: Option<&'static str>,
-    /// Positions in the group, in order, each with conditions of its own, up to the first unconditional row.
+    /// Positions in the group, in order, that some request reaches: each with conditions of its own, up to the first
+    /// unconditional row of each audience.
     rows: Vec<usize>,
-    /// The other positions, which no request reaches.
+    /// The other positions.
     shadowed: Vec<usize>,
-    /// Whether the last row is unconditional.
-    total: bool,
+    reach: Reach,
+}
+
+/// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
+#[derive(Clone, Copy, Debug)]
+struct Audiences {
+    split: bool,
+}
+
+impl Audiences {
+    /// Each audience, as whether it comes by TLS.
+    fn iter(self) -> impl Iterator<Item = bool> {
+        std::iter::once(true).chain(self.split.then_some(false))
+    }
+}
+
+/// Which audiences have met an unconditional row, and go no further.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    ended_tls: bool,
+    ended_plaintext: bool,
+}
+
+impl Reach {
+    const fn ended(self, tls: bool) -> bool {
+        if tls { self.ended_tls } else { self.ended_plaintext }
+    }
+
+    /// Whether nobody goes further.
+    fn is_total(self, audiences: Audiences) -> bool {
+        audiences.iter().all(|tls| self.ended(tls))
+    }
+
+    /// Whether somebody reaches a row, and what remains after it. `is_new` tells whether an audience has not met the
+    /// row's conditions before.
+    fn pass(&mut self, row: &Row<'_>, audiences: Audiences, mut is_new: impl FnMut(bool) -> bool) -> bool {
+        let mut reached = false;
+        for tls in audiences.iter().filter(|tls| row.audience.includes(*tls)) {
+            if self.ended(tls) {
+                continue;
+            }
+            if row.conditions.is_empty() {
+                reached = true;
+                if tls { self.ended_tls = true } else { self.ended_plaintext = true }
+            } else {
+                reached |= is_new(tls);
+            }
+        }
+        reached
+    }
 }
 
 impl Ranked for Cell<'_> {
@@ -247,19 +330,18 @@ impl Ranked for Decided<'_> {
     }
 }
 
-fn cells<'a>(rows: &[Row<'a>]) -> PathMap<'a, Cell<'a>> {
+fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, Cell<'a>> {
     let mut cells = PathMap::new();
     // Equal conditions are neighbours in no order, so each cell remembers what it has.
-    let mut tried: BTreeSet<(&Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
+    let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
     for (position, row) in rows.iter().enumerate() {
         let (path, method) = (row.path, row.method);
-        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), total: false };
+        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: Reach::default() };
         let cell = cells.entry(path, method, make);
-        if cell.total || !(row.conditions.is_empty() || tried.insert((path, method, row.conditions))) {
-            cell.shadowed.push(position);
-        } else {
-            cell.total = row.conditions.is_empty();
+        if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
             cell.rows.push(position);
+        } else {
+            cell.shadowed.push(position);
         }
     }
     cells
@@ -271,6 +353,7 @@ struct Chain<'c, 'a> {
     wider: Vec<usize>,
     cells: &'c [PathMap<'a, Cell<'a>>],
     groups: &'c Groups<'a>,
+    audiences: Audiences,
 }
 
 impl<'c, 'a> Chain<'c, 'a> {
@@ -284,7 +367,7 @@ impl<'c, 'a> Chain<'c, 'a> {
             self.take_room(&list, room)?;
             let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
             routes.entry(path, method, || Decided { path, method, list, shadowed });
-            if !cell.total {
+            if !cell.reach.is_total(self.audiences) {
                 self.add_regions_of(cell, &mut regions);
             }
         }
@@ -340,12 +423,17 @@ impl<'c, 'a> Chain<'c, 'a> {
             .iter()
             .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
         let mut list: Vec<RowIndex> = Vec::new();
-        let mut tried: BTreeSet<&[Condition]> = BTreeSet::new();
+        let mut tried: BTreeSet<(bool, &[Condition])> = BTreeSet::new();
+        let mut reach = Reach::default();
         for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
-            // Where the same conditions were tried before, a row is never reached.
-            let reached = cell.rows.iter().filter(|row| tried.insert(self.row((group, **row)).conditions));
-            list.extend(reached.map(|&row| (group, row)));
-            if cell.total {
+            for &position in &cell.rows {
+                let row = self.row((group, position));
+                // Where the same conditions were tried before, a row is never reached.
+                if reach.pass(row, self.audiences, |tls| tried.insert((tls, row.conditions))) {
+                    list.push((group, position));
+                }
+            }
+            if reach.is_total(self.audiences) {
                 break;
             }
         }

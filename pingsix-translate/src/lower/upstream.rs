@@ -13,7 +13,7 @@ use crate::pingsix::{Config, DocumentKey, PassHost, ResourceKind, Scheme, Timeou
 use crate::provenance::Provenance;
 use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::responder::status_host;
-use crate::route::{Exchange, LONGEST_TIMEOUT};
+use crate::route::{Exchange, LONGEST_TIMEOUT, Traffic};
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";
@@ -77,22 +77,27 @@ impl<'a> Upstreams<'a> {
 }
 
 fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
-    let BackendKey { service, port, wire: _, usage } = &backend.key;
-    let Usage { exchange: Exchange { timeout, retries }, host } = usage;
+    let BackendKey { service, port, usage } = &backend.key;
+    let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = usage;
     let port_text = port.to_string();
     let usages = [
+        (*traffic == Traffic::Grpc).then(|| "grpc".to_owned()),
         timeout.map(|seconds| format!("timeout {seconds}")),
         retries.map(|retries| format!("retries {retries}")),
         host.as_ref().map(|host| format!("host {host}")),
+        tls.as_ref().map(|name| format!("tls {name}")),
     ];
     let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
     attributes.extend(usages.iter().flatten().map(String::as_str));
     let id = ids.assign('u', &attributes);
+    let sent = tls.as_ref().or(host.as_ref());
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),
-        scheme: match backend.protocol {
-            AppProtocol::Http | AppProtocol::WebSocket => Scheme::Http,
-            AppProtocol::H2c => Scheme::Grpc,
+        scheme: match (backend.protocol, tls) {
+            (AppProtocol::Http | AppProtocol::WebSocket, None) => Scheme::Http,
+            (AppProtocol::Http | AppProtocol::WebSocket, Some(_)) => Scheme::Https,
+            (AppProtocol::H2c, None) => Scheme::Grpc,
+            (AppProtocol::H2c, Some(_)) => Scheme::Grpcs,
         },
         timeout: match (timeout, backend.protocol) {
             (Some(seconds), _) => Some(idle_for(u64::from(*seconds))),
@@ -101,8 +106,10 @@ fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance
         },
         // Connect failures only: one dead endpoint of two would otherwise fail half of the requests.
         retries: Some(retries.unwrap_or(1)).filter(|retries| *retries > 0),
-        pass_host: if host.is_some() { PassHost::Rewrite } else { PassHost::Pass },
-        upstream_host: host.as_ref().map(ToString::to_string),
+        // PingSIX takes the name it sends and verifies over TLS from here too: with an address for a node it has no
+        // other (`src/proxy/upstream`).
+        pass_host: if sent.is_some() { PassHost::Rewrite } else { PassHost::Pass },
+        upstream_host: sent.map(ToString::to_string),
         ..Upstream::default()
     };
     let provenance = Provenance::Backend {

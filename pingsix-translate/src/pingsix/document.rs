@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::secret::redact_document;
 use super::{GlobalRule, ResourceKind, Route, Service, Ssl, Upstream};
 
 /// The value of one key: a document of any kind.
@@ -65,6 +66,11 @@ impl Document {
             }
             ResourceKind::Ssl => Self::Ssl(Ssl { id: String::new(), ..Ssl::deserialize(value)? }),
         })
+    }
+
+    /// The document as it may be shown to people: `<redacted>` stands for private keys and passwords.
+    pub fn to_shown_value(&self) -> Value {
+        redact_document(self.kind(), &self.to_value())
     }
 
     /// The document as a JSON value.

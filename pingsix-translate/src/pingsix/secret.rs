@@ -4,12 +4,17 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::ResourceKind;
+
+/// What is shown in the place of a secret.
+const REDACTED: &str = "<redacted>";
+
 /// Stands for a secret in `Debug` output.
 pub(crate) struct Redacted;
 
 impl fmt::Debug for Redacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<redacted>")
+        f.write_str(REDACTED)
     }
 }
 
@@ -24,16 +29,32 @@ pub(super) fn redact(plugin: &str, config: &Value) -> Value {
     redact_fields(config, holds_secrets)
 }
 
+/// A copy of a document that may be shown.
+pub(super) fn redact_document(kind: ResourceKind, document: &Value) -> Value {
+    let Value::Object(fields) = document else { return document.clone() };
+    let shown = |(name, field): (&String, &Value)| {
+        let field = match (name.as_str(), field) {
+            ("plugins", Value::Object(plugins)) => {
+                plugins.iter().map(|(plugin, config)| (plugin.clone(), redact(plugin, config))).collect()
+            }
+            (name, _) if kind == ResourceKind::Ssl && SECRET_FIELDS.contains(&name) => REDACTED.into(),
+            (name, field) => redact_field(name, field, false),
+        };
+        (name.clone(), field)
+    };
+    fields.iter().map(shown).collect()
+}
+
+fn redact_field(name: &str, field: &Value, holds_secrets: bool) -> Value {
+    let secret = name == "client_key" || (holds_secrets && SECRET_FIELDS.contains(&name));
+    if secret { REDACTED.into() } else { redact_fields(field, holds_secrets) }
+}
+
 fn redact_fields(value: &Value, holds_secrets: bool) -> Value {
     match value {
         Value::Object(fields) => fields
             .iter()
-            .map(|(name, field)| {
-                let secret =
-                    name == "client_key" || (holds_secrets && SECRET_FIELDS.contains(&name.as_str()));
-                let shown = if secret { "<redacted>".into() } else { redact_fields(field, holds_secrets) };
-                (name.clone(), shown)
-            })
+            .map(|(name, field)| (name.clone(), redact_field(name, field, holds_secrets)))
             .collect(),
         Value::Array(items) => items.iter().map(|item| redact_fields(item, holds_secrets)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),

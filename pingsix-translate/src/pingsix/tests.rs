@@ -120,7 +120,8 @@ fn secrets_are_never_shown() {
     config.insert("r", Route { plugins, ..route() });
     config.insert("u", Upstream { tls: Some(tls), ..upstream() });
     config.insert("c", Ssl { cert: "c".into(), key: "s3cret".into(), ..Ssl::default() });
-    let shown = format!("{config:?} {auth:?}");
+    let values: Vec<Value> = config.iter().map(|(_, document)| document.to_shown_value()).collect();
+    let shown = format!("{config:?} {auth:?} {values:?}");
     assert!(!shown.contains("s3cret"), "{shown}");
     assert!(shown.contains("<redacted>"));
 }

@@ -1,13 +1,17 @@
-//! References to certificate authorities.
+//! References to CA certificates.
+
+use std::sync::Arc;
+
+use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs;
 
 use super::References;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::pingsix::validate::check_certificates;
+use crate::pingsix::validate::check_authorities;
 use crate::route::Refusal;
 use crate::verdict::Reason;
 
-/// The entry of a ConfigMap that holds certificates of authorities (Gateway API, `FrontendTLSValidation`).
+/// The entry of a ConfigMap that holds CA certificates (Gateway API, `caCertificateRefs`).
 const ENTRY: &str = "ca.crt";
 
 /// A caCertificateRef of a Gateway, of whichever generated type.
@@ -20,34 +24,55 @@ pub(crate) struct AuthorityRef<'a> {
 }
 
 impl AuthorityRef<'_> {
-    pub(crate) fn is_of(&self, kind: Kind) -> bool {
-        self.group == kind.group() && self.kind == kind.as_str()
+    pub(crate) fn is_config_map(&self) -> bool {
+        self.group.is_empty() && self.kind == Kind::ConfigMap.as_str()
     }
 
     /// What it names, written in an object of `namespace`.
     pub(crate) fn target(&self, namespace: &str) -> ObjectName {
         ObjectName::new(self.namespace.unwrap_or(namespace), self.name)
     }
+
+    /// Why it is not read, unless it is a ConfigMap.
+    fn refuse_kind(&self, reason: Reason, at: &FieldPath) -> Result<(), Refusal> {
+        if self.is_config_map() {
+            return Ok(());
+        }
+        let group = if self.group.is_empty() { "the core group" } else { self.group };
+        let field = if self.kind == Kind::ConfigMap.as_str() { "group" } else { "kind" };
+        let message =
+            format!("CA certificates are read from a ConfigMap, not from a {} of {group}.", self.kind);
+        Err(Refusal::new(at.child(field), reason, message))
+    }
 }
 
 impl References<'_> {
-    /// Resolves a caCertificateRef to a ConfigMap with certificates.
-    pub(crate) fn authority(
+    /// Checks that a caCertificateRef of a policy in this namespace leads to CA certificates. There is no field for
+    /// another namespace.
+    pub(crate) fn certificate_authorities(
+        &self,
+        namespace: &Arc<str>,
+        reference: &BackendTlsPolicyValidationCaCertificateRefs,
+        at: &FieldPath,
+    ) -> Result<(), Refusal> {
+        let reference = AuthorityRef {
+            group: &reference.group,
+            kind: &reference.kind,
+            namespace: None,
+            name: &reference.name,
+        };
+        reference.refuse_kind(Reason::InvalidKind, at)?;
+        self.check_authorities_of(&reference.target(namespace), at)
+    }
+
+    /// Checks that a caCertificateRef of a Gateway leads to CA certificates, in whatever namespace.
+    pub(crate) fn frontend_authorities(
         &self,
         referrer: &ObjectKey,
         reference: &AuthorityRef<'_>,
         at: &FieldPath,
     ) -> Result<(), Refusal> {
-        if !reference.is_of(Kind::ConfigMap) {
-            return Err(Refusal::new(
-                at.child("kind"),
-                Reason::InvalidCACertificateKind,
-                format!(
-                    "Authorities are read from a ConfigMap, not from {} of group \"{}\".",
-                    reference.kind, reference.group
-                ),
-            ));
-        }
+        reference.refuse_kind(Reason::InvalidCaCertificateKind, at)?;
         let name = reference.target(&referrer.name.namespace);
         // Judged before existence, so that nobody learns what another namespace holds.
         if !self.grants.permit(referrer, Kind::ConfigMap, &name) {
@@ -60,17 +85,23 @@ impl References<'_> {
                 ),
             ));
         }
+        self.check_authorities_of(&name, at)
+    }
+
+    fn check_authorities_of(&self, name: &ObjectName, at: &FieldPath) -> Result<(), Refusal> {
         let invalid =
-            |message: String| Err(Refusal::new(at.child("name"), Reason::InvalidCACertificateRef, message));
-        let Some(config_map) = self.referents.config_maps.get(&name) else {
-            return invalid(format!("ConfigMap {name} does not exist."));
-        };
-        let Some(text) = config_map.data.as_ref().and_then(|data| data.get(ENTRY)) else {
-            return invalid(format!("ConfigMap {name} has no entry {ENTRY}."));
-        };
-        match check_certificates(text) {
-            Ok(()) => Ok(()),
-            Err(fault) => invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}.")),
-        }
+            |message: String| Refusal::new(at.child("name"), Reason::InvalidCaCertificateRef, message);
+        let config_map = self
+            .referents
+            .config_maps
+            .get(name)
+            .ok_or_else(|| invalid(format!("ConfigMap {name} does not exist.")))?;
+        let text = config_map
+            .data
+            .as_ref()
+            .and_then(|data| data.get(ENTRY))
+            .ok_or_else(|| invalid(format!("ConfigMap {name} has no entry {ENTRY}.")))?;
+        check_authorities(text)
+            .map_err(|fault| invalid(format!("Entry {ENTRY} of ConfigMap {name} cannot be used: {fault}.")))
     }
 }

@@ -7,7 +7,8 @@ use super::{Endpoints, References};
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::route::{BackendRef, Exchange, Refusal, Route, Rule};
+use crate::policy::{Demand, InEffect};
+use crate::route::{BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -16,50 +17,20 @@ use crate::verdict::{Problem, Reason, Severity};
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
-    pub(crate) wire: Wire,
     pub(crate) usage: Usage,
-}
-
-/// What a route speaks to its backends. A port number may be there once per protocol, and `appProtocol` concerns HTTP
-/// alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wire {
-    /// HTTP over TCP, in the version `appProtocol` asks for.
-    Http,
-    /// Bytes over TCP.
-    Tcp,
-    /// Datagrams.
-    Udp,
-}
-
-impl Wire {
-    /// What routes of a kind speak.
-    fn of(kind: Kind) -> Self {
-        if kind == Kind::UdpRoute {
-            Self::Udp
-        } else if matches!(kind, Kind::TcpRoute | Kind::TlsRoute) {
-            Self::Tcp
-        } else {
-            Self::Http
-        }
-    }
-
-    /// The protocol of the Service port.
-    pub(crate) const fn transport(self) -> &'static str {
-        match self {
-            Self::Http | Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-        }
-    }
 }
 
 /// What a rule asks for on the way to its backends. A property of upstreams, so that rules which a Route decides
 /// among may differ in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Usage {
+    /// A port without `appProtocol` is spoken to as the route's clients speak.
+    pub(crate) traffic: Traffic,
     pub(crate) exchange: Exchange,
-    /// The Host that backends see; `None` is what the client sent.
+    /// The Host that backends see; `None` is what the client sent, or `tls`.
     pub(crate) host: Option<Hostname>,
+    /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
+    pub(crate) tls: Option<Hostname>,
 }
 
 /// What a rule does with a request.
@@ -104,7 +75,8 @@ impl Action {
         }
     }
 
-    fn weighted(shares: impl Iterator<Item = (Target, u32)>) -> Self {
+    /// `failure` when nothing takes traffic.
+    fn weighted(shares: impl Iterator<Item = (Target, u32)>, failure: u16) -> Self {
         let mut targets: Vec<(Target, u32)> = Vec::new();
         for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {
             match targets.iter_mut().find(|(existing, _)| *existing == target) {
@@ -112,9 +84,9 @@ impl Action {
                 None => targets.push((target, weight)),
             }
         }
-        // Gateway API: a rule without a backend that takes traffic answers 500.
+        // Gateway API: a rule without a backend that takes traffic answers 500, or UNAVAILABLE to gRPC.
         if targets.is_empty() {
-            return Self::status(500);
+            return Self::status(failure);
         }
         let divisor = targets.iter().fold(0, |divisor, (_, weight)| gcd(divisor, *weight));
         for (_, weight) in &mut targets {
@@ -128,15 +100,35 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// How to speak to a backend.
+/// How to speak to a backend, besides TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AppProtocol {
     /// HTTP/1.1.
     Http,
     /// HTTP/1.1 with connections that stay open (WebSocket).
     WebSocket,
-    /// HTTP/2 in cleartext with prior knowledge.
+    /// HTTP/2 with prior knowledge.
     H2c,
+}
+
+impl AppProtocol {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic, or that means TLS
+    /// and is to be used without.
+    fn of(written: &str, usage: &Usage) -> Option<Self> {
+        match (written, usage.traffic) {
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
+                Some(Self::H2c)
+            }
+            // Bytes are passed on as they are, whatever is said about them.
+            ("" | "http" | "kubernetes.io/http", Traffic::Http) | (_, Traffic::Tcp | Traffic::Udp) => {
+                Some(Self::Http)
+            }
+            ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
+            ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
 }
 
 /// A Service port with at least one endpoint.
@@ -180,10 +172,30 @@ impl Backends {
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
-    /// References that lead nowhere; their share of the traffic answers 500.
+    /// References that lead nowhere; their share of the traffic answers [`Traffic::failure`].
     pub(crate) unresolved: Vec<Refusal>,
-    /// What cannot be done with the backends the references lead to; their share of the traffic answers 500.
+    /// What cannot be done with the backends the references lead to; their share of the traffic answers
+    /// [`Traffic::failure`].
     pub(crate) refused: Vec<Refusal>,
+    /// What policies had to say.
+    pub(crate) policies: Vec<PolicyUse>,
+}
+
+impl ResolvedRule {
+    /// References that resolve to what a policy keeps PingSIX from speaking to; their share answers like one that
+    /// leads nowhere.
+    pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
+        self.policies.iter().filter_map(|used| used.outcome.as_ref().err())
+    }
+}
+
+/// A policy that counts for a backend of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyUse {
+    /// Index into [`crate::policy::BackendTlsPolicies`].
+    pub(crate) policy: usize,
+    /// Whether it is honoured, and if not, why, at the reference.
+    pub(crate) outcome: Result<(), Refusal>,
 }
 
 impl References<'_> {
@@ -192,21 +204,32 @@ impl References<'_> {
         &self,
         route: &Route,
         rule: &Rule,
+        policies: InEffect<'_>,
         backends: &mut Backends,
         problems: &mut Vec<Problem>,
     ) -> ResolvedRule {
+        let failure = route.traffic.failure();
         let mut unresolved = Vec::new();
         let mut refused = Vec::new();
+        let mut used = Vec::new();
+        let policies = policies.rewritten(rule.host.as_ref());
         let mut shares = Vec::with_capacity(rule.backends.len());
         let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
             let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
-            let target = match self.resolve_backend(route, rule, backend, at, backends) {
+            let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
+                |Resolved { to, policy }| {
+                    used.extend(policy);
+                    to
+                },
+            );
+            let target = match resolved {
                 // With `pass_host: pass`, PingSIX loses the authority of a request over HTTP/2 whose path it
                 // rewrites on the way to such a backend (`src/plugins/proxy_rewrite.rs`).
-                Ok(Resolved::Backend(index))
+                Ok(Destination::Backend(index))
                     if rewrites_path
                         && rule.host.is_none()
+                        && backends.get(index).key.usage.tls.is_none()
                         && backends.get(index).protocol == AppProtocol::H2c =>
                 {
                     refused.push(Refusal::new(
@@ -215,18 +238,19 @@ impl References<'_> {
                         "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
                          URLRewrite filter a hostname.",
                     ));
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
-                Ok(Resolved::Backend(index)) => Target::Backend(index),
-                Ok(Resolved::NoEndpoints(key)) => {
+                Ok(Destination::Backend(index)) => Target::Backend(index),
+                Ok(Destination::NoEndpoints(key)) => {
                     if backend.weight > 0 {
                         problems.push(no_endpoints(&key));
                     }
                     Target::Status(503)
                 }
+                Ok(Destination::Denied) => Target::Status(failure),
                 Err(refusal) => {
                     unresolved.push(refusal);
-                    Target::Status(500)
+                    Target::Status(failure)
                 }
             };
             shares.push((target, backend.weight));
@@ -234,13 +258,13 @@ impl References<'_> {
         let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
         let action = if !rule.refusals.is_empty() {
             // A rule that cannot be honoured keeps its matches and fails closed.
-            Action::status(500)
+            Action::status(failure)
         } else if redirects {
             Action::redirect()
         } else {
-            Action::weighted(shares.into_iter())
+            Action::weighted(shares.into_iter(), failure)
         };
-        ResolvedRule { action, unresolved, refused }
+        ResolvedRule { action, unresolved, refused, policies: used }
     }
 
     fn resolve_backend(
@@ -249,9 +273,51 @@ impl References<'_> {
         rule: &Rule,
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
+        policies: InEffect<'_>,
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
-        let referrer = &*route.key;
+        let service = self.service_of(&route.key, backend, &at)?;
+        let Some(port) = backend.port else {
+            return Err(Refusal::new(
+                at().child("port"),
+                Reason::BackendNotFound,
+                format!("A reference to Service {service} needs a port."),
+            ));
+        };
+        let refusal =
+            |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
+        let service_port = self.service_port(&service, port, route.traffic).map_err(refusal)?;
+        let mut usage =
+            Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
+        let mut used = None;
+        match policies.demand(&service, service_port.name.as_deref()) {
+            None => {}
+            Some(Demand { policy, tls: Ok(hostname) }) => {
+                (usage.host, usage.tls) = (None, Some(hostname.clone()));
+                used = Some(PolicyUse { policy, outcome: Ok(()) });
+            }
+            Some(Demand { policy, tls: Err(message) }) => {
+                let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
+                return Ok(Resolved { to: Destination::Denied, policy: Some(PolicyUse { policy, outcome }) });
+            }
+        }
+        let key = BackendKey { service, port, usage };
+        let Backends { known, list } = backends;
+        let to = match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, service_port, list)) {
+            Found::Backend(index) => Destination::Backend(*index),
+            Found::NoEndpoints => Destination::NoEndpoints(key),
+            Found::Refused(unusable) => return Err(refusal(unusable.clone())),
+        };
+        Ok(Resolved { to, policy: used })
+    }
+
+    /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
+    pub(crate) fn service_of(
+        &self,
+        referrer: &ObjectKey,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<ObjectName, Refusal> {
         if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
             let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
             let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
@@ -276,28 +342,12 @@ impl References<'_> {
                 ),
             ));
         }
-        let Some(port) = backend.port else {
-            return Err(Refusal::new(
-                at().child("port"),
-                Reason::BackendNotFound,
-                format!("A reference to Service {service} needs a port."),
-            ));
-        };
-        let usage = Usage { exchange: rule.exchange, host: rule.host.clone() };
-        let key = BackendKey { service, port, wire: Wire::of(referrer.kind), usage };
-        let Backends { known, list } = backends;
-        match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, list)) {
-            Found::Backend(index) => Ok(Resolved::Backend(*index)),
-            Found::NoEndpoints => Ok(Resolved::NoEndpoints(key)),
-            Found::Refused(Unusable { field, reason, message }) => {
-                Err(Refusal::new(at().child(field), *reason, message.clone()))
-            }
-        }
+        Ok(service)
     }
 
-    fn look_up(&self, key: &BackendKey, list: &mut Vec<Backend>) -> Found {
-        let BackendKey { service: name, port, wire, .. } = key;
-        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
+    /// The port of a Service that a backendRef means.
+    fn service_port(&self, name: &ObjectName, port: i32, traffic: Traffic) -> Result<&ServicePort, Unusable> {
+        let unusable = |field, reason, message| Err(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
         };
@@ -305,12 +355,12 @@ impl References<'_> {
             return unusable(
                 "name",
                 Reason::UnsupportedValue,
-                match wire {
-                    Wire::Http => format!(
+                match traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
                         "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
                          so it is not used."
                     ),
-                    Wire::Tcp | Wire::Udp => {
+                    Traffic::Tcp | Traffic::Udp => {
                         format!("Service {name} is of type ExternalName; names are not resolved.")
                     }
                 },
@@ -318,32 +368,35 @@ impl References<'_> {
         }
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
-        let transport = wire.transport();
+        let transport = traffic.transport();
         let fits = |port: &&ServicePort| port.protocol.as_deref().unwrap_or("TCP") == transport;
-        let with_number = || ports.iter().filter(|candidate| candidate.port == *port);
-        let Some(service_port) = with_number().find(fits) else {
-            return if with_number().next().is_some() {
-                unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} is not a {transport} port."),
-                )
-            } else {
-                unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}."))
+        let with_number = || ports.iter().filter(|candidate| candidate.port == port);
+        match with_number().find(fits) {
+            Some(service_port) => Ok(service_port),
+            None if with_number().next().is_some() => unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} is not a {transport} port."),
+            ),
+            None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
+        }
+    }
+
+    fn look_up(&self, key: &BackendKey, service_port: &ServicePort, list: &mut Vec<Backend>) -> Found {
+        let BackendKey { service: name, port, usage } = key;
+        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
+        let written = service_port.app_protocol.as_deref().unwrap_or_default();
+        let Some(protocol) = AppProtocol::of(written, usage) else {
+            let cannot = match (usage.traffic, written) {
+                (Traffic::Grpc, _) => "does not carry gRPC",
+                (_, "https" | "kubernetes.io/wss") => "needs a BackendTLSPolicy that says what to verify",
+                _ => "is not supported",
             };
-        };
-        let app_protocol = service_port.app_protocol.as_deref().filter(|_| *wire == Wire::Http);
-        let protocol = match app_protocol {
-            None | Some("" | "http" | "kubernetes.io/http") => AppProtocol::Http,
-            Some("kubernetes.io/ws") => AppProtocol::WebSocket,
-            Some("kubernetes.io/h2c" | "grpc") => AppProtocol::H2c,
-            Some(other) => {
-                return unusable(
-                    "port",
-                    Reason::UnsupportedProtocol,
-                    format!("Port {port} of Service {name} has appProtocol {other}, which is not supported."),
-                );
-            }
+            return unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
+            );
         };
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
@@ -354,12 +407,12 @@ impl References<'_> {
             None if Endpoints::are_names(slices) => unusable(
                 "name",
                 Reason::UnsupportedValue,
-                match wire {
-                    Wire::Http => format!(
+                match usage.traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
                         "The endpoints of Service {name} are DNS names; one that does not resolve would freeze \
                          PingSIX, so they are not used."
                     ),
-                    Wire::Tcp | Wire::Udp => {
+                    Traffic::Tcp | Traffic::Udp => {
                         format!("The endpoints of Service {name} are DNS names; names are not resolved.")
                     }
                 },
@@ -369,9 +422,18 @@ impl References<'_> {
     }
 }
 
-enum Resolved {
+/// What a backendRef leads to.
+struct Resolved {
+    to: Destination,
+    /// The policy that counts there.
+    policy: Option<PolicyUse>,
+}
+
+enum Destination {
     Backend(usize),
     NoEndpoints(BackendKey),
+    /// A policy keeps us from speaking to it.
+    Denied,
 }
 
 fn is_external_name(service: &Service) -> bool {
@@ -388,9 +450,9 @@ fn no_endpoints(key: &BackendKey) -> Problem {
             "Service {} has no endpoint that takes traffic on port {}; {}.",
             key.service,
             key.port,
-            match key.wire {
-                Wire::Http => "its share of requests is answered with 503",
-                Wire::Tcp | Wire::Udp => "its share of connections is refused",
+            match key.usage.traffic {
+                Traffic::Http | Traffic::Grpc => "its share of requests is answered with 503",
+                Traffic::Tcp | Traffic::Udp => "its share of connections is refused",
             }
         ),
     }

@@ -10,6 +10,7 @@ use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) key: Arc<ObjectKey>,
+    pub(crate) traffic: Traffic,
     pub(crate) generation: i64,
     pub(crate) age: Age,
     pub(crate) parent_refs: Vec<ParentRef>,
@@ -17,6 +18,40 @@ pub(crate) struct Route {
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.
     pub(crate) refusals: Vec<Refusal>,
+    /// What is not quite as asked besides rules.
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Traffic {
+    #[default]
+    Http,
+    Grpc,
+    /// Bytes over TCP, or what is left of TLS: passed on as they are.
+    Tcp,
+    /// Datagrams, passed on as they are.
+    Udp,
+}
+
+impl Traffic {
+    /// What a rule answers that cannot be honoured, or has nowhere to send requests to. Connections that carry no
+    /// requests are closed in its stead.
+    pub(crate) const fn failure(self) -> u16 {
+        match self {
+            Self::Http | Self::Tcp | Self::Udp => 500,
+            // What clients take for UNAVAILABLE; 500 would be UNKNOWN to them.
+            Self::Grpc => 503,
+        }
+    }
+
+    /// The protocol of Service ports that take it. A number may be there once per protocol.
+    pub(crate) const fn transport(self) -> &'static str {
+        match self {
+            Self::Http | Self::Grpc | Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
 }
 
 /// The hostnames of a route. A route whose names are all unusable is not a route for every name.
@@ -44,7 +79,7 @@ pub(crate) struct Rule {
     pub(crate) exchange: Exchange,
     /// What is done, though not quite as asked.
     pub(crate) limits: Vec<Limit>,
-    /// Why the rule cannot be honoured. If there is any reason, its matches answer 500.
+    /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
     pub(crate) refusals: Vec<Refusal>,
 }
 

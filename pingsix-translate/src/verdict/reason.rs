@@ -63,14 +63,16 @@ words! {
         BudgetExceeded = "BudgetExceeded",
         /// What the Gateway asks of its clients is less than one may expect.
         ConfigurationChanged = "ConfigurationChanged",
+        /// Another policy targets the same and takes precedence.
+        Conflicted = "Conflicted",
         /// Two listeners share port and hostname.
         HostnameConflict = "HostnameConflict",
         /// The object cannot be used as it is.
         Invalid = "Invalid",
         /// A certificate authority is not read from a ConfigMap.
-        InvalidCACertificateKind = "InvalidCACertificateKind",
-        /// A certificate authority cannot be used.
-        InvalidCACertificateRef = "InvalidCACertificateRef",
+        InvalidCaCertificateKind = "InvalidCACertificateKind",
+        /// A CA certificate cannot be used.
+        InvalidCaCertificateRef = "InvalidCACertificateRef",
         /// A certificate cannot be used.
         InvalidCertificateRef = "InvalidCertificateRef",
         /// The certificate for backends cannot be used.
@@ -95,8 +97,8 @@ words! {
         NoMatchingListenerHostname = "NoMatchingListenerHostname",
         /// The parentRef selects no listener.
         NoMatchingParent = "NoMatchingParent",
-        /// No authority to verify client certificates with can be used.
-        NoValidCACertificate = "NoValidCACertificate",
+        /// CA certificates are referred to, and none of them can be used.
+        NoValidCaCertificate = "NoValidCACertificate",
         /// The Gateway does not allow the ListenerSet.
         NotAllowed = "NotAllowed",
         /// The listeners do not allow the route's kind or namespace.
@@ -127,6 +129,8 @@ words! {
         Shadowed = "Shadowed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",
+        /// A policy targets something that does not exist.
+        TargetNotFound = "TargetNotFound",
         /// A type of address we do not know.
         UnsupportedAddress = "UnsupportedAddress",
         /// A protocol the data plane does not speak.

@@ -9,6 +9,7 @@ use super::{
 use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
 use crate::lower::{Plane, RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
+use crate::resolve::ResolvedRule;
 use crate::route::{Limit, Refusal, joined};
 
 /// What lowering refused, by route.
@@ -84,8 +85,10 @@ pub(crate) fn judge_route(
     problems: &mut Vec<Problem>,
 ) -> RouteVerdict {
     let route = &input.route;
-    let limits: Vec<&Limit> = route.rules.iter().flat_map(|rule| &rule.limits).collect();
+    let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
+    let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
+    let denied: Vec<&Refusal> = input.rules.iter().flat_map(ResolvedRule::denied).collect();
     let mut parents = Vec::with_capacity(input.parents.len());
     for Attachment { parent_ref, outcome } in &input.parents {
         let mut conditions = Conditions::default();
@@ -121,9 +124,12 @@ pub(crate) fn judge_route(
                 // narrower listeners take them; what counts is whether anything is served.
                 let every_listener = !on_listeners.is_empty()
                     && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
+                // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
+                // costs: the specification wants routes to Services with unusable policies accepted.
                 let all: Vec<&Refusal> = on_listeners
                     .iter()
                     .chain(refused_rules.values().flat_map(|rule| &rule.why).copied())
+                    .chain(denied.iter().copied())
                     .collect();
                 if every_rule || every_listener {
                     let message = joined(all);
@@ -181,7 +187,7 @@ pub(crate) fn judge_route(
         problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
         let refused_rules = refused_rules(index, input, refusals, None);
         let refused = refused_rules.values().flat_map(|rule| &rule.why).copied();
-        problems.extend(refused.chain(unresolved).map(|refusal| refusal.of(&route.key)));
+        problems.extend(refused.chain(unresolved).chain(denied).map(|refusal| refusal.of(&route.key)));
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents }
 }

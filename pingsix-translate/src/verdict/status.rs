@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, RouteVerdict,
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, PolicyVerdict,
+    RouteVerdict,
 };
+use crate::object::ObjectKey;
 use crate::route::ParentRef;
 
 impl Conditions {
@@ -88,6 +90,30 @@ impl RouteVerdict {
             })
             .collect();
         json!({ "parents": parents })
+    }
+}
+
+impl PolicyVerdict {
+    /// The entries of `status.ancestors` that are ours: one for each Gateway whose translation judged the policy.
+    pub fn to_status<'a>(verdicts: impl IntoIterator<Item = &'a Self>, controller_name: &str) -> Value {
+        let ancestors: Value =
+            verdicts.into_iter().map(|verdict| verdict.to_ancestor(controller_name)).collect();
+        json!({ "ancestors": ancestors })
+    }
+
+    /// An entry of `status.ancestors`. The API allows 16 of them, whoever wrote them.
+    pub fn to_ancestor(&self, controller_name: &str) -> Value {
+        let ObjectKey { kind, name } = &*self.ancestor;
+        json!({
+            "ancestorRef": {
+                "group": kind.group(),
+                "kind": kind.as_str(),
+                "namespace": &*name.namespace,
+                "name": &*name.name,
+            },
+            "controllerName": controller_name,
+            "conditions": self.conditions.to_value(),
+        })
     }
 }
 

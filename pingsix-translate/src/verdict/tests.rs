@@ -1,9 +1,12 @@
 //! What the authors of a Gateway and its routes read.
 
+mod gateway;
+mod listener_set;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{add_route, add_service, gateway, object, run};
+use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, run};
 use crate::options::Options;
 use crate::snapshot::{Object, Objects};
 
@@ -125,6 +128,41 @@ fn a_hostname_that_is_not_used_is_named() {
 }
 
 #[test]
+fn routes_of_several_kinds_are_judged_side_by_side() {
+    let mut objects = objects();
+    let parents = json!([{"name": "public", "sectionName": "a"}]);
+    add_route(&mut objects, "r", &json!({"parentRefs": parents, "rules": [rule("/", "web")]}));
+    let calls = |service: &str, backend: &str| json!({"matches": [{"method": {"service": service}}], "backendRefs": [{"name": backend, "port": 80}]});
+    let spec = json!({
+        "parentRefs": parents, "useDefaultGateways": "All",
+        "rules": [calls("Cart", "web"), calls("a-b", "web"), calls("Other", "missing")],
+    });
+    add_grpc_route(&mut objects, "r", &spec);
+    let verdicts = run(&objects, &per_port()).verdicts;
+    let kinds: Vec<&str> = verdicts.routes.keys().map(|key| key.kind.as_str()).collect();
+    assert_eq!(kinds, ["HTTPRoute", "GRPCRoute"]);
+    let conditions = &verdicts.routes.values().last().unwrap().parents[0].conditions;
+    assert_eq!(read(conditions, ConditionType::Accepted), "True Accepted: The route is accepted.");
+    assert_eq!(
+        read(conditions, ConditionType::PartiallyInvalid),
+        "True UnsupportedValue: Dropped Rule: spec.rules[1].matches[0].method.service: \"a-b\" is not the name of a \
+         gRPC service."
+    );
+    assert_eq!(
+        read(conditions, ConditionType::ResolvedRefs),
+        "False BackendNotFound: spec.rules[2].backendRefs[0].name: Service infra/missing does not exist."
+    );
+    assert_eq!(
+        read(conditions, ConditionType::Limited),
+        "True Limited: spec.useDefaultGateways: There are no default Gateways; only those that parentRefs name serve \
+         the route."
+    );
+    let warnings = verdicts.problems.iter().filter(|problem| problem.severity == Severity::Warning);
+    assert!(warnings.map(|problem| problem.field.as_str()).eq(["spec.useDefaultGateways"]));
+    assert_eq!(verdicts.gateway.unwrap().listeners[0].attached_routes, 2);
+}
+
+#[test]
 fn accepted_routes_count_once_per_listener() {
     let mut objects = objects();
     let parents = json!([{"name": "public"}, {"name": "public", "sectionName": "a"}]);
@@ -145,6 +183,58 @@ fn accepted_routes_count_once_per_listener() {
         .map(|listener| listener.attached_routes)
         .collect();
     assert_eq!(counts, [2, 1]);
+}
+
+/// Attached to both by one parentRef, the route is refused on the listener whose hosts another port serves too.
+#[test]
+fn a_route_is_not_counted_where_it_is_not_served() {
+    let mut objects = crate::fixture::gateway(&json!([
+        {"name": "a", "port": 80, "protocol": "HTTP", "hostname": "a.test"},
+        {"name": "other", "port": 81, "protocol": "HTTP", "hostname": "a.test",
+            "allowedRoutes": {"kinds": [{"kind": "GRPCRoute"}]}},
+        {"name": "b", "port": 80, "protocol": "HTTP", "hostname": "b.test"},
+    ]));
+    add_service(&mut objects, "web");
+    add_route(&mut objects, "r", &json!({"parentRefs": [{"name": "public"}], "rules": [rule("/", "web")]}));
+    let verdicts = run(&objects, &Options::default()).verdicts;
+    let conditions = &verdicts.routes.values().next().unwrap().parents[0].conditions;
+    assert!(conditions.is_true(ConditionType::Accepted));
+    assert!(conditions.is_true(ConditionType::PartiallyInvalid));
+    let counts: Vec<i32> =
+        verdicts.gateway.unwrap().listeners.iter().map(|listener| listener.attached_routes).collect();
+    assert_eq!(counts, [0, 0, 1]);
+}
+
+/// Two rules of one cell need a responder for the 404 between them; on the other port there is one rule alone.
+#[test]
+fn what_one_port_refuses_is_reported_on_the_parent_refs_it_concerns() {
+    let conditional = json!({
+        "matches": [{"headers": [{"name": "x", "value": "1"}]}], "backendRefs": [{"name": "web", "port": 80}],
+    });
+    let mut objects = objects();
+    add_route(
+        &mut objects,
+        "r",
+        &json!({
+            "parentRefs": [{"name": "public", "sectionName": "a"}, {"name": "public", "sectionName": "b"}],
+            "hostnames": ["b.test"], "rules": [conditional],
+        }),
+    );
+    // On port 81 an older route without conditions ends the list.
+    add_route(
+        &mut objects,
+        "s",
+        &json!({"parentRefs": [{"name": "public", "sectionName": "b"}], "rules": [rule("/", "web")]}),
+    );
+    let verdicts = run(&objects, &per_port()).verdicts;
+    let route = verdicts.routes.values().find(|verdict| &*verdict.key.name.name == "r").unwrap();
+    let said: Vec<String> = route
+        .parents
+        .iter()
+        .map(|parent| read(&parent.conditions, ConditionType::Accepted).chars().take(30).collect())
+        .collect();
+    assert_eq!(said, ["False UnsupportedValue: spec.r", "True Accepted: The route is ac"]);
+    assert_eq!(route.parents[1].conditions.get(ConditionType::PartiallyInvalid), None);
 }
 
 #[test]
@@ -281,7 +371,10 @@ fn a_gateway_status_has_one_entry_per_listener() {
     assert_eq!(listeners[0]["name"], "a");
     assert_eq!(
         listeners[0]["supportedKinds"],
-        json!([{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute"}])
+        json!([
+            {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute"},
+            {"group": "gateway.networking.k8s.io", "kind": "GRPCRoute"},
+        ])
     );
     assert_eq!(listeners[1]["supportedKinds"], json!([]));
     assert_eq!(listeners[1]["attachedRoutes"], 0);

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use pingsix_translate::pingsix::plugin::TrafficSplit;
 use pingsix_translate::pingsix::router::{UpstreamRef, conditions_hold};
-use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router, Upstream};
+use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router, Scheme, Upstream};
 use pingsix_translate::responder::parse_status_host;
 use pingsix_translate::{DataPlane, Decision, Provenance};
 
-use crate::oracle::{Answer, Decided, Target, World};
+use crate::oracle::{Answer, Decided, Speech, Target, World};
 
 /// Where the data planes of all cases reach the responder.
 pub(crate) const RESPONDER: SocketAddr =
@@ -60,6 +60,7 @@ fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result
                         namespace: service.name.namespace.to_string(),
                         name: service.name.name.to_string(),
                         port: u16::try_from(*port).unwrap(),
+                        speech: speech_of(upstream)?,
                     };
                     let by_nodes = target_by_nodes(world, upstream)?;
                     if by_nodes == target {
@@ -81,6 +82,18 @@ fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result
     }
 }
 
+/// How an upstream is spoken to.
+fn speech_of(upstream: &Upstream) -> Result<Speech, String> {
+    let stays_open =
+        upstream.timeout.as_ref().map(|timeout| (timeout.send, timeout.read)) == Some((86_400, 86_400));
+    match (upstream.scheme, stays_open) {
+        (Scheme::Http, false) => Ok(Speech::Http1),
+        (Scheme::Http, true) => Ok(Speech::WebSocket),
+        (Scheme::Grpc, true) => Ok(Speech::H2c),
+        other => Err(format!("an upstream is spoken to in an unusual way: {other:?}")),
+    }
+}
+
 /// The Service port that exactly these nodes belong to: no two have a node in common.
 fn target_by_nodes(world: &World, upstream: &Upstream) -> Result<Target, String> {
     let mut weights = upstream.nodes.values();
@@ -95,6 +108,7 @@ fn target_by_nodes(world: &World, upstream: &Upstream) -> Result<Target, String>
                     namespace: namespace.clone(),
                     name: name.clone(),
                     port: port.port,
+                    speech: speech_of(upstream)?,
                 });
             }
         }

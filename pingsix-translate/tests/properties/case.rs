@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
-use pingsix_translate::snapshot::{Gateway, HttpRoute, Namespace, ReferenceGrant, Secret, Service};
+use pingsix_translate::snapshot::{
+    Gateway, GrpcRoute, HttpRoute, Namespace, ReferenceGrant, Secret, Service,
+};
 use pingsix_translate::{
     DataPlane, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, translate,
 };
@@ -15,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answer::{RESPONDER, answer};
-use crate::oracle::{Answer, Decided, Target, World};
+use crate::oracle::{Answer, Decided, Metadata, Route, RouteKindName, Target, World};
 use crate::probe::Probe;
 
 /// How a table is translated.
@@ -42,6 +44,12 @@ impl Case {
     pub(crate) fn new(objects: &[Value], setting: Setting) -> Self {
         let translation = translate(&snapshot(objects), &setting.options());
         Self { world: World::read(objects), translation, setting }
+    }
+
+    /// The case of one of several Gateways.
+    pub(crate) fn around(gateway: &str, objects: &[Value], setting: Setting) -> Self {
+        let translation = translate(&snapshot_of(gateway, objects), &setting.options());
+        Self { world: World::around(Some(gateway), objects), translation, setting }
     }
 
     /// Every data plane with its port, and every port that should have one.
@@ -90,17 +98,30 @@ impl Case {
                     let decided = answer(&self.world, plane, &router, request)
                         .map_err(|error| disagree(probe, error))?;
                     let refused = !self.setting.responder
-                        && decided.answer == Answer::status(500)
+                        && self
+                            .route_of(&decided)
+                            .is_some_and(|route| decided.answer == Answer::status(route.kind.failure()))
                         && self.reports_refusal(decided.rule.as_ref());
                     if decided != *expected && !refused {
                         let said = format!("the oracle says {expected:?}, the data plane {decided:?}");
                         return Err(disagree(probe, said));
                     }
                     tally.count(expected, decided == *expected);
+                    let kind = self.route_of(&decided).map(|route| route.kind);
+                    tally.calls += u64::from(kind == Some(RouteKindName::Grpc));
                 }
             }
         }
         Ok(tally)
+    }
+
+    /// The route whose rule decided. No two have one name, whatever their kinds.
+    fn route_of(&self, decided: &Decided) -> Option<&Route> {
+        let (name, _) = decided.rule.as_ref()?;
+        self.world.routes.iter().find(|route| {
+            let Metadata { namespace, name: own, .. } = &route.metadata;
+            name.split_once('/') == Some((namespace.as_str(), own.as_str()))
+        })
     }
 
     /// Whether the author of a rule is told that it is not served.
@@ -121,6 +142,8 @@ pub(crate) struct Tally {
     pub(crate) errors: u64,
     pub(crate) one_service: u64,
     pub(crate) shares: u64,
+    /// Decided by a GRPCRoute, whatever the answer.
+    pub(crate) calls: u64,
     /// Answered with 500 for want of a responder, whatever the oracle says.
     pub(crate) refused: u64,
 }
@@ -144,6 +167,7 @@ impl Tally {
         self.errors += other.errors;
         self.one_service += other.one_service;
         self.shares += other.shares;
+        self.calls += other.calls;
         self.refused += other.refused;
     }
 }
@@ -164,11 +188,16 @@ impl fmt::Display for Disagreement {
 
 /// Builds the objects in the order given and cuts the Gateway's snapshot.
 pub(crate) fn snapshot(objects: &[Value]) -> Snapshot {
+    snapshot_of("public", objects)
+}
+
+/// Builds the objects in the order given and cuts the snapshot of Gateway `infra/<gateway>`.
+fn snapshot_of(gateway: &str, objects: &[Value]) -> Snapshot {
     let mut all = Objects::default();
     for object in objects {
         all.insert(decode(object));
     }
-    all.snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
+    all.snapshot(&ObjectName::new("infra", gateway)).expect("every table has the Gateway")
 }
 
 fn decode(object: &Value) -> Object {
@@ -178,6 +207,7 @@ fn decode(object: &Value) -> Object {
     match object["kind"].as_str().unwrap() {
         "Gateway" => Object::Gateway(read::<Gateway>(object)),
         "HTTPRoute" => Object::HttpRoute(read::<HttpRoute>(object)),
+        "GRPCRoute" => Object::GrpcRoute(read::<GrpcRoute>(object)),
         "ReferenceGrant" => Object::ReferenceGrant(read::<ReferenceGrant>(object)),
         "Service" => Object::Service(read::<Service>(object)),
         "EndpointSlice" => Object::EndpointSlice(read(object)),

@@ -14,8 +14,12 @@ pub(crate) fn faults(case: &Case) -> Vec<String> {
     for (port, plane) in case.planes() {
         let (Some(port), Some(plane)) = (port, plane) else { continue };
         for host in hosts() {
-            let Some(listener) = case.world.listener_for(port, Some(&host)) else { continue };
-            let listener = &case.world.gateway.spec.listeners[listener];
+            let Some(index) = case.world.listener_for(port, Some(&host)) else { continue };
+            // Without a certificate of its own, a listener leaves the handshake to others and answers nothing.
+            if !case.world.serves(index) {
+                continue;
+            }
+            let listener = &case.world.gateway.spec.listeners[index];
             if listener.protocol != "HTTPS" {
                 continue;
             }

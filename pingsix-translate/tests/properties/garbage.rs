@@ -256,6 +256,7 @@ fn decode(object: Value) -> Option<Object> {
         "GatewayClass" => read(object).map(Object::GatewayClass),
         "Gateway" => read(object).map(Object::Gateway),
         "HTTPRoute" => read(object).map(Object::HttpRoute),
+        "GRPCRoute" => read(object).map(Object::GrpcRoute),
         "TLSRoute" => read(object).map(Object::TlsRoute),
         "TCPRoute" => read(object).map(Object::TcpRoute),
         "UDPRoute" => read(object).map(Object::UdpRoute),
@@ -270,7 +271,7 @@ fn decode(object: Value) -> Option<Object> {
 
 /// One sane object or more of every kind, with every field that translation may look at.
 fn templates() -> Vec<Value> {
-    let mut objects = vec![gateway(), route("web"), route("api")];
+    let mut objects = vec![gateway(), route("web"), route("api"), grpc_route()];
     objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
     objects.extend(surroundings());
     objects
@@ -383,6 +384,41 @@ fn stream_route(kind: &str) -> Value {
                     { "name": "missing", "port": 80 },
                 ],
             }],
+        },
+    })
+}
+
+fn grpc_route() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "GRPCRoute",
+        "metadata": { "namespace": "shop", "name": "calls", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "parentRefs": [{ "name": "gateway" }],
+            "useDefaultGateways": "All",
+            "hostnames": ["a.example.com", "*.example.com"],
+            "rules": [
+                {
+                    "name": "first",
+                    "matches": [
+                        {
+                            "method": { "type": "Exact", "service": "shop.Cart", "method": "Add" },
+                            "headers": [{ "type": "Exact", "name": "X-Env", "value": "one" }],
+                        },
+                        { "method": { "service": "foo" } },
+                    ],
+                    "backendRefs": [
+                        { "group": "", "kind": "Service", "name": "web", "port": 80, "weight": 3 },
+                        { "namespace": "other", "name": "web", "port": 80 },
+                        { "name": "missing", "port": 80 },
+                    ],
+                },
+                {
+                    "filters": [{ "type": "RequestHeaderModifier", "requestHeaderModifier": { "set": [{ "name": "a", "value": "b" }], "remove": ["c"] } }],
+                    "sessionPersistence": { "sessionName": "s" },
+                    "backendRefs": [{ "name": "web", "port": 80, "filters": [{ "type": "ResponseHeaderModifier", "responseHeaderModifier": { "add": [{ "name": "a", "value": "b" }] } }] }],
+                },
+            ],
         },
     })
 }

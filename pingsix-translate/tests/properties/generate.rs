@@ -1,6 +1,7 @@
 //! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
 
 mod gateway;
+mod grpc;
 mod request;
 mod route;
 mod service;
@@ -39,18 +40,41 @@ pub(crate) struct Taste {
 /// A random table: every object of one case.
 pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     let mut objects = gateway::namespaces();
-    objects.extend(gateway::gateway(rng, taste));
+    objects.push(gateway::gateway(rng, taste, "public"));
+    objects.extend(gateway::certificates());
     objects.extend(service::services(rng));
     objects.extend(service::grants(rng));
     let mut routes: Vec<Value> = Vec::new();
     for index in 0..rng.random_range(1..=6) {
-        let mut route = route::route(rng, index);
+        let mut route = if one_in(rng, 3) { grpc::route(rng, index) } else { route::route(rng, index) };
         if let Some(model) = routes.choose(rng).filter(|_| index % 2 == 1) {
             route::imitate(rng, &mut route, model);
         }
         routes.push(route);
     }
     objects.extend(routes);
+    objects
+}
+
+/// A random table with a second Gateway. About a third of the routes are attached to it as well, and another third
+/// to it alone.
+pub(crate) fn table_of_two(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let mut objects = table(rng, taste);
+    for object in &mut objects {
+        let Some(parents) = object["spec"].get_mut("parentRefs").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        let mut moved = parents.clone();
+        for parent in moved.iter_mut().filter(|parent| parent["name"] == "public") {
+            parent["name"] = "private".into();
+        }
+        match rng.random_range(0..3) {
+            0 => parents.extend(moved),
+            1 => *parents = moved,
+            _ => {}
+        }
+    }
+    objects.push(gateway::gateway(rng, taste, "private"));
     objects
 }
 

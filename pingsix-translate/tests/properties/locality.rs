@@ -41,7 +41,11 @@ impl Changes {
 pub(crate) fn changes(objects: &[Value], setting: Setting) -> Result<Changes, String> {
     let mut all = Changes::default();
     let with = Case::new(objects, setting);
-    for (index, object) in objects.iter().enumerate().filter(|(_, object)| object["kind"] == "HTTPRoute") {
+    for (index, object) in objects
+        .iter()
+        .enumerate()
+        .filter(|(_, object)| object["kind"].as_str().is_some_and(|kind| kind.ends_with("Route")))
+    {
         let mut fewer = objects.to_vec();
         fewer.remove(index);
         let without = Case::new(&fewer, setting);
@@ -76,7 +80,15 @@ impl Owner {
             for one in matches {
                 let value = one["path"]["value"].as_str().unwrap_or("/");
                 let stem = value.trim_end_matches('/');
-                if one["path"]["type"] == "Exact" {
+                let call = &one["method"];
+                if let Some(service) = call["service"].as_str() {
+                    let method = call["method"].as_str();
+                    let stem = format!("/{service}");
+                    paths.extend(match method {
+                        Some(method) => vec![format!("{stem}/{method}")],
+                        None => vec![stem.clone(), format!("{stem}/"), format!("{stem}/{{*p}}")],
+                    });
+                } else if one["path"]["type"] == "Exact" {
                     paths.insert(value.to_owned());
                 } else {
                     paths.extend([stem.to_owned(), format!("{stem}/"), format!("{stem}/{{*p}}")]);

@@ -20,6 +20,7 @@ mod answer;
 mod case;
 mod certificate;
 mod garbage;
+mod gateways;
 mod generate;
 mod locality;
 mod oracle;
@@ -37,7 +38,7 @@ use rand::{Rng, RngCore, SeedableRng};
 use serde_json::Value;
 
 use self::case::{Case, Setting, Tally};
-use self::generate::{Taste, hosts, probe, table};
+use self::generate::{Taste, hosts, probe, table, table_of_two};
 use self::locality::Changes;
 use self::probe::Probe;
 
@@ -78,6 +79,7 @@ fn check_routing(setting: Setting, requests: usize, orders: usize) {
     // A generator that hardly ever gets somewhere would make all this pass.
     let kinds = [tally.not_found, tally.errors, tally.one_service, tally.shares];
     assert!(kinds.iter().all(|count| count * 50 > tally.checks), "the requests are all alike: {tally:?}");
+    assert!(tally.calls * 50 > tally.checks, "hardly anybody gets to a GRPCRoute: {tally:?}");
     assert_eq!(tally.refused == 0, setting.responder, "refusals are for want of a responder: {tally:?}");
 }
 
@@ -170,6 +172,48 @@ fn one_route_changes_its_own_documents_and_what_lists_its_patterns() {
         Err(fault) => Some(fault),
     });
     println!("{:?}", all.get());
+}
+
+/// Checks every table of two Gateways with both layouts; the probes are for the hosts of both.
+fn check_tables_of_two(failure: impl Fn(&[Value], Setting, &[Probe], u64) -> Option<String>) {
+    for seed in 0..cases() {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let objects = table_of_two(&mut rng, Taste { https: seed % 2 == 1 });
+        let hosts = hosts(&objects);
+        let probes: Vec<Probe> = (0..80).map(|_| probe(&mut rng, &hosts)).collect();
+        for layout in [Layout::Shared, Layout::PerPort] {
+            let setting = Setting { layout, responder: true };
+            if failure(&objects, setting, &probes, seed).is_some() {
+                report(seed, setting, objects, |objects| failure(objects, setting, &probes, seed));
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_answer_of_each_of_several_gateways_is_the_oracles() {
+    let (all, shared) = (Cell::new(Tally::default()), Cell::new(0));
+    check_tables_of_two(|objects, setting, probes, seed| {
+        let of_both = |object: &&Value| gateways::parents(object).is_superset(&gateways::GATEWAYS.into());
+        shared.set(shared.get() + objects.iter().filter(of_both).count());
+        match gateways::check(objects, setting, probes, seed) {
+            Ok(tally) => {
+                let mut sum = all.get();
+                sum.add(tally);
+                all.set(sum);
+                None
+            }
+            Err(disagreement) => Some(disagreement),
+        }
+    });
+    println!("{} routes of both Gateways: {:?}", shared.get(), all.get());
+    assert!(shared.get() > 0 && all.get().one_service > 0);
+}
+
+#[test]
+fn what_is_attached_to_one_gateway_does_not_affect_another() {
+    check_tables_of_two(|objects, setting, _, _| gateways::interference(objects, setting));
 }
 
 #[test]

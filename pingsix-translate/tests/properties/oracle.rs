@@ -5,6 +5,7 @@
 
 mod attach;
 mod backend;
+mod grpc;
 mod hostname;
 mod row;
 mod verdict;
@@ -15,16 +16,27 @@ use std::fmt;
 
 pub(crate) use self::attach::ListenerFault;
 use self::row::Row;
-pub(crate) use self::world::World;
+pub(crate) use self::world::{Metadata, Route, RouteKindName, World};
 use crate::probe::Probe;
 
 /// Where a share of the requests goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// To the ready endpoints of a Service port.
-    Service { namespace: String, name: String, port: u16 },
+    Service { namespace: String, name: String, port: u16, speech: Speech },
     /// Nowhere: this status.
     Status(u16),
+}
+
+/// How requests are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Speech {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/1.1, with connections that stay open.
+    WebSocket,
+    /// HTTP/2 with prior knowledge, with streams that stay open.
+    H2c,
 }
 
 /// Shares by target, reduced to the smallest whole numbers.
@@ -64,8 +76,8 @@ impl fmt::Debug for Answer {
         for (index, (target, weight)) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { " + " };
             match target {
-                Target::Service { namespace, name, port } => {
-                    write!(f, "{separator}{weight} x {namespace}/{name}:{port}")?;
+                Target::Service { namespace, name, port, speech } => {
+                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({speech:?})")?;
                 }
                 Target::Status(status) => write!(f, "{separator}{weight} x {status}")?,
             }
@@ -105,13 +117,15 @@ impl World {
                 rows.extend(Row::of(index, route, hostname, host));
             }
         }
-        rows.sort_by(Row::order);
-        let Some(row) = rows.iter().find(|row| row.admits(request)) else { return not_found() };
+        rows.retain(|row| row.admits(request));
+        // Where only GRPCRoutes are concerned, the specification has an order of its own.
+        let calls_only = rows.iter().all(|row| self.routes[row.route].kind == RouteKindName::Grpc);
+        rows.sort_by(if calls_only { Row::order_of_calls } else { Row::order });
+        let Some(row) = rows.first() else { return not_found() };
         let route = &self.routes[row.route];
         let rule = &route.spec.rules[row.rule];
         let refused = row::is_unsupported(rule) || self.refuses(port, row.route, &listeners);
-        let answer =
-            if refused { Answer::status(500) } else { self.answer_of(&route.metadata.namespace, rule) };
+        let answer = if refused { Answer::status(route.kind.failure()) } else { self.answer_of(route, rule) };
         let name = format!("{}/{}", route.metadata.namespace, route.metadata.name);
         Decided { rule: Some((name, row.rule)), answer }
     }

@@ -59,6 +59,7 @@ fn removable(value: &Value, at: &str) -> Vec<String> {
                     "headers",
                     "queryParams",
                     "method",
+                    "appProtocol",
                     "path",
                     "backendRefs",
                     "filters",

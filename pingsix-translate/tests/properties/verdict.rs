@@ -1,5 +1,7 @@
 //! Verdicts against the oracle's.
 
+use std::collections::BTreeSet;
+
 use pingsix_translate::Layout;
 use pingsix_translate::verdict::{
     Condition, ConditionStatus, ConditionType, Conditions, Reason, RouteVerdict,
@@ -18,7 +20,8 @@ pub(crate) fn differences(case: &Case) -> Vec<String> {
         let verdict = verdicts
             .routes
             .iter()
-            .find(|(key, _)| *key.name.namespace == *namespace && *key.name.name == *name);
+            .find(|(key, _)| *key.name.namespace == *namespace && *key.name.name == *name)
+            .filter(|(key, _)| key.kind.as_str() == route.kind.as_str());
         let expected = case.world.parent_statuses(index, case.setting.layout == Layout::Shared).len();
         match verdict {
             Some((_, verdict)) => self::route(case, index, verdict, &mut found),
@@ -64,8 +67,9 @@ fn gateway(case: &Case, found: &mut Vec<String>) {
                 verdict.data_plane, expected.faults
             ));
         }
-        let supports = verdict.supported_kinds.iter().any(|kind| kind.kind == "HTTPRoute");
-        if supports != expected.supports_http_routes || (!supports && !verdict.supported_kinds.is_empty()) {
+        let supported: BTreeSet<&str> =
+            verdict.supported_kinds.iter().map(|kind| kind.kind.as_str()).collect();
+        if supported != expected.supported_kinds {
             found.push(format!("{name} supports {:?}", verdict.supported_kinds));
         }
         if !expected.faults.contains(&ListenerFault::UnsupportedProtocol) {

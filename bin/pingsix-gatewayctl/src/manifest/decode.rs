@@ -122,8 +122,8 @@ const fn versions(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => &["v1", "v1beta1"],
         Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
+        Kind::BackendTlsPolicy => &["v1", "v1alpha3"],
         Kind::TlsRoute
-        | Kind::BackendTlsPolicy
         | Kind::GrpcRoute
         | Kind::ListenerSet
         | Kind::IngressClass

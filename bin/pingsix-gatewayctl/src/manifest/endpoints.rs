@@ -124,6 +124,10 @@ pub(super) fn report_missing(manifests: &mut Manifests) {
     let missing: Vec<ObjectName> = manifests
         .objects
         .services()
+        // A Service that is only another name has no endpoints in a cluster either.
+        .filter(|(_, service)| {
+            service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) != Some("ExternalName")
+        })
         .map(|(name, _)| name)
         .filter(|name| referenced.contains(*name) && !with_slices.contains(*name))
         .cloned()

@@ -1,5 +1,5 @@
-use crate::support::{Manifests, route, run, run_with};
-use crate::translate::https;
+use crate::support::{Manifests, grpc_route, route, run, run_with};
+use crate::translate::{backend_tls, https};
 
 #[test]
 fn findings_are_grouped_by_object_and_counted() {
@@ -8,6 +8,37 @@ fn findings_are_grouped_by_object_and_counted() {
     let bad = run.out.find("routes.yaml:2 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
     assert!(bad < run.out.find("routes.yaml:12 HTTPRoute shop/braces\n  error: ").expect(&run.out));
     run.says("2 errors, 0 warnings (6 objects, 1 data plane)");
+}
+
+#[test]
+fn a_parent_that_is_not_there_is_an_error_of_every_kind_of_route() {
+    let kinds = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
+    let routes = kinds.map(|kind| {
+        let hostnames = if kind == "TLSRoute" { "  hostnames: [a.test]\n" } else { "" };
+        format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{ name: lost, namespace: shop }}\n\
+             spec:\n  parentRefs: [{{ name: web, namespace: other }}, {{ kind: ListenerSet, name: more }}]\n\
+             {hostnames}  rules: [{{ backendRefs: [{{ name: cart, port: 80 }}] }}]\n"
+        )
+    });
+    let mut run = Manifests::shop(&routes.join("---\n")).check().exits(1).says("10 errors, 0 warnings");
+    for kind in kinds {
+        run = run.says(&format!(
+            "{kind} shop/lost\n  \
+             error: spec.parentRefs[0]: Gateway other/web does not exist. [ParentNotFound]\n  \
+             error: spec.parentRefs[1]: ListenerSet shop/more does not exist. [ParentNotFound]\n"
+        ));
+    }
+}
+
+#[test]
+fn a_route_without_parents_is_a_warning_of_every_kind() {
+    let route =
+        grpc_route("calls", "shop.v1.Cart", "cart").replace("parentRefs: [{ name: web }]", "parentRefs: []");
+    Manifests::shop(&route)
+        .check()
+        .exits(0)
+        .says("GRPCRoute shop/calls\n  warning: spec.parentRefs: The route names no Gateway");
 }
 
 #[test]
@@ -77,4 +108,15 @@ fn secrets_are_never_printed() {
             assert!(!run.out.contains(&key) && !run.err.contains(&key), "{run:?}");
         }
     }
+}
+
+#[test]
+fn a_policy_that_no_route_has_to_do_with_is_a_warning() {
+    let routes = route("cart", "/cart", "cart");
+    let manifests = Manifests::shop(&format!("{routes}---\n{}", backend_tls("carts", "cart.example.com")));
+    manifests
+        .check()
+        .exits(0)
+        .says("BackendTLSPolicy shop/tls\n  warning: spec.targetRefs: The policy has no effect")
+        .says("(Service carts). [NoTarget]");
 }

@@ -1,4 +1,4 @@
-use crate::support::{GATEWAY, Manifests, route, run};
+use crate::support::{GATEWAY, Manifests, grpc_route, route, run};
 use crate::translate::https;
 
 #[test]
@@ -36,6 +36,30 @@ fn each_data_plane_that_may_be_meant_is_explained() {
     both.says("data plane  shop/web").says("data plane  shop/other");
     let one = run(["explain", path, "GET", "http://a.test/cart", "--gateway", "shop/other"]).exits(1);
     assert!(!one.out.contains("shop/web"), "{}", one.out);
+}
+
+#[test]
+fn calls_are_explained_beside_requests() {
+    let routes = [
+        route("pages", "/", "cart"),
+        grpc_route("calls", "shop.v1.Cart", "cart"),
+        grpc_route("broken", "shop.v1.Bill", "nowhere"),
+    ];
+    let manifests = Manifests::shop(&routes.join("---"));
+    let path = manifests.path().to_str().unwrap();
+    let explain = |url: &str| run(["explain", path, "POST", url, "--http2"]);
+    explain("http://a.test/shop.v1.Cart/Add")
+        .exits(0)
+        .says("path prefix /shop.v1.Cart")
+        .says("1. GRPCRoute shop/calls spec.rules[0].matches[0]: decides")
+        .says("Service shop/cart port 80")
+        .says("HTTPRoute shop/pages spec.rules[0].matches[0]: it matches, but comes after");
+    explain("http://a.test/shop.v1.Bill/Pay")
+        .says("503, given by PingSIX")
+        .says("GRPCRoute shop/broken spec.rules[0].matches[0] cannot be honoured, or none of its backends")
+        .says(
+            "GRPCRoute shop/broken: spec.rules[0].backendRefs[0].name: Service shop/nowhere does not exist.",
+        );
 }
 
 #[test]

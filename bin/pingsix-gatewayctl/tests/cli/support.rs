@@ -139,6 +139,22 @@ ports: [{ name: http, port: 8080 }]
 endpoints: [{ addresses: [10.0.0.1] }]
 ";
 
+/// A GRPCRoute of `shop/web` that sends the calls of a service to a Service.
+pub(crate) fn grpc_route(name: &str, service: &str, backend: &str) -> String {
+    format!(
+        r#"
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {{ name: {name}, namespace: shop }}
+spec:
+  parentRefs: [{{ name: web }}]
+  rules:
+  - matches: [{{ method: {{ service: "{service}" }} }}]
+    backendRefs: [{{ name: {backend}, port: 80 }}]
+"#
+    )
+}
+
 /// An HTTPRoute of `shop/web` that sends a path prefix to a Service.
 pub(crate) fn route(name: &str, prefix: &str, service: &str) -> String {
     format!(

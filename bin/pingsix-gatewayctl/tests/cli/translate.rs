@@ -1,4 +1,4 @@
-use crate::support::{GATEWAY, Manifests, route, run, run_with};
+use crate::support::{GATEWAY, Manifests, grpc_route, route, run, run_with};
 
 /// An HTTPS Gateway with its certificate, and the private key in base64 as it stands in the Secret.
 pub(crate) fn https() -> (Manifests, String) {
@@ -29,6 +29,19 @@ fn each_data_plane_is_a_document_that_pingsix_accepts() {
     let per_port = manifests.translate(&["--layout", "per-port", "--root", "/edge"]).exits(0);
     let per_port = per_port.says("etcd prefix /edge/shop/web:80\n").says("etcd prefix /edge/shop/web:443\n");
     run_with(&per_port.out, ["check", "--pingsix", "-"]).exits(0);
+}
+
+#[test]
+fn routes_of_every_kind_get_a_status() {
+    let routes = [route("pages", "/", "cart"), grpc_route("calls", "shop.v1.Cart", "cart")];
+    let run = Manifests::shop(&routes.join("---")).translate(&["-o", "status"]).exits(0);
+    let statuses: Vec<serde_json::Value> =
+        run.out.split("---\n").skip(1).map(|text| serde_saphyr::from_str(text).unwrap()).collect();
+    let kinds: Vec<&str> = statuses.iter().map(|status| status["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute"]);
+    let accepted = &statuses[3]["status"]["parents"][0]["conditions"][0];
+    assert_eq!((&accepted["type"], &accepted["status"]), (&"Accepted".into(), &"True".into()));
+    assert_eq!(statuses[1]["status"]["listeners"][0]["attachedRoutes"], 2);
 }
 
 #[test]
@@ -67,6 +80,29 @@ fn status_names_every_object_and_never_a_key() {
         assert!(run.out.contains(text), "{text} in {}", run.out);
     }
     assert!(!run.out.contains(&key));
+}
+
+#[test]
+fn a_review_has_documents_and_statuses_and_never_a_key() {
+    let (manifests, key) = https();
+    let run = manifests.translate(&["-o", "review"]).exits(0);
+    assert!(!run.out.contains(&key) && !run.out.contains("PRIVATE KEY"), "{}", run.out);
+    let (config, status) = run.out.split_once("\n---\n").unwrap();
+    let read = |text: &str| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
+    let etcd = manifests.translate(&["-o", "etcd-json"]).json();
+    let mut shown = 0;
+    for (key, document) in read(config)["/pingsix/shop/web"].as_object().unwrap() {
+        let stored = &etcd[format!("/pingsix/shop/web/{key}")];
+        for (field, value) in stored.as_object().unwrap() {
+            let secret = key.starts_with("ssls/") && field == "key";
+            assert_eq!(document[field], if secret { "<redacted>".into() } else { value.clone() });
+        }
+        shown += 1;
+    }
+    assert_eq!(shown, etcd.as_object().unwrap().len());
+    assert_eq!(read(status)["status"]["HTTPRoute shop/cart"]["parents"][0]["parentRef"]["name"], "web");
+    let problems = Manifests::shop(&route("bad", "/bad", "nowhere")).translate(&["-o", "review"]).exits(1);
+    problems.says("- {object: HTTPRoute shop/bad, severity: error, reason: BackendNotFound");
 }
 
 #[test]
@@ -122,4 +158,32 @@ fn completions_and_help_are_printed() {
         run([command, "--help"]).exits(0).says("Usage: pingsix-gatewayctl");
     }
     run(["--version"]).exits(0).says("pingsix-gatewayctl 0.");
+}
+
+/// A policy for this Service of namespace `shop`, verified as this host.
+pub(crate) fn backend_tls(service: &str, hostname: &str) -> String {
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {{ name: tls, namespace: shop }}\n\
+         spec:\n  targetRefs: [{{ group: \"\", kind: Service, name: {service} }}]\n  \
+         validation: {{ wellKnownCACertificates: System, hostname: {hostname} }}\n"
+    )
+}
+
+#[test]
+fn the_status_of_a_policy_has_the_gateway_through_which_it_counts() {
+    let routes = route("cart", "/cart", "cart");
+    let manifests = Manifests::shop(&format!("{routes}---\n{}", backend_tls("cart", "other.example.com")));
+    let run = manifests.translate(&["-o", "status"]).exits(1);
+    let policy =
+        run.out.split("---\n").find(|status| status.contains("kind: BackendTLSPolicy")).expect(&run.out);
+    let policy: serde_json::Value = serde_saphyr::from_str(policy).unwrap();
+    let ancestor = &policy["status"]["ancestors"][0];
+    let gateway = serde_json::json!({
+        "group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop", "name": "web",
+    });
+    assert_eq!(ancestor["ancestorRef"], gateway);
+    assert_eq!(ancestor["controllerName"], "pingsix.io/gateway-controller");
+    assert_eq!(ancestor["conditions"][0]["reason"], "UnsupportedValue");
+    run.warns("BackendTLSPolicy shop/tls\n  error: spec.validation.hostname: ")
+        .warns("HTTPRoute shop/cart\n  error: spec.rules[0].backendRefs[0]: BackendTLSPolicy shop/tls ");
 }

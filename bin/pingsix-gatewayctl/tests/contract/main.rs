@@ -13,6 +13,7 @@
 
 mod generated;
 mod quickstart;
+mod scenarios;
 mod serve;
 
 /// How PingSIX is started and asked.

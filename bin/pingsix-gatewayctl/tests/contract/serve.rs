@@ -21,14 +21,20 @@ pub(crate) struct Serve {
 impl Serve {
     /// Serves manifests, each Service with the endpoints given for it, and waits until it is ready.
     pub(crate) async fn start(manifests: &Path, endpoints: &[(String, SocketAddr)], layout: &str) -> Self {
+        let mut arguments: Vec<String> =
+            ["--responder", "127.0.0.1:0", "--layout", layout].map(str::to_owned).into();
+        for (service, address) in endpoints {
+            arguments.extend(["--endpoints".to_owned(), format!("{service}={address}")]);
+        }
+        Self::start_with(manifests, &arguments).await
+    }
+
+    /// Serves manifests with these options of translation, and waits until it is ready.
+    pub(crate) async fn start_with(manifests: &Path, arguments: &[String]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"));
-        command.arg("serve").arg(manifests);
-        command.args(["--listen", "127.0.0.1:0", "--responder", "127.0.0.1:0", "--layout", layout]);
+        command.arg("serve").arg(manifests).args(["--listen", "127.0.0.1:0"]).args(arguments);
         command.env("RUST_LOG", "error");
         command.args(["--debounce", "1", "--poll", "10"]);
-        for (service, address) in endpoints {
-            command.arg("--endpoints").arg(format!("{service}={address}"));
-        }
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -72,7 +72,8 @@ fn kinds_that_cannot_attach_are_dropped_and_refused_one_by_one() {
         (supported.join(" "), refused.join(" "))
     };
     let expect = |supported: &str, refused: &str| (supported.to_owned(), refused.to_owned());
-    assert_eq!(kinds(json!([])), expect("HTTPRoute", ""));
+    assert_eq!(kinds(json!([])), expect("HTTPRoute GRPCRoute", ""));
+    assert_eq!(kinds(json!([{"kind": "GRPCRoute"}])), expect("GRPCRoute", ""));
     assert_eq!(kinds(json!([{"kind": "HTTPRoute"}, {"kind": "HTTPRoute"}])), expect("HTTPRoute", ""));
     assert_eq!(
         kinds(json!([{"kind": "TCPRoute"}, {"kind": "HTTPRoute"}, {"group": "a.b", "kind": "HTTPRoute"}])),

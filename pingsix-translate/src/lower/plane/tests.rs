@@ -34,8 +34,9 @@ fn describe(listeners: &[Listener], layout: Layout) -> Vec<(String, Vec<String>)
     let describe_zone = |zone: &ZoneListeners| {
         let hostname = zone.hostname.as_ref().map_or("any", |hostname| hostname.as_str());
         let guarded = if zone.guarded { " guarded" } else { "" };
+        let dead = if zone.is_served { "" } else { " unserved" };
         let exposed = zone.exposed_on.map(|port| format!(" exposed on {port}")).unwrap_or_default();
-        format!("{hostname} {:?}{guarded}{exposed}", zone.listeners)
+        format!("{hostname} {:?}{guarded}{exposed}{dead}", zone.listeners)
     };
     planes(&ObjectName::new("infra", "public"), listeners, layout)
         .into_iter()
@@ -81,6 +82,60 @@ fn a_zone_of_https_alone_is_exposed_on_a_plaintext_port_of_its_data_plane() {
     assert_eq!(
         describe(&listeners, Layout::PerPort),
         [plane("infra/public:80", &["a.test [0]"]), plane("infra/public:443", &["a.test [1]", "b.test [2]"])]
+    );
+}
+
+fn unresolved(protocol: Protocol, port: u16, hostname: &str) -> Listener {
+    Listener { state: ListenerState::Unresolved, ..listener(protocol, port, hostname) }
+}
+
+#[test]
+fn a_listener_that_cannot_be_served_keeps_its_hosts_from_wider_ones_of_its_port() {
+    let refusal = Refusal::new(FieldPath::new("spec"), Reason::UnsupportedValue, "No.");
+    let state = ListenerState::Refused { refusal: refusal.clone() };
+    let listeners = [
+        listener(Protocol::Https, 443, "*.test"),
+        unresolved(Protocol::Https, 443, "a.test"),
+        Listener { state, ..listener(Protocol::Https, 443, "*.b.test") },
+        listener(Protocol::Https, 443, "c.b.test"),
+        // Nothing would serve their hosts anyway.
+        unresolved(Protocol::Https, 443, "a.other"),
+        unresolved(Protocol::Https, 8443, "d.test"),
+        // They have no say.
+        Listener {
+            state: ListenerState::Conflicted { refusal: refusal.clone() },
+            ..listener(Protocol::Https, 443, "e.test")
+        },
+        Listener { state: ListenerState::Excluded { refusal }, ..listener(Protocol::Https, 443, "f.test") },
+    ];
+    assert_eq!(
+        describe(&listeners, Layout::PerPort),
+        [
+            plane(
+                "infra/public:443",
+                &[
+                    "*.b.test [2] guarded unserved",
+                    "*.test [0]",
+                    "a.test [1] guarded unserved",
+                    "c.b.test [3] guarded",
+                ]
+            ),
+            plane("infra/public:8443", &[]),
+        ]
+    );
+}
+
+/// On a shared data plane, a route has to be attached there too, as if the listener were served.
+#[test]
+fn a_zone_that_one_port_cannot_serve_is_that_of_the_others() {
+    let listeners = [
+        listener(Protocol::Http, 80, "a.test"),
+        listener(Protocol::Https, 443, ""),
+        unresolved(Protocol::Https, 443, "a.test"),
+    ];
+    assert_eq!(
+        describe(&listeners, Layout::Shared),
+        [plane("infra/public", &["any [1] exposed on 80", "a.test [0, 2] guarded"])]
     );
 }
 

@@ -45,6 +45,7 @@ impl Parts {
                 path,
                 method: *method,
                 conditions,
+                audience: Audience::Everybody,
             });
         }
         let hostname = hostname.map(|name| Hostname::parse(name).unwrap());

@@ -86,16 +86,21 @@ pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), F
     check_pair(&chain, key)
 }
 
-/// Checks that a PEM text holds certificates, and no malformed one.
-pub(crate) fn check_certificates(text: &str) -> Result<(), Fault> {
-    let certificates = read_certificates(text);
-    let well_formed = certificates.iter().all(|der| public_key_of_certificate(der).is_some());
-    if well_formed && !certificates.is_empty() { Ok(()) } else { Err(Fault::Certificate) }
-}
-
 /// The certificates of a PEM text as DER, up to the first section that cannot be read.
 pub(crate) fn read_certificates(text: &str) -> Vec<Vec<u8>> {
     sections(text).filter_map(|(kind, der)| (kind == SectionKind::Certificate).then_some(der)).collect()
+}
+
+/// Checks that a PEM text holds certificates, and that all of it can be read.
+pub(crate) fn check_authorities(text: &str) -> Result<(), Fault> {
+    let sections: Vec<(SectionKind, Vec<u8>)> = PemObject::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|_| Fault::Certificate)?;
+    let mut certificates =
+        sections.iter().filter(|(kind, _)| *kind == SectionKind::Certificate).map(|(_, der)| der).peekable();
+    let well_formed =
+        certificates.peek().is_some() && certificates.all(|der| public_key_of_certificate(der).is_some());
+    if well_formed { Ok(()) } else { Err(Fault::Certificate) }
 }
 
 fn check_pair(chain: &[Vec<u8>], key: &str) -> Result<(), Fault> {

@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{add_route, add_service, gateway, object, snapshot};
-use crate::route::normalise_http_route;
+use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gateway, object, run, snapshot};
+use crate::options::Options;
+use crate::pingsix::Scheme;
+use crate::policy::BackendTlsPolicies;
+use crate::route::{normalise_grpc_route, normalise_http_route};
 use crate::snapshot::{Object, Objects};
 
 /// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
@@ -18,7 +21,14 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let snapshot = snapshot(&objects);
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
     let references = References::new(&snapshot.referents);
-    let rule = references.resolve_rule(&route, &route.rules[0], &mut Backends::default(), &mut Vec::new());
+    let policies = BackendTlsPolicies::default();
+    let rule = references.resolve_rule(
+        &route,
+        &route.rules[0],
+        policies.for_host(None),
+        &mut Backends::default(),
+        &mut Vec::new(),
+    );
     let unresolved = rule.unresolved.iter().map(|refusal| {
         (refusal.reason, refusal.at.as_str().trim_start_matches("spec.rules[0].backendRefs[0].").to_owned())
     });
@@ -48,14 +58,18 @@ fn shares_of_one_target_are_added_and_weights_reduced() {
             (Target::Status(500), 10),
         ]
         .into_iter(),
+        500,
     );
     assert_eq!(action.targets, vec![(Target::Backend(0), 1), (Target::Status(500), 1)]);
 }
 
 #[test]
 fn no_weight_at_all_is_an_error() {
-    assert_eq!(Action::weighted([(Target::Backend(0), 0)].into_iter()), Action::status(500));
-    assert_eq!(Action::weighted(std::iter::empty()), Action::status(500));
+    for failure in [Traffic::Http.failure(), Traffic::Grpc.failure()] {
+        let none = Action::weighted([(Target::Backend(0), 0)].into_iter(), failure);
+        assert_eq!(none, Action::status(failure));
+        assert_eq!(Action::weighted(std::iter::empty(), failure), Action::status(failure));
+    }
 }
 
 #[test]
@@ -114,4 +128,70 @@ fn a_service_with_endpoints_is_a_backend() {
     add_service(&mut objects, "web");
     let (action, unresolved) = resolve(&objects, &json!({"name": "web", "port": 80}));
     assert_eq!((action.targets, unresolved), (vec![(Target::Backend(0), 1)], Vec::new()));
+}
+
+/// How the only rule of a GRPCRoute with this backendRef speaks to it, or why not.
+fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason, String)> {
+    let mut objects = objects.clone();
+    add_grpc_route(
+        &mut objects,
+        "calls",
+        &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]}),
+    );
+    let snapshot = snapshot(&objects);
+    let route = normalise_grpc_route(&snapshot.grpc_routes[&ObjectName::new("infra", "calls")]);
+    let mut backends = Backends::default();
+    let references = References::new(&snapshot.referents);
+    let policies = BackendTlsPolicies::default();
+    let in_effect = policies.for_host(None);
+    let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
+    match rule.unresolved.first() {
+        None => Ok(backends.get(0).protocol),
+        Some(refusal) => {
+            assert_eq!(rule.action, Action::status(503));
+            Err((refusal.reason, refusal.message.clone()))
+        }
+    }
+}
+
+#[test]
+fn a_grpc_route_speaks_http_2_to_its_backends() {
+    for protocol in [Value::Null, json!(""), json!("kubernetes.io/h2c"), json!("grpc")] {
+        let mut objects = service(&json!({"ports": [{"port": 80, "appProtocol": protocol}]}));
+        add_endpoints(&mut objects, "web");
+        assert_eq!(
+            speak_grpc(&objects, &json!({"name": "web", "port": 80})),
+            Ok(AppProtocol::H2c),
+            "{protocol}"
+        );
+    }
+    for protocol in ["http", "kubernetes.io/http", "kubernetes.io/ws", "https", "tcp"] {
+        let objects = service(&json!({"ports": [{"port": 80, "appProtocol": protocol}]}));
+        let message =
+            format!("Port 80 of Service infra/web has appProtocol {protocol}, which does not carry gRPC.");
+        assert_eq!(
+            speak_grpc(&objects, &json!({"name": "web", "port": 80})),
+            Err((Reason::UnsupportedProtocol, message))
+        );
+    }
+}
+
+#[test]
+fn a_port_is_spoken_to_as_each_route_needs_it() {
+    let mut objects = gateway(&json!([{"name": "a", "port": 80, "protocol": "HTTP"}]));
+    add_service(&mut objects, "web");
+    let spec = |rule: Value| json!({"parentRefs": [{"name": "public"}], "rules": [rule]});
+    let backends = json!([{"name": "web", "port": 80}]);
+    add_route(&mut objects, "pages", &spec(json!({"backendRefs": backends})));
+    let calls = json!({"matches": [{"method": {"service": "Cart"}}], "backendRefs": backends});
+    add_grpc_route(&mut objects, "calls", &spec(calls));
+    let translation = run(&objects, &Options::default());
+    let data_plane = translation.data_planes.values().next().unwrap();
+    let mut spoken: Vec<_> = data_plane
+        .config
+        .upstreams()
+        .map(|(_, upstream)| (upstream.scheme, upstream.timeout.as_ref().map(|timeout| timeout.read)))
+        .collect();
+    spoken.sort_by_key(|(_, timeout)| *timeout);
+    assert_eq!(spoken, [(Scheme::Http, None), (Scheme::Grpc, Some(86_400))]);
 }

@@ -52,15 +52,20 @@ pub(super) fn namespaces() -> Vec<Value> {
     vec![namespace("infra", "platform"), namespace("app", "shop"), namespace("app-b", "shop")]
 }
 
-pub(super) fn gateway(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+/// Gateway `infra/<name>`.
+pub(super) fn gateway(rng: &mut SmallRng, taste: Taste, name: &str) -> Value {
     let count = rng.random_range(1..=4);
     let listeners: Vec<Value> = (0..count).map(|index| listener(rng, taste, index)).collect();
-    let gateway = json!({
+    json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "Gateway",
-        "metadata": { "namespace": "infra", "name": "public", "generation": rng.random_range(1..5) },
+        "metadata": { "namespace": "infra", "name": name, "generation": rng.random_range(1..5) },
         "spec": { "gatewayClassName": "pingsix", "listeners": listeners },
-    });
+    })
+}
+
+/// The Secrets that HTTPS listeners refer to.
+pub(super) fn certificates() -> Vec<Value> {
     let secret = |name: &str, certificate: &str, key: &str| {
         json!({
             "apiVersion": "v1",
@@ -70,11 +75,11 @@ pub(super) fn gateway(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
             "data": { "tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key) },
         })
     };
-    let secrets = CERTIFICATES
+    CERTIFICATES
         .iter()
         .zip(&*MATERIAL)
-        .map(|((name, _), (certificate, key))| secret(name, certificate, key));
-    std::iter::once(gateway).chain(secrets).collect()
+        .map(|((name, _), (certificate, key))| secret(name, certificate, key))
+        .collect()
 }
 
 fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
@@ -107,7 +112,7 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
         listener["hostname"] = json!(pick(rng, &HOSTNAMES));
     }
     if one_in(rng, 12) {
-        let kind = pick(rng, &["HTTPRoute", "TCPRoute"]);
+        let kind = pick(rng, &["HTTPRoute", "GRPCRoute", "TCPRoute"]);
         listener["allowedRoutes"]["kinds"] = json!([{ "kind": kind }]);
     }
     listener

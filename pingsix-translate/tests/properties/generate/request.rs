@@ -4,7 +4,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::Value;
 
-use super::{one_in, pick};
+use super::{grpc, one_in, pick};
 use crate::probe::Probe;
 
 const HOSTS: [&str; 19] = [
@@ -79,7 +79,7 @@ pub(crate) fn probe(rng: &mut SmallRng, hosts: &[String]) -> Probe {
     let likely = hosts.choose(rng).filter(|_| !one_in(rng, 4)).cloned();
     let mut probe = Probe {
         host: likely.or_else(|| (!one_in(rng, 12)).then(|| pick(rng, &HOSTS).to_owned())),
-        path: pick(rng, &PATHS).to_owned(),
+        path: if one_in(rng, 4) { pick(rng, &grpc::PATHS) } else { pick(rng, &PATHS) }.to_owned(),
         method: pick(rng, &["GET", "GET", "GET", "POST", "OPTIONS", "DELETE", "PURGE"]).to_owned(),
         ..Probe::default()
     };

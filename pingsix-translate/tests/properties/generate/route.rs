@@ -15,22 +15,8 @@ const EXACT: [&str; 6] = ["/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/foo/x
 const AGES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-02-01T00:00:00Z"];
 
 pub(super) fn route(rng: &mut SmallRng, index: usize) -> Value {
-    let namespace = pick(rng, &NAMESPACES);
-    let mut metadata = json!({
-        "namespace": namespace,
-        "name": NAMES[index],
-        "generation": rng.random_range(1..9),
-    });
-    if !one_in(rng, 12) {
-        metadata["creationTimestamp"] = json!(pick(rng, &AGES));
-    }
-    let parents: Vec<Value> =
-        (0..if one_in(rng, 4) { 2 } else { 1 }).map(|_| parent_ref(rng, namespace)).collect();
-    let mut spec = json!({ "parentRefs": parents });
-    let hostnames = if one_in(rng, 3) { 0 } else { rng.random_range(1..=3) };
-    if hostnames > 0 {
-        spec["hostnames"] = (0..hostnames).map(|_| pick(rng, &HOSTNAMES)).collect();
-    }
+    let metadata = metadata(rng, index);
+    let mut spec = parents_and_hostnames(rng, metadata["namespace"].as_str().unwrap_or_default());
     let rules = rng.random_range(1..=3);
     spec["rules"] = (0..rules).map(|_| rule(rng)).collect();
     json!({
@@ -41,6 +27,32 @@ pub(super) fn route(rng: &mut SmallRng, index: usize) -> Value {
     })
 }
 
+/// Metadata of a route. No two of a table have one name, whatever their kinds.
+pub(super) fn metadata(rng: &mut SmallRng, index: usize) -> Value {
+    let namespace = pick(rng, &NAMESPACES);
+    let mut metadata = json!({
+        "namespace": namespace,
+        "name": NAMES[index],
+        "generation": rng.random_range(1..9),
+    });
+    if !one_in(rng, 12) {
+        metadata["creationTimestamp"] = json!(pick(rng, &AGES));
+    }
+    metadata
+}
+
+/// The parts of a route's spec that all kinds have.
+pub(super) fn parents_and_hostnames(rng: &mut SmallRng, namespace: &str) -> Value {
+    let parents: Vec<Value> =
+        (0..if one_in(rng, 4) { 2 } else { 1 }).map(|_| parent_ref(rng, namespace)).collect();
+    let mut spec = json!({ "parentRefs": parents });
+    let hostnames = if one_in(rng, 3) { 0 } else { rng.random_range(1..=3) };
+    if hostnames > 0 {
+        spec["hostnames"] = (0..hostnames).map(|_| pick(rng, &HOSTNAMES)).collect();
+    }
+    spec
+}
+
 /// Gives a route the hostnames, age and matches of another, so that finer criteria have to decide.
 pub(super) fn imitate(rng: &mut SmallRng, route: &mut Value, model: &Value) {
     if let Some(hostnames) = model["spec"].get("hostnames").filter(|_| !one_in(rng, 3)) {
@@ -48,6 +60,9 @@ pub(super) fn imitate(rng: &mut SmallRng, route: &mut Value, model: &Value) {
     }
     if let Some(age) = model["metadata"].get("creationTimestamp").filter(|_| !one_in(rng, 3)) {
         route["metadata"]["creationTimestamp"] = age.clone();
+    }
+    if route["kind"] != model["kind"] {
+        return;
     }
     let rules = route["spec"]["rules"].as_array_mut().unwrap();
     for (rule, other) in rules.iter_mut().zip(model["spec"]["rules"].as_array().unwrap()) {
@@ -101,15 +116,25 @@ fn rule(rng: &mut SmallRng) -> Value {
         let matches = rng.random_range(1..=3);
         rule.insert("matches".to_owned(), (0..matches).map(|_| one_match(rng)).collect());
     }
+    filters(rng, &mut rule);
+    backends(rng, &mut rule);
+    Value::Object(rule)
+}
+
+/// Adds filters now and then.
+pub(super) fn filters(rng: &mut SmallRng, rule: &mut Map<String, Value>) {
     if one_in(rng, 20) {
         let filter = json!({ "type": "ExtensionRef", "extensionRef": { "group": "example.com", "kind": "Wasm", "name": "x" } });
         rule.insert("filters".to_owned(), json!([filter]));
     }
+}
+
+/// Adds backendRefs, most of the time.
+pub(super) fn backends(rng: &mut SmallRng, rule: &mut Map<String, Value>) {
     let backends = if one_in(rng, 12) { 0 } else { rng.random_range(1..=3) };
     if backends > 0 || one_in(rng, 2) {
         rule.insert("backendRefs".to_owned(), (0..backends).map(|_| backend(rng)).collect());
     }
-    Value::Object(rule)
 }
 
 fn one_match(rng: &mut SmallRng) -> Value {
@@ -129,6 +154,22 @@ fn one_match(rng: &mut SmallRng) -> Value {
     if one_in(rng, 4) {
         one.insert("method".to_owned(), json!(pick(rng, &["GET", "POST", "OPTIONS"])));
     }
+    headers(rng, &mut one);
+    if one_in(rng, 4) {
+        let mut queries = vec![condition(rng, "q")];
+        if one_in(rng, 2) {
+            queries.push(condition(rng, "Q"));
+        }
+        if one_in(rng, 2) {
+            queries.reverse();
+        }
+        one.insert("queryParams".to_owned(), Value::Array(queries));
+    }
+    Value::Object(one)
+}
+
+/// Adds header conditions to a match, one time in three.
+pub(super) fn headers(rng: &mut SmallRng, one: &mut Map<String, Value>) {
     if one_in(rng, 3) {
         let first = header(rng, &["X-Env", "x-env"]);
         let mut headers = vec![first];
@@ -141,17 +182,6 @@ fn one_match(rng: &mut SmallRng) -> Value {
         }
         one.insert("headers".to_owned(), Value::Array(headers));
     }
-    if one_in(rng, 4) {
-        let mut queries = vec![condition(rng, "q")];
-        if one_in(rng, 2) {
-            queries.push(condition(rng, "Q"));
-        }
-        if one_in(rng, 2) {
-            queries.reverse();
-        }
-        one.insert("queryParams".to_owned(), Value::Array(queries));
-    }
-    Value::Object(one)
 }
 
 fn header(rng: &mut SmallRng, names: &[&str]) -> Value {

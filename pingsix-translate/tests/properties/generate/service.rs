@@ -9,15 +9,22 @@ use super::{NAMESPACES, one_in, pick};
 /// Names of Services; there is never one of the last name.
 pub(super) const SERVICES: [&str; 5] = ["one", "two", "idle", "outside", "missing"];
 
+/// What ports say they speak; the last is nothing anybody knows.
+const PROTOCOLS: [&str; 4] = ["http", "kubernetes.io/h2c", "kubernetes.io/ws", "example.com/bespoke"];
+
 pub(super) fn services(rng: &mut SmallRng) -> Vec<Value> {
     let mut objects = Vec::new();
     for (x, namespace) in NAMESPACES.into_iter().enumerate() {
         for (y, name) in ["one", "two", "idle"].into_iter().enumerate() {
             let metadata = json!({ "namespace": namespace, "name": name });
-            let ports = json!([
+            let mut ports = json!([
                 { "name": "http", "port": 80, "targetPort": 8080 },
                 { "name": "admin", "port": 81, "targetPort": 8081 },
             ]);
+            if one_in(rng, 2) {
+                let port = rng.random_range(0..2);
+                ports[port]["appProtocol"] = json!(pick(rng, &PROTOCOLS));
+            }
             objects.push(json!({
                 "apiVersion": "v1",
                 "kind": "Service",
@@ -83,7 +90,7 @@ pub(super) fn grants(rng: &mut SmallRng) -> Vec<Value> {
             continue;
         }
         let from = pick(rng, &NAMESPACES);
-        let kind = if one_in(rng, 6) { "GRPCRoute" } else { "HTTPRoute" };
+        let kind = if one_in(rng, 3) { "GRPCRoute" } else { "HTTPRoute" };
         let mut to = json!({ "group": "", "kind": "Service" });
         if one_in(rng, 2) {
             to["name"] = json!(pick(rng, &["one", "two"]));

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::hostname::{intersect, matches, specificity};
-use super::world::{Listener, Metadata, ParentRef, RouteNamespaces, SecretRef, Selector, World};
+use super::world::{
+    Listener, Metadata, ParentRef, RouteKind, RouteKindName, RouteNamespaces, SecretRef, Selector, World,
+};
 
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
@@ -120,7 +122,7 @@ impl World {
         }
         selected.retain(|&index| {
             let listener = &listeners[index];
-            allows_http_routes(listener) && self.admits(&listener.allowed_routes.namespaces, &route.metadata)
+            allows(listener, route.kind) && self.admits(&listener.allowed_routes.namespaces, &route.metadata)
         });
         if selected.is_empty() {
             return Err("NotAllowedByListeners");
@@ -176,12 +178,12 @@ fn speaks_http(listener: &Listener) -> bool {
     matches!(listener.protocol.as_str(), "HTTP" | "HTTPS")
 }
 
-fn allows_http_routes(listener: &Listener) -> bool {
+fn allows(listener: &Listener, route: RouteKindName) -> bool {
     let kinds = &listener.allowed_routes.kinds;
-    speaks_http(listener) && (kinds.is_empty() || kinds.iter().any(is_http_route))
+    speaks_http(listener) && (kinds.is_empty() || kinds.iter().any(|kind| is_kind(kind, route)))
 }
 
-/// Whether an entry of `allowedRoutes.kinds` is HTTPRoute.
-pub(crate) fn is_http_route(kind: &super::world::RouteKind) -> bool {
-    kind.kind == "HTTPRoute" && kind.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
+/// Whether an entry of `allowedRoutes.kinds` is this kind of route.
+pub(crate) fn is_kind(kind: &RouteKind, route: RouteKindName) -> bool {
+    kind.kind == route.as_str() && kind.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
 }

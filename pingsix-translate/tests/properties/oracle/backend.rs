@@ -2,53 +2,63 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::world::{BackendRef, EndpointConditions, Rule, Service, World};
-use super::{Answer, Target};
+use super::world::{BackendRef, EndpointConditions, Route, RouteKindName, Rule, Service, World};
+use super::{Answer, Speech, Target};
 
 impl World {
     /// What a rule that is honoured answers.
-    pub(crate) fn answer_of(&self, namespace: &str, rule: &Rule) -> Answer {
+    pub(crate) fn answer_of(&self, route: &Route, rule: &Rule) -> Answer {
         let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
         for backend in &rule.backend_refs {
-            *shares.entry(self.target_of(namespace, backend)).or_default() += backend.weight.unwrap_or(1);
+            *shares.entry(self.target_of(route, backend)).or_default() += backend.weight.unwrap_or(1);
         }
         if shares.values().all(|weight| *weight == 0) {
-            return Answer::status(500);
+            return Answer::status(route.kind.failure());
         }
         Answer::new(shares)
     }
 
     /// Why a backendRef leads nowhere, as the reason of `ResolvedRefs`.
-    pub(crate) fn unresolved(&self, namespace: &str, backend: &BackendRef) -> Option<&'static str> {
+    pub(crate) fn unresolved(&self, route: &Route, backend: &BackendRef) -> Option<&'static str> {
+        let namespace = route.metadata.namespace.as_str();
         if !backend.group.as_deref().unwrap_or_default().is_empty()
             || backend.kind.as_deref().unwrap_or("Service") != "Service"
         {
             return Some("InvalidKind");
         }
         let target = backend.namespace.as_deref().unwrap_or(namespace);
-        if target != namespace && !self.grants(namespace, target, &backend.name) {
+        if target != namespace && !self.grants(route, target, &backend.name) {
             return Some("RefNotPermitted");
         }
         let service = self.services.get(&(target.to_owned(), backend.name.clone()));
-        let has_port = service
-            .is_some_and(|service| service.spec.ports.iter().any(|port| Some(port.port) == backend.port));
-        (!has_port).then_some("BackendNotFound")
+        let port = service
+            .and_then(|service| service.spec.ports.iter().find(|port| Some(port.port) == backend.port));
+        match port {
+            None => Some("BackendNotFound"),
+            Some(port) => {
+                speech(port.app_protocol.as_deref(), route.kind).is_none().then_some("UnsupportedProtocol")
+            }
+        }
     }
 
-    fn target_of(&self, namespace: &str, backend: &BackendRef) -> Target {
-        if self.unresolved(namespace, backend).is_some() {
-            return Target::Status(500);
+    fn target_of(&self, route: &Route, backend: &BackendRef) -> Target {
+        let namespace = route.metadata.namespace.as_str();
+        if self.unresolved(route, backend).is_some() {
+            return Target::Status(route.kind.failure());
         }
         let name = (backend.namespace.clone().unwrap_or_else(|| namespace.to_owned()), backend.name.clone());
         let service = &self.services[&name];
         let port = backend.port.expect("a resolved reference has a port");
         if is_external(service) {
-            return Target::Status(500);
+            return Target::Status(route.kind.failure());
         }
         if self.nodes(&name.0, &name.1, port).is_empty() {
             return Target::Status(503);
         }
-        Target::Service { namespace: name.0, name: name.1, port }
+        let written = service.spec.ports.iter().find(|candidate| candidate.port == port);
+        let written = written.and_then(|port| port.app_protocol.as_deref());
+        let speech = speech(written, route.kind).expect("a resolved reference has a protocol");
+        Target::Service { namespace: name.0, name: name.1, port, speech }
     }
 
     /// The endpoints of a Service port that take traffic, as `address:port`, with IPv6 addresses in brackets.
@@ -92,12 +102,12 @@ impl World {
         nodes
     }
 
-    fn grants(&self, from: &str, to: &str, service: &str) -> bool {
+    fn grants(&self, from: &Route, to: &str, service: &str) -> bool {
         self.grants.iter().any(|grant| {
             let from_fits = grant.spec.from.iter().any(|entry| {
                 entry.group == "gateway.networking.k8s.io"
-                    && entry.kind == "HTTPRoute"
-                    && entry.namespace == from
+                    && entry.kind == from.kind.as_str()
+                    && entry.namespace == from.metadata.namespace
             });
             let to_fits = grant.spec.to.iter().any(|entry| {
                 entry.group.is_empty()
@@ -106,6 +116,17 @@ impl World {
             });
             grant.metadata.namespace == to && from_fits && to_fits
         })
+    }
+}
+
+/// How a Service port is spoken to: as it says itself, else as the clients of the route speak. `None` when the two do
+/// not go together.
+fn speech(app_protocol: Option<&str>, route: RouteKindName) -> Option<Speech> {
+    match (app_protocol, route) {
+        (Some("kubernetes.io/h2c"), _) | (None, RouteKindName::Grpc) => Some(Speech::H2c),
+        (None | Some("http"), RouteKindName::Http) => Some(Speech::Http1),
+        (Some("kubernetes.io/ws"), RouteKindName::Http) => Some(Speech::WebSocket),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::grpc::Call;
 use super::hostname::{matches, narrower, specificity};
 use super::world::{Comparison, Match, Route, Rule};
 use crate::probe::Probe;
@@ -14,6 +15,11 @@ pub(crate) struct Row<'w> {
     criteria: Match,
     rank: Rank<'w>,
 }
+
+/// The order among rows of GRPCRoutes; less comes first.
+type RankOfCalls<'w> = (Reverse<Hostnames>, Reverse<(usize, usize)>, Reverse<usize>, Age<'w>);
+/// Oldest, `namespace/name`, rule, match.
+type Age<'w> = (Option<&'w str>, String, (usize, usize));
 
 /// The order of precedence; less comes first.
 type Rank<'w> =
@@ -44,7 +50,7 @@ impl<'w> Row<'w> {
             for (rule, matched, criteria) in matches_of(&route.spec.rules) {
                 let rank = (
                     Reverse((specificity(served), specificity(hostname))),
-                    Reverse((is_exact(&criteria), path(&criteria).chars().count())),
+                    Reverse(specificity_of_path(&criteria)),
                     Reverse((
                         criteria.method.is_some(),
                         conditions(&criteria.headers, true).len(),
@@ -63,6 +69,17 @@ impl<'w> Row<'w> {
 
     pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
         self.rank.cmp(&other.rank)
+    }
+
+    /// The order the specification has for rows of GRPCRoutes.
+    pub(crate) fn order_of_calls(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank_of_calls().cmp(&other.rank_of_calls())
+    }
+
+    fn rank_of_calls(&self) -> RankOfCalls<'w> {
+        let (hostnames, _, Reverse((_, headers, _)), age, name, position) = self.rank.clone();
+        let call = self.criteria.call.as_ref().expect("a row of a GRPCRoute is about calls");
+        (hostnames, Reverse(call.specificity()), Reverse(headers), (age, name, position))
     }
 
     /// Whether the request satisfies everything the match asks for. A regular expression counts as satisfied by
@@ -100,7 +117,18 @@ fn path(criteria: &Match) -> &str {
     criteria.path.value.as_deref().unwrap_or("/")
 }
 
+/// Exact, then characters as written.
+fn specificity_of_path(criteria: &Match) -> (bool, usize) {
+    match &criteria.call {
+        Some(call) => call.as_path(),
+        None => (is_exact(criteria), path(criteria).chars().count()),
+    }
+}
+
 fn path_matches(criteria: &Match, requested: &str) -> bool {
+    if let Some(call) = &criteria.call {
+        return call.holds(requested);
+    }
     let path = path(criteria);
     if is_exact(criteria) {
         return requested == path;
@@ -129,10 +157,11 @@ fn is_regex(condition: &Comparison) -> bool {
     condition.r#type.as_deref() == Some("RegularExpression")
 }
 
-/// Whether a rule asks for something PingSIX cannot do; it then answers 500 where it matches.
+/// Whether a rule asks for something PingSIX cannot do; it then fails where it matches.
 pub(crate) fn is_unsupported(rule: &Rule) -> bool {
     let regex = |one: &Match| {
         conditions(&one.headers, true).into_iter().chain(conditions(&one.query_params, false)).any(is_regex)
     };
-    !rule.filters.is_empty() || rule.matches.iter().any(regex)
+    let call = |one: &Match| one.call.as_ref().is_some_and(Call::is_unsupported);
+    !rule.filters.is_empty() || rule.matches.iter().any(|one| regex(one) || call(one))
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::attach::{ListenerFault, NotAttached, is_http_route};
+use super::attach::{ListenerFault, NotAttached, is_kind};
 use super::hostname::{matches, representative};
 use super::row::is_unsupported;
+use super::world::RouteKindName;
 
 /// What to expect of a listener's status.
 #[derive(Debug)]
@@ -15,8 +16,8 @@ pub(crate) struct ListenerStatus {
     pub(crate) has_wrong_kinds: bool,
     /// Whether a certificate is missing; the listener serves all the same while it has another.
     pub(crate) lacks_certificates: bool,
-    /// Whether HTTPRoutes are supported.
-    pub(crate) supports_http_routes: bool,
+    /// Kinds of routes that are supported.
+    pub(crate) supported_kinds: BTreeSet<&'static str>,
     pub(crate) attached_routes: i32,
 }
 
@@ -53,11 +54,18 @@ impl World {
             .map(|(index, listener)| {
                 let kinds = &listener.allowed_routes.kinds;
                 let faults = self.listener_faults(index);
+                let carried = [RouteKindName::Http, RouteKindName::Grpc];
                 ListenerStatus {
-                    has_wrong_kinds: !kinds.iter().all(is_http_route),
+                    has_wrong_kinds: !kinds
+                        .iter()
+                        .all(|kind| carried.iter().any(|known| is_kind(kind, *known))),
                     lacks_certificates: listener.protocol == "HTTPS" && !self.has_every_certificate(listener),
-                    supports_http_routes: !faults.contains(&ListenerFault::UnsupportedProtocol)
-                        && (kinds.is_empty() || kinds.iter().any(is_http_route)),
+                    supported_kinds: carried
+                        .iter()
+                        .filter(|_| !faults.contains(&ListenerFault::UnsupportedProtocol))
+                        .filter(|known| kinds.is_empty() || kinds.iter().any(|kind| is_kind(kind, **known)))
+                        .map(|known| known.as_str())
+                        .collect(),
                     attached_routes: attached.get(&index).copied().unwrap_or_default(),
                     faults,
                 }
@@ -96,7 +104,7 @@ impl World {
     pub(crate) fn unresolved_reasons(&self, route: usize) -> BTreeSet<&'static str> {
         let route = &self.routes[route];
         let backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
-        backends.filter_map(|backend| self.unresolved(&route.metadata.namespace, backend)).collect()
+        backends.filter_map(|backend| self.unresolved(route, backend)).collect()
     }
 
     /// Whether a reference leads to a Service that is not followed for what it is; nothing says which condition

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::grpc::{Call, GrpcRoute};
+
 /// Namespace and name.
 pub(crate) type Name = (String, String);
 
@@ -24,11 +26,18 @@ pub(crate) struct World {
 impl World {
     /// Reads manifests with exactly one Gateway among them.
     pub(crate) fn read(objects: &[Value]) -> Self {
+        Self::around(None, objects)
+    }
+
+    /// Reads manifests as they concern the Gateway of this name.
+    pub(crate) fn around(gateway: Option<&str>, objects: &[Value]) -> Self {
         let mut world = Self::default();
         for object in objects {
             match object["kind"].as_str().unwrap() {
+                "Gateway" if gateway.is_some_and(|name| object["metadata"]["name"] != name) => {}
                 "Gateway" => world.gateway = read(object),
                 "HTTPRoute" => world.routes.push(read(object)),
+                "GRPCRoute" => world.routes.push(read::<GrpcRoute>(object).into()),
                 "EndpointSlice" => world.slices.push(read(object)),
                 "ReferenceGrant" => world.grants.push(read(object)),
                 "Service" => {
@@ -149,8 +158,36 @@ pub(crate) struct Requirement {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Route {
+    #[serde(skip)]
+    pub(crate) kind: RouteKindName,
     pub(crate) metadata: Metadata,
     pub(crate) spec: RouteSpec,
+}
+
+/// The kind of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RouteKindName {
+    #[default]
+    Http,
+    Grpc,
+}
+
+impl RouteKindName {
+    /// The kind's name.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "HTTPRoute",
+            Self::Grpc => "GRPCRoute",
+        }
+    }
+
+    /// What answers a request that cannot be served: 500, or what gRPC clients read as UNAVAILABLE.
+    pub(crate) const fn failure(self) -> u16 {
+        match self {
+            Self::Http => 500,
+            Self::Grpc => 503,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -192,6 +229,9 @@ pub(crate) struct Match {
     pub(crate) method: Option<String>,
     pub(crate) headers: Vec<Comparison>,
     pub(crate) query_params: Vec<Comparison>,
+    /// Instead of path and method, in a match of a GRPCRoute.
+    #[serde(skip)]
+    pub(crate) call: Option<Call>,
 }
 
 /// A path, header or query match; a path has no name.
@@ -227,10 +267,12 @@ pub(crate) struct ServiceSpec {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ServicePort {
     #[serde(default)]
     pub(crate) name: String,
     pub(crate) port: u16,
+    pub(crate) app_protocol: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

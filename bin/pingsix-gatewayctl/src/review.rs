@@ -1,0 +1,117 @@
+//! What manifests amount to, for people to read and to keep under version control: every document with the rules it
+//! comes from, the status of every object, and what is wrong. Private keys are never in it.
+
+use std::fmt::Write as _;
+
+use pingsix_translate::{Decision, Options, Origin, Provenance};
+use serde_json::{Map, Value};
+
+use crate::finding::Finding;
+use crate::plane::Translated;
+use crate::readable::write_field;
+use crate::translate::statuses;
+
+/// Two YAML documents: the configuration, and what the authors are told.
+pub(crate) fn review(translated: &Translated, options: &Options) -> String {
+    let mut out = configuration(translated, options);
+    out.push_str("---\n");
+    out.push_str(&verdicts(translated, options));
+    out
+}
+
+/// By prefix and key, with a comment on the origin of each document.
+fn configuration(translated: &Translated, options: &Options) -> String {
+    let mut out = String::new();
+    for (key, plane) in &translated.planes {
+        let Some(bridged) = &plane.bridged else { continue };
+        let prefix = key.prefix(&options.root);
+        if bridged.config.is_empty() {
+            write_field(&mut out, 0, &prefix, &Value::Object(Map::new()));
+            continue;
+        }
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{prefix}:");
+        for (key, document) in bridged.config.iter() {
+            for line in plane.provenance(key).map(origin).unwrap_or_default() {
+                let _ = writeln!(out, "  # {line}");
+            }
+            write_field(&mut out, 2, &key.to_string(), &document.to_shown_value());
+        }
+    }
+    if out.is_empty() { "{}\n".to_owned() } else { out }
+}
+
+fn verdicts(translated: &Translated, options: &Options) -> String {
+    let mut out = String::new();
+    let told = statuses(translated, options);
+    let statuses: Map<String, Value> =
+        told.into_iter().map(|object| (name_of(&object), object["status"].clone())).collect();
+    write_field(&mut out, 0, "status", &Value::Object(statuses));
+    let problems = translated.findings.iter().map(problem).collect();
+    write_field(&mut out, 0, "problems", &Value::Array(problems));
+    out
+}
+
+/// Kind, namespace and name, as messages have them.
+fn name_of(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (kind, metadata) = (text(&object["kind"]), &object["metadata"]);
+    let name = text(&metadata["name"]);
+    match metadata["namespace"].as_str() {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}
+
+/// A finding; where the manifest stands is told only when there is no object to name.
+fn problem(finding: &Finding) -> Value {
+    let mut value = serde_json::to_value(finding).unwrap_or_default();
+    if let Value::Object(fields) = &mut value
+        && !finding.object.is_empty()
+    {
+        for field in ["file", "document", "line"] {
+            fields.remove(field);
+        }
+    }
+    value
+}
+
+/// Where a document comes from, in lines.
+fn origin(provenance: &Provenance) -> Vec<String> {
+    match provenance {
+        Provenance::Rules { listener, host, decisions, redirect, shadowed } => {
+            let mut lines = Vec::new();
+            if let Some(host) = host {
+                let of_listener = match listener {
+                    Some(listener) if listener != host => format!(", listener hostname {listener}"),
+                    Some(_) | None => String::new(),
+                };
+                lines.push(format!("host {host}{of_listener}"));
+            }
+            lines.extend(redirect.iter().map(|origin| format!("{}, without TLS", at(origin))));
+            lines.extend(decisions.iter().map(decision));
+            lines.extend(shadowed.iter().map(|origin| format!("never reached: {}", at(origin))));
+            lines
+        }
+        Provenance::Guard { listener } => {
+            vec![format!("keeps {listener} from listeners with a wider hostname")]
+        }
+        Provenance::Backend { service, port } => vec![format!("{service} port {port}")],
+        Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
+        Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
+        Provenance::Redirect => vec!["the responder redirects".to_owned()],
+        Provenance::Certificate { owner, listener } => vec![format!("{owner} listener {listener}")],
+    }
+}
+
+fn decision(decision: &Decision) -> String {
+    match &decision.origin {
+        Some(origin) if decision.conditional => format!("{}, if its conditions hold", at(origin)),
+        Some(origin) => at(origin),
+        None => "otherwise 404".to_owned(),
+    }
+}
+
+fn at(origin: &Origin) -> String {
+    format!("{} {}", origin.object, origin.field())
+}

@@ -1,0 +1,126 @@
+//! One scenario: its files, and what the program makes of its input.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use pingsix_translate::pingsix::Config;
+use pingsix_translate::pingsix::validate::{ValidateOptions, order_dependence, validate};
+use serde_json::Value;
+
+use crate::diff::difference;
+
+const RECIPE: &str = "If the change is meant, refresh with `just scenarios` and read the difference.";
+
+/// A directory `<area>/<case>`.
+pub(crate) struct Case {
+    directory: PathBuf,
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All scenarios, sorted by name.
+pub(crate) fn cases() -> Vec<Case> {
+    let directories = |path: &Path| {
+        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect::<Vec<_>>()
+    };
+    let areas = directories(&root().join("testdata/scenarios"));
+    let mut all: Vec<PathBuf> = areas.iter().flat_map(|area| directories(area)).collect();
+    all.sort();
+    all.into_iter().map(|directory| Case { directory }).collect()
+}
+
+impl Case {
+    /// `<area>/<case>`
+    pub(crate) fn name(&self) -> String {
+        let names = self.directory.iter().rev().take(2).map(|name| name.to_str().unwrap());
+        names.collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("/")
+    }
+
+    pub(crate) fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(file)).ok()
+    }
+
+    pub(crate) fn input(&self) -> String {
+        self.read("input.yaml").unwrap_or_else(|| panic!("{} has no input.yaml", self.name()))
+    }
+
+    /// The flags of the line `# Options:`, for everything that translates.
+    fn options(&self) -> Vec<String> {
+        let input = self.input();
+        let line = input.lines().find_map(|line| line.strip_prefix("# Options: "));
+        line.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Runs the program on the input, with the options of the scenario behind the arguments.
+    pub(crate) fn run(&self, before: &[&str], after: &[String]) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"))
+            .env_remove("RUST_LOG")
+            .timeout(std::time::Duration::from_mins(1))
+            .current_dir(&self.directory)
+            .args(before)
+            .arg("input.yaml")
+            .args(after)
+            .args(self.options())
+            .output()
+            .unwrap();
+        let failed = !matches!(output.status.code(), Some(0 | 1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!failed, "{}: {before:?} {after:?}: {said}", self.name());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Compares the files with what the program says now, or writes them.
+    pub(crate) fn compare(&self, update: bool) -> Vec<String> {
+        let review = self.run(&["translate", "-o", "review"], &[]);
+        let (config, status) = review.split_once("\n---\n").unwrap();
+        let mut faults = Vec::new();
+        for (file, text) in [("config.yaml", format!("{config}\n")), ("status.yaml", status.to_owned())] {
+            let path = self.directory.join(file);
+            let held = fs::read_to_string(&path).unwrap_or_default();
+            if held == text {
+                continue;
+            }
+            if update {
+                fs::write(&path, text).unwrap();
+                eprintln!("{}/{file} is refreshed", self.name());
+            } else {
+                let difference = difference(&held, &text);
+                faults.push(format!("{file} is not what becomes of input.yaml:\n{difference}{RECIPE}"));
+            }
+        }
+        faults
+    }
+
+    /// Every fault PingSIX would find with the documents as they are stored.
+    pub(crate) fn refused_by_pingsix(&self) -> Vec<String> {
+        let stored = self.run(&["translate", "-o", "etcd-json"], &[]);
+        let stored: serde_json::Map<String, Value> = serde_json::from_str(&stored).unwrap();
+        let shown: Value = serde_saphyr::from_str(&self.read("config.yaml").unwrap_or_default()).unwrap();
+        let mut faults = Vec::new();
+        let Some(shown) = shown.as_object() else { return vec!["there is no config.yaml".to_owned()] };
+        for (prefix, documents) in shown {
+            let below = format!("{prefix}/");
+            let pairs = stored.iter().filter(|(key, _)| key.starts_with(&below));
+            let pairs: Vec<_> = pairs.map(|(key, value)| (key.clone(), value.to_string())).collect();
+            if pairs.len() != documents.as_object().unwrap().len() {
+                faults.push(format!("{prefix}: {} documents are stored", pairs.len()));
+            }
+            let config = match Config::from_pairs(prefix, pairs) {
+                Ok(config) => config,
+                Err(error) => {
+                    faults.push(format!("{prefix}: {error}"));
+                    continue;
+                }
+            };
+            let options = ValidateOptions { prefix: prefix.clone(), ..ValidateOptions::default() };
+            let mut violations = validate(&config, &options);
+            violations.extend(order_dependence(&config));
+            faults.extend(violations.iter().map(|violation| format!("{prefix}: {violation:?}")));
+        }
+        faults
+    }
+}

@@ -1,0 +1,133 @@
+//! Sample requests: what people expect of them, and what the router model says.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::case::Case;
+
+/// An entry of `requests.yaml`. Expectations that are left out are not compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sample {
+    /// Method and URL.
+    request: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    http2: bool,
+    /// The Gateway that is asked, when there are several.
+    gateway: Option<String>,
+    /// The match that decides.
+    rule: Option<String>,
+    /// Services with their weights; a status with the weight of its share.
+    backends: Option<BTreeMap<String, u64>>,
+    /// The addresses of the backends.
+    endpoints: Option<Vec<String>>,
+    /// An answer without a backend.
+    status: Option<u64>,
+    /// What a 404 is for.
+    cause: Option<String>,
+    /// Where a redirect leads.
+    location: Option<String>,
+    /// Whether a CORS preflight is allowed.
+    preflight: Option<bool>,
+    /// No data plane serves anything.
+    #[serde(default)]
+    closed: bool,
+    /// What the backend sees. The model knows nothing of it: the contract test asks the real PingSIX.
+    #[serde(default, rename = "sees")]
+    _sees: BTreeMap<String, String>,
+    /// Response headers the client gets, likewise.
+    #[serde(default, rename = "gets")]
+    _gets: BTreeMap<String, String>,
+}
+
+pub(crate) fn check(case: &Case) -> Vec<String> {
+    let Some(text) = case.read("requests.yaml") else { return Vec::new() };
+    let samples: Vec<Sample> = match serde_saphyr::from_str(&text) {
+        Ok(samples) => samples,
+        Err(error) => return vec![format!("requests.yaml: {error}")],
+    };
+    samples.iter().flat_map(|sample| sample.faults(case)).collect()
+}
+
+impl Sample {
+    fn faults(&self, case: &Case) -> Vec<String> {
+        let (method, url) = self.request.split_once(' ').unwrap();
+        let mut arguments = vec![method.to_owned(), url.to_owned(), "-o".to_owned(), "json".to_owned()];
+        arguments.extend(
+            self.headers.iter().flat_map(|(name, value)| ["-H".to_owned(), format!("{name}: {value}")]),
+        );
+        arguments.extend(self.http2.then(|| "--http2".to_owned()));
+        arguments.extend(self.gateway.iter().flat_map(|name| ["--gateway".to_owned(), name.clone()]));
+        let explanations: Value = serde_json::from_str(&case.run(&["explain"], &arguments)).unwrap();
+        let found = explanations.as_array().unwrap();
+        let [explanation] = found.as_slice() else {
+            let agreed = self.closed && found.is_empty();
+            let fault = format!("{}: {} data planes may be meant", self.request, found.len());
+            return if agreed { Vec::new() } else { vec![fault] };
+        };
+        let mut faults = self.compare(explanation);
+        if self.closed {
+            faults.push("it is answered".to_owned());
+        }
+        if faults.is_empty() {
+            return faults;
+        }
+        let Self { request, headers, .. } = self;
+        let (answer, steps) = (&explanation["answer"], &explanation["steps"]);
+        vec![format!("{request} {headers:?}: {}\n  answer {answer}\n  steps {steps}", faults.join("; "))]
+    }
+
+    fn compare(&self, explanation: &Value) -> Vec<String> {
+        let answer = &explanation["answer"];
+        let mut faults = Vec::new();
+        let mut expect = |what: &str, wanted: Value, found: Value| {
+            if wanted != found {
+                faults.push(format!("{what} is {found}, not {wanted}"));
+            }
+        };
+        let is_not_found = answer["kind"] == "notFound";
+        let status = if is_not_found { 404.into() } else { answer["status"].clone() };
+        match (&self.status, &self.backends) {
+            (Some(wanted), None) => expect("the status", (*wanted).into(), status),
+            (None, Some(wanted)) => {
+                let backends = answer["backends"].as_array().cloned().unwrap_or_default();
+                let shares = backends.iter().map(|backend| {
+                    let name = backend["service"].as_str().map(str::to_owned);
+                    (name.unwrap_or_else(|| backend["status"].to_string()), backend["weight"].clone())
+                });
+                expect("the share of backends", serde_json::json!(wanted), shares.collect());
+            }
+            _ if self.preflight.is_some() || self.closed => {}
+            _ => expect("the expectation", "either a status or backends".into(), Value::Null),
+        }
+        if let Some(wanted) = &self.rule {
+            let steps = explanation["steps"].as_array().cloned().unwrap_or_default();
+            let decisive = steps.iter().find(|step| step["result"] == "decides").map(|step| {
+                let source = &step["source"];
+                let text = |field: &str| source[field].as_str().unwrap_or_default();
+                Value::from(format!("{} {}", text("object"), text("field")))
+            });
+            expect("the rule", wanted.as_str().into(), decisive.unwrap_or_default());
+        }
+        if let Some(wanted) = &self.endpoints {
+            let backends = answer["backends"].as_array().cloned().unwrap_or_default();
+            let addresses = backends.iter().filter_map(|backend| backend["endpoints"].as_object());
+            let addresses: Vec<&String> = addresses.flat_map(|endpoints| endpoints.keys()).collect();
+            expect("the list of endpoints", serde_json::json!(wanted), serde_json::json!(addresses));
+        }
+        if is_not_found || self.cause.is_some() {
+            expect("the cause", serde_json::json!(self.cause), answer["cause"].clone());
+        }
+        if self.location.is_some() || answer["kind"] == "redirect" {
+            expect("the location", serde_json::json!(self.location), answer["location"].clone());
+        }
+        if self.preflight.is_some() || answer["kind"] == "preflight" {
+            expect("the preflight", serde_json::json!(self.preflight), answer["allowed"].clone());
+        }
+        faults
+    }
+}

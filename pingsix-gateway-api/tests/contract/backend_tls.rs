@@ -1,0 +1,145 @@
+//! BackendTLSPolicies, translated and served: PingSIX speaks to a backend that proves the policy's name, and to no other.
+
+use std::sync::Arc;
+
+use pingsix_translate::pingsix::{Config, Document, Request};
+use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use serde_json::{Value, json};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use crate::client::{Client, Protocol, Reply};
+use crate::etcd::Etcd;
+use crate::mirror::{Mirror, seen};
+use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::run::{binary, say};
+
+const SCOPE: &str = "/contract/backend-tls";
+const NAME: &str = "backend.shop.test";
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    // A certificate whose issuer has the name of its subject counts as its own issuer.
+    params.distinguished_name.push(DnType::CommonName, "authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A backend that proves this name with a certificate of this authority.
+async fn backend(name: &str, authority: &Authority) -> Mirror {
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, authority).unwrap();
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Mirror::start_tls(TlsAcceptor::from(Arc::new(config))).await
+}
+
+/// What Gateway `infra/public` makes of an HTTPRoute for [`NAME`] to a Service with a policy for that name.
+fn config(app_protocol: &str) -> Config {
+    fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
+        Arc::new(serde_json::from_value(value).unwrap())
+    }
+    let mut objects = Objects::default();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": { "namespace": "infra", "name": "public" },
+        "spec": {
+            "gatewayClassName": "pingsix",
+            "listeners": [{ "name": "http", "port": 80, "protocol": "HTTP" }],
+        },
+    }))));
+    objects.insert(Object::HttpRoute(object(json!({
+        "metadata": { "namespace": "infra", "name": "shop" },
+        "spec": {
+            "parentRefs": [{ "name": "public" }],
+            "hostnames": [NAME],
+            "rules": [{ "backendRefs": [{ "name": "shop", "port": 443 }] }],
+        },
+    }))));
+    objects.insert(Object::Service(object(json!({
+        "metadata": { "namespace": "infra", "name": "shop" },
+        "spec": { "ports": [{ "port": 443, "appProtocol": app_protocol }] },
+    }))));
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {
+            "namespace": "infra", "name": "shop", "labels": { "kubernetes.io/service-name": "shop" },
+        },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["10.0.0.7"] }],
+        "ports": [{ "port": 8443 }],
+    }))));
+    objects.insert(Object::BackendTlsPolicy(object(json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "BackendTLSPolicy",
+        "metadata": { "namespace": "infra", "name": "shop" },
+        "spec": {
+            "targetRefs": [{ "group": "", "kind": "Service", "name": "shop" }],
+            "validation": { "wellKnownCACertificates": "System", "hostname": NAME },
+        },
+    }))));
+    let snapshot = objects.snapshot(&ObjectName::new("infra", "public")).unwrap();
+    let translation = translate(&snapshot, &Options::default());
+    assert_eq!(translation.verdicts.problems, []);
+    translation.data_planes.into_values().next().unwrap().config
+}
+
+/// The configuration with this backend for the endpoint.
+fn with_node(config: &Config, backend: &Mirror) -> Config {
+    let mut changed = config.clone();
+    for (key, document) in config.iter() {
+        if let Document::Upstream(upstream) = document {
+            let mut upstream = upstream.clone();
+            upstream.nodes = std::iter::once((backend.address.to_string(), 1)).collect();
+            changed.insert(&*key.id, upstream);
+        }
+    }
+    changed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
+    const TEST: &str = "backend TLS";
+    let Some(binary) = binary(TEST) else { return };
+    let (trusted, unknown) = (authority(), authority());
+    let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
+    let pingsix = PingSix::start_trusting(&trusted.pem(), &binary, etcd.address, SCOPE).await;
+    let backends = [
+        ("the name", backend(NAME, &trusted).await, true),
+        ("a wildcard for it", backend("*.shop.test", &trusted).await, true),
+        ("another name", backend("other.shop.test", &trusted).await, false),
+        ("the name, by an authority that is not trusted", backend(NAME, &unknown).await, false),
+        ("nothing, in plaintext", Mirror::start().await, false),
+    ];
+    let mut edition = 0;
+    for (app_protocol, http2) in [("https", false), ("kubernetes.io/h2c", true)] {
+        let config = config(app_protocol);
+        for (proves, backend, expected) in &backends {
+            edition += 1;
+            let revision = etcd.publish(SCOPE, &with_node(&config, backend), edition).await;
+            assert_eq!(pingsix.verdict(revision, PATIENCE).await, Verdict::Accepted);
+            let mut client = Client::new(Protocol::Http1, pingsix.address, None);
+            let reply: Reply = client.ask(&Request::get(&format!("{NAME}:8080"), "/cart")).await.unwrap();
+            assert_eq!(reply.status, if *expected { 200 } else { 502 }, "{app_protocol}: {proves}");
+            if *expected {
+                let seen = seen(&reply);
+                // The port of the client's Host is not passed on.
+                let host = if http2 { &seen["authority"] } else { &seen["headers"]["host"] };
+                assert_eq!((host, &seen["http2"]), (&json!(NAME), &json!(http2)), "{app_protocol}: {proves}");
+            }
+        }
+    }
+    say(&format!("{TEST}: {edition} backends as the policy says"));
+}

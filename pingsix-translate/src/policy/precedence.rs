@@ -1,0 +1,72 @@
+//! Which of several policies counts for a target.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::backend_tls::{BackendTls, PolicyTarget};
+use crate::attach::Hostname;
+use crate::object::{ObjectKey, ObjectName};
+use crate::resolve::References;
+use crate::snapshot::BackendTlsPolicy;
+
+use super::InEffect;
+
+/// The BackendTLSPolicies of a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct BackendTlsPolicies {
+    /// Oldest first, then by name: who comes first wins.
+    list: Vec<BackendTls>,
+    /// By Service and name of a port, or all ports: index of the policy that won.
+    winners: BTreeMap<ObjectName, BTreeMap<Option<String>, usize>>,
+}
+
+impl BackendTlsPolicies {
+    pub(crate) fn new(
+        policies: &BTreeMap<ObjectName, Arc<BackendTlsPolicy>>,
+        references: &References<'_>,
+    ) -> Self {
+        let mut list: Vec<BackendTls> =
+            policies.values().map(|policy| BackendTls::read(policy, references)).collect();
+        // Policies with one target are of one namespace, so that the names alone decide as `namespace/name` would.
+        list.sort_by(|left, right| left.age.cmp(&right.age).then_with(|| left.key.cmp(&right.key)));
+        let mut winners: BTreeMap<ObjectName, BTreeMap<Option<String>, usize>> = BTreeMap::new();
+        for (index, policy) in list.iter().enumerate() {
+            for target in policy.targets.iter().flatten() {
+                winners
+                    .entry(target.service.clone())
+                    .or_default()
+                    .entry(target.port.clone())
+                    .or_insert(index);
+            }
+        }
+        Self { list, winners }
+    }
+
+    /// Every policy, with its index.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &BackendTls)> {
+        self.list.iter().enumerate()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The policy that counts for a port of a Service: one for the port by name before one for the Service.
+    pub(super) fn of_port(&self, service: &ObjectName, port: Option<&str>) -> Option<(usize, &BackendTls)> {
+        let of_service = self.winners.get(service)?;
+        let named = port.and_then(|name| of_service.get(&Some(name.to_owned())));
+        let index = *named.or_else(|| of_service.get(&None))?;
+        Some((index, self.list.get(index)?))
+    }
+
+    /// The policy that takes precedence over this one for a target.
+    pub(crate) fn preferred(&self, index: usize, target: &PolicyTarget) -> Option<&Arc<ObjectKey>> {
+        let winner = *self.winners.get(&target.service)?.get(&target.port)?;
+        (winner != index).then(|| self.list.get(winner).map(|policy| &policy.key))?
+    }
+
+    /// The policies as they apply to requests that all have this host, or may have several.
+    pub(crate) fn for_host<'a>(&'a self, host: Option<&'a Hostname>) -> InEffect<'a> {
+        InEffect { policies: self, host }
+    }
+}

@@ -1,0 +1,70 @@
+//! What routes of every kind have in common: identity, parents, hostnames.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::core::ObjectMeta;
+
+use super::{Hostnames, Limit, Refusal, Route, Rule, Traffic};
+use crate::attach::Hostname;
+use crate::field::FieldPath;
+use crate::object::Age;
+use crate::snapshot::{RouteReferences, key_of};
+use crate::verdict::Reason;
+
+/// What is left of a route's spec when parents and rules are taken away.
+pub(super) struct RouteFrame<'a> {
+    pub(super) metadata: &'a ObjectMeta,
+    pub(super) hostnames: Option<&'a [String]>,
+    /// Whether `useDefaultGateways` asks for Gateways that the route does not name.
+    pub(super) uses_default_gateways: bool,
+}
+
+/// Puts a route together.
+pub(super) fn assemble<R: RouteReferences>(
+    route: &R,
+    frame: &RouteFrame<'_>,
+    traffic: Traffic,
+    rules: Vec<Rule>,
+) -> Route {
+    let mut refusals = Vec::new();
+    let hostnames = normalise_hostnames(frame.hostnames, &mut refusals);
+    let default_gateways = frame.uses_default_gateways.then(|| {
+        Limit::new(
+            FieldPath::new("spec").child("useDefaultGateways"),
+            "There are no default Gateways; only those that parentRefs name serve the route.",
+        )
+    });
+    Route {
+        key: Arc::new(key_of(R::KIND, frame.metadata)),
+        traffic,
+        generation: frame.metadata.generation.unwrap_or_default(),
+        age: Age::of(frame.metadata),
+        parent_refs: route.parent_refs(),
+        hostnames,
+        rules,
+        refusals,
+        limits: default_gateways.into_iter().collect(),
+    }
+}
+
+fn normalise_hostnames(names: Option<&[String]>, refusals: &mut Vec<Refusal>) -> Hostnames {
+    let names = names.unwrap_or_default();
+    if names.is_empty() {
+        return Hostnames::Any;
+    }
+    let mut usable = BTreeSet::new();
+    for (index, name) in names.iter().enumerate() {
+        match Hostname::parse(name) {
+            Ok(hostname) => {
+                usable.insert(hostname);
+            }
+            Err(flaw) => refusals.push(Refusal::new(
+                FieldPath::new("spec").child("hostnames").index(index),
+                Reason::UnsupportedValue,
+                format!("\"{name}\" is not a hostname a request could have: {flaw}."),
+            )),
+        }
+    }
+    Hostnames::Named(usable.into_iter().collect())
+}

@@ -1,0 +1,158 @@
+//! backendRefs of every kind of route, and the filters on the way to them.
+
+use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, udproutes};
+use serde::Serialize;
+
+use super::{BackendRef, FilterReader, Match, ReadFilters, Refusal};
+use crate::field::{self, FieldPath};
+use crate::object::Kind;
+use crate::verdict::Reason;
+
+/// Largest weight of a backend (Gateway API, `BackendRef.weight`).
+const MAX_WEIGHT: u32 = 1_000_000;
+
+/// A backendRef of some kind of route.
+pub(super) trait WrittenBackend {
+    /// Reads it, but for the weight.
+    fn read(&self, index: usize, weight: u32) -> BackendRef;
+
+    fn weight(&self) -> Option<i32>;
+}
+
+/// A backendRef with filters of its own.
+pub(super) trait FilteredBackend: WrittenBackend {
+    type Filter: Serialize;
+
+    fn filters(&self) -> &[Self::Filter];
+}
+
+macro_rules! written_backends {
+    ($($backend:ty;)+) => {$(
+        impl WrittenBackend for $backend {
+            fn read(&self, index: usize, weight: u32) -> BackendRef {
+                BackendRef {
+                    index,
+                    group: self.group.clone().unwrap_or_default(),
+                    kind: self.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
+                    namespace: self.namespace.clone(),
+                    name: self.name.clone(),
+                    port: self.port,
+                    weight,
+                }
+            }
+
+            fn weight(&self) -> Option<i32> {
+                self.weight
+            }
+        }
+    )+};
+}
+
+written_backends! {
+    httproutes::HttpRouteRulesBackendRefs;
+    grpcroutes::GrpcRouteRulesBackendRefs;
+    tlsroutes::TlsRouteRulesBackendRefs;
+    tcproutes::TcpRouteRulesBackendRefs;
+    udproutes::UdpRouteRulesBackendRefs;
+}
+
+macro_rules! filtered_backends {
+    ($($backend:ty, $filter:ty;)+) => {$(
+        impl FilteredBackend for $backend {
+            type Filter = $filter;
+
+            fn filters(&self) -> &[$filter] {
+                self.filters.as_deref().unwrap_or_default()
+            }
+        }
+    )+};
+}
+
+filtered_backends! {
+    httproutes::HttpRouteRulesBackendRefs, httproutes::HttpRouteRulesBackendRefsFilters;
+    grpcroutes::GrpcRouteRulesBackendRefs, grpcroutes::GrpcRouteRulesBackendRefsFilters;
+}
+
+/// The backends of a rule, without what they say about requests on the way to them.
+pub(super) fn normalise_backends<B: WrittenBackend>(
+    rule: usize,
+    refs: &[B],
+    refusals: &mut Vec<Refusal>,
+) -> Vec<BackendRef> {
+    refs.iter()
+        .enumerate()
+        .map(|(position, backend)| {
+            let at = || field::rule(rule).child("backendRefs").index(position).child("weight");
+            backend.read(position, normalise_weight(backend.weight(), at, refusals))
+        })
+        .collect()
+}
+
+/// What a rule says about its backends.
+pub(super) struct WrittenBackends<'a, B> {
+    /// Index into `spec.rules`.
+    pub(super) rule: usize,
+    pub(super) refs: Option<&'a [B]>,
+    /// Whether the rule has filters of its own.
+    pub(super) has_filters: bool,
+}
+
+impl<B: FilteredBackend> WrittenBackends<'_, B> {
+    /// The backends, and the filters of the rule, which `read` reads, with those of its only backend.
+    pub(super) fn normalise(
+        &self,
+        read: impl FnOnce(&mut FilterReader<'_>, &FieldPath),
+        matches: &[Match],
+        refusals: &mut Vec<Refusal>,
+    ) -> (Vec<BackendRef>, ReadFilters) {
+        let at = |name: &str| field::rule(self.rule).child(name);
+        let refs = self.refs.unwrap_or_default();
+        let backends = normalise_backends(self.rule, refs, refusals);
+        let mut of_backends = Vec::new();
+        for (position, backend) in refs.iter().enumerate() {
+            let filters = backend.filters();
+            if !filters.is_empty() {
+                of_backends.push((at("backendRefs").index(position).child("filters"), filters));
+            }
+        }
+        if refs.len() > 1 {
+            refusals.extend(of_backends.drain(..).map(|(at, _)| {
+                Refusal::new(
+                    at,
+                    Reason::UnsupportedValue,
+                    "PingSIX runs filters per rule, so a backend can have its own only where it is the only one.",
+                )
+            }));
+        }
+        if !self.has_filters && of_backends.is_empty() {
+            return (backends, ReadFilters::default());
+        }
+        let mut reader = FilterReader::new(matches, refusals);
+        read(&mut reader, &at("filters"));
+        for (at, filters) in of_backends {
+            reader.read_as_http(filters, &at);
+        }
+        let filters = reader.finish();
+        if !backends.is_empty() && filters.filters.as_ref().is_some_and(|filters| filters.redirect.is_some())
+        {
+            refusals.push(Refusal::new(
+                at("backendRefs"),
+                Reason::UnsupportedValue,
+                "A rule that redirects sends nothing to a backend.",
+            ));
+        }
+        (backends, filters)
+    }
+}
+
+fn normalise_weight(written: Option<i32>, at: impl Fn() -> FieldPath, refusals: &mut Vec<Refusal>) -> u32 {
+    let weight = written.unwrap_or(1);
+    u32::try_from(weight).ok().filter(|weight| *weight <= MAX_WEIGHT).unwrap_or_else(|| {
+        refusals.push(Refusal::new(
+            at(),
+            Reason::UnsupportedValue,
+            format!("Weight {weight} is not between 0 and {MAX_WEIGHT}."),
+        ));
+        0
+    })
+}

@@ -1,0 +1,201 @@
+//! Verdicts on policies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::limited::limited;
+use super::{Condition, ConditionStatus, ConditionType, Conditions, PolicyVerdict, Problem, Reason};
+use crate::field::FieldPath;
+use crate::lower::RouteInput;
+use crate::object::{ObjectKey, ObjectName};
+use crate::policy::{BackendTls, BackendTlsPolicies, PolicyTarget};
+use crate::resolve::References;
+use crate::route::{Refusal, joined};
+
+/// Judges the policies that take part in what a Gateway serves: those that target a Service to which a route that is
+/// attached refers. The others are none of this Gateway's business.
+pub(crate) fn judge_policies(
+    policies: &BackendTlsPolicies,
+    gateway: &Arc<ObjectKey>,
+    routes: &[RouteInput],
+    references: &References<'_>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
+    let mut verdicts = BTreeMap::new();
+    if policies.is_empty() {
+        return verdicts;
+    }
+    let services = services_in_use(routes, references);
+    let uses = uses(routes);
+    for (index, policy) in policies.iter() {
+        if !policy.targets.iter().flatten().any(|target| services.contains(&target.service)) {
+            continue;
+        }
+        let faults = target_faults(index, policy, policies, &services, references);
+        let unserved = uses.get(&index).and_then(|uses| uses.unserved(policy));
+        let served = uses.get(&index).is_some_and(|uses| uses.honoured);
+        let conditions = judge_policy(policy, &faults, unserved.as_ref(), served);
+        let refused = faults.iter().chain(flaws(policy)).chain(&policy.unresolved).chain(&unserved);
+        problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
+        problems.extend(policy.limits.iter().map(|limit| limit.of(&policy.key)));
+        let verdict = PolicyVerdict {
+            key: policy.key.clone(),
+            generation: policy.generation,
+            ancestor: gateway.clone(),
+            conditions,
+        };
+        verdicts.insert(policy.key.clone(), verdict);
+    }
+    verdicts
+}
+
+fn judge_policy(
+    policy: &BackendTls,
+    faults: &[Refusal],
+    unserved: Option<&Refusal>,
+    served: bool,
+) -> Conditions {
+    let mut conditions = Conditions::default();
+    let mut set = |kind, status, reason, message: String| {
+        conditions.set(Condition { kind, status, reason, message, observed_generation: policy.generation });
+    };
+    // The first decides: whether a policy applies comes before whether it can be honoured. There is one entry for all
+    // targets, and one that loses any of them says so; it still counts for the others, and the message has the field.
+    let against: Vec<&Refusal> =
+        faults.iter().chain(flaws(policy)).chain(unserved.filter(|_| !served)).collect();
+    if let Some(first) = against.first() {
+        let message = joined(against.iter().copied());
+        set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);
+    } else {
+        let also = unserved.map(|refusal| format!(" {refusal}")).unwrap_or_default();
+        let message = format!("The policy is accepted.{also}");
+        set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
+    }
+    // Judged also for a policy that is not accepted.
+    match policy.unresolved.first() {
+        None => set(
+            ConditionType::ResolvedRefs,
+            ConditionStatus::True,
+            Reason::ResolvedRefs,
+            "All references are resolved.".to_owned(),
+        ),
+        Some(first) => {
+            let message = joined(&policy.unresolved);
+            set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
+        }
+    }
+    if let Some(condition) = limited(&policy.limits, policy.generation) {
+        conditions.set(condition);
+    }
+    conditions
+}
+
+/// Why PingSIX cannot do what a policy asks for, whatever the route.
+fn flaws(policy: &BackendTls) -> &[Refusal] {
+    policy.verified.as_ref().err().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The Services that routes which are attached may refer to and do, whether they exist or not.
+fn services_in_use(routes: &[RouteInput], references: &References<'_>) -> BTreeSet<ObjectName> {
+    attached(routes)
+        .flat_map(|input| {
+            let backends = input.route.rules.iter().flat_map(|rule| &rule.backends);
+            backends.filter_map(|backend| {
+                references.service_of(&input.route.key, backend, FieldPath::default).ok()
+            })
+        })
+        .collect()
+}
+
+fn attached(routes: &[RouteInput]) -> impl Iterator<Item = &RouteInput> {
+    routes.iter().filter(|input| input.parents.iter().any(|parent| parent.outcome.is_ok()))
+}
+
+/// Targets of a policy that it does not apply to.
+fn target_faults(
+    index: usize,
+    policy: &BackendTls,
+    policies: &BackendTlsPolicies,
+    services: &BTreeSet<ObjectName>,
+    references: &References<'_>,
+) -> Vec<Refusal> {
+    let at = |position: usize| FieldPath::new("spec").child("targetRefs").index(position);
+    let mut faults = Vec::new();
+    for (position, target) in policy.targets.iter().enumerate() {
+        match target {
+            Err(refusal) => faults.push(refusal.clone()),
+            // What no route refers to is not known here.
+            Ok(target) if !services.contains(&target.service) => {}
+            Ok(target) => {
+                let missing = missing(target, references)
+                    .map(|(field, message)| (at(position).child(field), Reason::TargetNotFound, message));
+                let lost = || {
+                    let preferred = policies.preferred(index, target)?;
+                    let message = format!(
+                        "{preferred} has the same target and takes precedence, so that only it counts."
+                    );
+                    Some((at(position), Reason::Conflicted, message))
+                };
+                faults.extend(
+                    missing.or_else(lost).map(|(at, reason, message)| Refusal::new(at, reason, message)),
+                );
+            }
+        }
+    }
+    faults
+}
+
+/// What there is not of a target: the field that names it, and a sentence.
+fn missing(target: &PolicyTarget, references: &References<'_>) -> Option<(&'static str, String)> {
+    let Some(service) = references.service(&target.service) else {
+        return Some(("name", format!("Service {} does not exist.", target.service)));
+    };
+    let wanted = target.port.as_deref()?;
+    let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let exists = ports.any(|port| port.name.as_deref() == Some(wanted));
+    (!exists).then(|| ("sectionName", format!("Service {} has no port named {wanted}.", target.service)))
+}
+
+/// What became of the backends a policy counts for.
+#[derive(Debug, Default)]
+struct Uses {
+    /// Whether some of them are spoken to as the policy wants.
+    honoured: bool,
+    /// The others, as object and field.
+    denied: Vec<String>,
+}
+
+impl Uses {
+    /// What a policy that PingSIX could honour is not honoured for.
+    fn unserved(&self, policy: &BackendTls) -> Option<Refusal> {
+        let hostname = policy.verified.as_ref().ok()?;
+        if self.denied.is_empty() {
+            return None;
+        }
+        Some(Refusal::new(
+            FieldPath::new("spec").child("validation").child("hostname"),
+            Reason::UnsupportedValue,
+            format!(
+                "PingSIX sends one name as Host and as server name, so it can verify {hostname} only for requests \
+                 that all have this Host, or are given it by a URLRewrite filter. These may have others, and are \
+                 answered with an error: {}.",
+                self.denied.join(", ")
+            ),
+        ))
+    }
+}
+
+/// By policy, what routes that are attached make of it.
+fn uses(routes: &[RouteInput]) -> BTreeMap<usize, Uses> {
+    let mut uses: BTreeMap<usize, Uses> = BTreeMap::new();
+    for input in attached(routes) {
+        for used in input.rules.iter().flat_map(|rule| &rule.policies) {
+            let of_policy = uses.entry(used.policy).or_default();
+            match &used.outcome {
+                Ok(()) => of_policy.honoured = true,
+                Err(refusal) => of_policy.denied.push(format!("{} {}", input.route.key, refusal.at)),
+            }
+        }
+    }
+    uses
+}
