@@ -34,7 +34,7 @@ pub use self::kind::{DocumentKey, KeyError, ResourceKind};
 pub use self::plugin::{PluginConfig, Plugins};
 pub use self::route::Route;
 pub use self::router::{Outcome, Request, RouteTable, Router};
-pub(crate) use self::secret::Redacted;
+pub(crate) use self::secret::{REDACTED, Redacted};
 pub use self::service::Service;
 pub use self::ssl::Ssl;
 pub use self::timeout::Timeout;

@@ -7,7 +7,7 @@ use crate::attach::{attach_route, judge_listeners, only_host, refine_stream_list
 use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
-use crate::policy::BackendTlsPolicies;
+use crate::policy::{BackendTlsPolicies, Carried};
 use crate::resolve::{Backends, References};
 use crate::route::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
@@ -45,7 +45,8 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     for route in normalised(snapshot) {
         let parents = attach_route(&route, &listeners, &references);
         let host = only_host(&route.hostnames, &parents, &listeners.all);
-        let in_effect = policies.for_host(host.as_ref());
+        let carried = Carried::by(route.traffic, &parents, &listeners.all, host.as_ref());
+        let in_effect = policies.for_route(carried);
         let rules = route
             .rules
             .iter()

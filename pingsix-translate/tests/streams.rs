@@ -248,7 +248,9 @@ fn reduced(mut shares: BTreeMap<&'static str, u32>) -> BTreeMap<&'static str, u3
         .rev()
         .find(|divisor| shares.values().all(|weight| weight % divisor == 0))
         .unwrap_or(1);
-    shares.values_mut().for_each(|weight| *weight /= divisor);
+    for weight in shares.values_mut() {
+        *weight /= divisor;
+    }
     shares
 }
 
@@ -318,7 +320,7 @@ fn run(objects: &Objects) -> (Translation, StreamPlane) {
 
 #[test]
 fn every_connection_goes_where_the_specification_says() {
-    let (mut taken, mut closed, mut shared) = (0, 0, 0);
+    let (mut taken, mut closed, mut split) = (0, 0, 0);
     for seed in 0..CASES {
         let mut world = World::random(&mut SmallRng::seed_from_u64(seed));
         let objects = world.objects();
@@ -332,7 +334,7 @@ fn every_connection_goes_where_the_specification_says() {
             assert_eq!(found, expected, "seed {seed}, {arrival:?} at port {port}: {:#?}", plane.config);
             match expected {
                 None => closed += 1,
-                Some(shares) if shares.len() > 1 => shared += 1,
+                Some(shares) if shares.len() > 1 => split += 1,
                 Some(_) => taken += 1,
             }
         }
@@ -348,7 +350,7 @@ fn every_connection_goes_where_the_specification_says() {
         }
     }
     // A generator that hardly ever gets somewhere would make all this pass.
-    assert!([taken, closed, shared].iter().all(|count| *count > 500), "{taken} {closed} {shared}");
+    assert!([taken, closed, split].iter().all(|count| *count > 500), "{taken} {closed} {split}");
 }
 
 #[test]

@@ -7,11 +7,12 @@ use pingsix_gateway_api::explain::Plane;
 use pingsix_gateway_api::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
+use pingsix_translate::stream::StreamKey;
 use pingsix_translate::verdict::{
     GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -21,8 +22,8 @@ use crate::manifest::Manifests;
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) planes: BTreeMap<DataPlaneKey, ServedPlane>,
-    /// The stream documents of each Gateway. None when they cannot be published; a finding says why.
-    pub(crate) streams: BTreeMap<DataPlaneKey, Option<BridgedStream>>,
+    /// The stream documents of each Gateway.
+    pub(crate) streams: BTreeMap<DataPlaneKey, ServedStreams>,
     pub(crate) classes: Vec<GatewayClassVerdict>,
     /// With `Programmed`, as far as that is known offline.
     pub(crate) gateways: Vec<Arc<Verdicts>>,
@@ -57,6 +58,14 @@ impl ServedPlane {
     pub(crate) fn provenance(&self, key: &DocumentKey) -> Option<&Provenance> {
         self.data_plane.provenance.get(key)
     }
+}
+
+/// The stream documents of a Gateway and where they come from.
+#[derive(Debug)]
+pub(crate) struct ServedStreams {
+    pub(crate) provenance: BTreeMap<StreamKey, StreamProvenance>,
+    /// None when nothing can be published; a finding says why.
+    pub(crate) bridged: Option<BridgedStream>,
 }
 
 impl Translated {
@@ -173,7 +182,7 @@ impl Translated {
                     None
                 }
             };
-            self.streams.insert(key, bridged);
+            self.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
         }
         for (key, verdict) in &verdicts.routes {
             match self.routes.get_mut(key) {

@@ -65,7 +65,7 @@ fn configs(translated: &Translated) -> impl Iterator<Item = (&DataPlaneKey, Valu
     let streams = translated
         .streams
         .iter()
-        .filter_map(|(key, bridged)| Some((key, bridged.as_ref()?.config.to_static())));
+        .filter_map(|(key, streams)| Some((key, streams.bridged.as_ref()?.config.to_static())));
     pingsix.chain(streams)
 }
 
@@ -80,8 +80,8 @@ fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String
         let config = &plane.bridged.as_ref()?.config;
         Some(config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
     });
-    let streams = translated.streams.iter().filter_map(|(key, bridged)| {
-        Some(bridged.as_ref()?.config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
+    let streams = translated.streams.iter().filter_map(|(key, streams)| {
+        Some(streams.bridged.as_ref()?.config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
     });
     let mut pairs = Map::new();
     for (key, value) in pingsix.chain(streams).flatten() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::plane::{Plane, RuleRef, ZoneListeners};
 use super::redirect::to_https;
 use super::table::{Audience, Row, Zone};
-use crate::attach::{Attachment, Hostname, Protocol, ServedName, served_names};
+use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
 use crate::resolve::ResolvedRule;
 use crate::route::Route;
 
@@ -23,8 +23,7 @@ pub(crate) struct RouteInput {
 
 impl RouteInput {
     pub(crate) fn new(route: Route, rules: Vec<ResolvedRule>, parents: Vec<Attachment>) -> Self {
-        let listeners =
-            parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied().collect();
+        let listeners = attached_listeners(&parents).collect();
         Self { route, rules, parents, listeners }
     }
 

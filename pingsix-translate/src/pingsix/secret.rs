@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::ResourceKind;
 
 /// What is shown in the place of a secret.
-const REDACTED: &str = "<redacted>";
+pub(crate) const REDACTED: &str = "<redacted>";
 
 /// Stands for a secret in `Debug` output.
 pub(crate) struct Redacted;

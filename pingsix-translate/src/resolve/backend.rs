@@ -120,9 +120,8 @@ impl AppProtocol {
                 Some(Self::H2c)
             }
             // Bytes are passed on as they are, whatever is said about them.
-            ("" | "http" | "kubernetes.io/http", Traffic::Http) | (_, Traffic::Tcp | Traffic::Udp) => {
-                Some(Self::Http)
-            }
+            ("" | "http" | "kubernetes.io/http", Traffic::Http)
+            | (_, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => Some(Self::Http),
             ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
             ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
             ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
@@ -360,7 +359,7 @@ impl References<'_> {
                         "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
                          so it is not used."
                     ),
-                    Traffic::Tcp | Traffic::Udp => {
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
                         format!("Service {name} is of type ExternalName; names are not resolved.")
                     }
                 },
@@ -412,7 +411,7 @@ impl References<'_> {
                         "The endpoints of Service {name} are DNS names; one that does not resolve would freeze \
                          PingSIX, so they are not used."
                     ),
-                    Traffic::Tcp | Traffic::Udp => {
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
                         format!("The endpoints of Service {name} are DNS names; names are not resolved.")
                     }
                 },
@@ -452,7 +451,7 @@ fn no_endpoints(key: &BackendKey) -> Problem {
             key.port,
             match key.usage.traffic {
                 Traffic::Http | Traffic::Grpc => "its share of requests is answered with 503",
-                Traffic::Tcp | Traffic::Udp => "its share of connections is refused",
+                Traffic::Tcp | Traffic::Tls | Traffic::Udp => "its share of connections is refused",
             }
         ),
     }

@@ -19,7 +19,7 @@ pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
             == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
     };
     let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    let mut normal = assemble(route, &frame, Traffic::Tcp, vec![only_rule(Kind::TlsRoute, rules)]);
+    let mut normal = assemble(route, &frame, Traffic::Tls, vec![only_rule(Kind::TlsRoute, rules)]);
     if normal.hostnames == Hostnames::Any {
         // Nothing says whose connections are meant, so nobody's are.
         normal.hostnames = Hostnames::Named(Vec::new());

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::validate::rules;
 use super::{StreamKey, StreamKind};
-use crate::pingsix::{Redacted, json_len};
+use crate::pingsix::{REDACTED, Redacted, json_len};
 
 /// Where the connections of a port go, or those for some server names on it.
 ///
@@ -200,6 +200,17 @@ impl StreamDocument {
     /// The length of [`to_json`](Self::to_json) in bytes, without keeping it.
     pub fn json_len(&self) -> usize {
         json_len(self)
+    }
+
+    /// The document as it may be shown to people: `<redacted>` stands for a private key.
+    pub fn to_shown_value(&self) -> Value {
+        let mut value = self.to_value();
+        if matches!(self, Self::Ssl(_))
+            && let Some(key) = value.get_mut("key")
+        {
+            *key = REDACTED.into();
+        }
+        value
     }
 
     /// The document as a JSON value.

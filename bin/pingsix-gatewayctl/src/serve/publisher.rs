@@ -44,8 +44,8 @@ impl Publisher {
                 failures.extend(self.send(key, &bridged.desired, Held::Current).await?);
             }
         }
-        for (key, bridged) in &translated.streams {
-            if let Some(bridged) = bridged {
+        for (key, streams) in &translated.streams {
+            if let Some(bridged) = &streams.bridged {
                 failures.extend(self.send(key, &bridged.desired, Held::Current).await?);
             }
         }
