@@ -261,3 +261,13 @@ fn the_most_specific_server_name_takes_a_connection() {
         (None, None, None)
     );
 }
+
+#[test]
+fn private_keys_are_not_shown() {
+    let (cert, key) = pair();
+    let value = json!({"cert": cert, "key": key});
+    let (_, ssl) = document("ssls/s", &value);
+    assert_eq!(ssl.to_shown_value(), json!({"cert": cert, "key": "<redacted>"}));
+    let (_, upstream) = document("upstreams/u", &upstream().1);
+    assert_eq!(upstream.to_shown_value(), upstream.to_value());
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::serve::Served;
-use crate::support::{Manifests, run};
+use crate::support::{Manifests, run, run_with};
 
 /// Gateway `shop/web` for HTTP, TCP, UDP and TLS, with a route for each.
 fn manifests() -> Manifests {
@@ -193,4 +193,12 @@ fn explain_says_that_connections_are_no_requests() {
     ask("http://db.example.com:5432/", &["-o", "json"]).exits(1).warns(note);
     ask("https://a.example.com/", &[]).exits(1).says("listener tls (TLS)");
     assert!(!ask("http://shop.example.com/cart", &[]).exits(0).out.contains("note:"));
+}
+
+#[test]
+fn stream_documents_are_not_judged_as_those_of_pingsix() {
+    let printed = manifests().translate(&["--stream"]).exits(1).out;
+    let checked = run_with(&printed, ["check", "--pingsix", "-"]).exits(1);
+    let checked = checked.says("[StreamDocuments]").says("These are stream documents").says("1 error");
+    assert!(!checked.out.contains("PingSIX refuses the whole configuration"), "{}", checked.out);
 }

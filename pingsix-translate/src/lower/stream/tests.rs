@@ -455,3 +455,88 @@ fn listeners_of_listener_sets_have_places_of_the_same_gateway() {
     assert_eq!(set.listeners[0].attached_routes, 2);
     assert_eq!(set.listeners[0].data_plane.as_ref().unwrap().to_string(), "stream/infra/public");
 }
+
+/// Adds a BackendTLSPolicy for Service `infra/web`, which PingSIX could honour.
+fn add_policy(objects: &mut Objects) {
+    objects.insert(Object::BackendTlsPolicy(object(json!({
+        "metadata": {"namespace": "infra", "name": "tls", "generation": 2},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "web"}],
+            "validation": {"hostname": "x.a.test", "wellKnownCACertificates": "System"},
+        },
+    }))));
+}
+
+/// Whether the policy of [`add_policy`] is accepted, and the message.
+fn policy(translation: &Translation) -> (ConditionStatus, String) {
+    let verdict = &translation.verdicts.policies[&ObjectKey::new(Kind::BackendTlsPolicy, "infra", "tls")];
+    let accepted = verdict.conditions.get(ConditionType::Accepted).unwrap();
+    (accepted.status, accepted.message.clone())
+}
+
+#[test]
+fn what_a_policy_wants_encrypted_is_not_passed_on_in_plaintext() {
+    let mut objects = world();
+    add_policy(&mut objects);
+    let half = json!([{"name": "web", "port": 80}, {"name": "other", "port": 80}]);
+    add(&mut objects, Kind::TcpRoute, ("a", 2026), half, json!({}));
+    let ended =
+        json!({"hostnames": ["x.a.test"], "parentRefs": [{"name": "public", "sectionName": "ended"}]});
+    add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), ended);
+    let (translation, plane) = translate(&objects);
+    let shares = [("invalid".to_owned(), 1), ("10.0.0.1:8080".to_owned(), 1)];
+    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), shares);
+    assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), one("invalid"));
+    for (kind, name) in [(Kind::TcpRoute, "a"), (Kind::TlsRoute, "a")] {
+        assert_eq!(condition(&translation, kind, name, ConditionType::Accepted), "True Accepted");
+        let partial = condition(&translation, kind, name, ConditionType::PartiallyInvalid);
+        assert_eq!(partial, "True UnsupportedValue");
+    }
+    let (status, message) = policy(&translation);
+    assert_eq!(status, ConditionStatus::False);
+    for text in
+        ["TCPRoute infra/a spec.rules[0].backendRefs[0]", "TLSRoute infra/a spec.rules[0].backendRefs[0]"]
+    {
+        assert!(message.contains(text), "{message}");
+    }
+}
+
+#[test]
+fn policies_do_not_concern_what_clients_encrypt_nor_datagrams() {
+    let mut objects = world();
+    add_policy(&mut objects);
+    let passed =
+        json!({"hostnames": ["x.a.test"], "parentRefs": [{"name": "public", "sectionName": "test"}]});
+    add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), passed.clone());
+    let (translation, plane) = translate(&objects);
+    assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("10.0.0.1:8080"));
+    assert_eq!(policy(&translation).0, ConditionStatus::True);
+    // One that terminates counts for all.
+    let mut both = passed;
+    both["parentRefs"] =
+        json!([{"name": "public", "sectionName": "test"}, {"name": "public", "sectionName": "ended"}]);
+    add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), both);
+    let (_, plane) = translate(&objects);
+    for port in [443, 8443] {
+        assert_eq!(goes(&plane.config, port, Arrival::Tls("x.a.test")), one("invalid"));
+    }
+}
+
+#[test]
+fn a_policy_honoured_for_requests_is_accepted_and_says_which_connections_are_closed() {
+    let mut objects = world();
+    add_policy(&mut objects);
+    add(&mut objects, Kind::TcpRoute, ("a", 2026), backend("web", 80), json!({}));
+    add_route(
+        &mut objects,
+        "web",
+        &json!({
+            "parentRefs": [{"name": "public"}], "hostnames": ["x.a.test"], "rules": [{"backendRefs": backend("web", 80)}],
+        }),
+    );
+    let (translation, plane) = translate(&objects);
+    assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), one("invalid"));
+    let (status, message) = policy(&translation);
+    assert_eq!(status, ConditionStatus::True);
+    assert!(message.contains("closed: TCPRoute infra/a spec.rules[0].backendRefs[0]."), "{message}");
+}
