@@ -30,7 +30,7 @@ use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError}
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
 use pingsix_translate::pingsix::{Config, DocumentKey};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, Section};
 
 pub use order::order_hint;
 use quarantine::{Guarded, quarantine};
@@ -182,6 +182,9 @@ fn origins_of(
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],
+        Some(Provenance::IngressCertificate { ingress, tls }) => {
+            vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
+        }
         Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
             Vec::new()
         }

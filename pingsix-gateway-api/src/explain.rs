@@ -129,7 +129,8 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
             Provenance::Backend { .. }
             | Provenance::Status { .. }
             | Provenance::Redirect
-            | Provenance::Certificate { .. },
+            | Provenance::Certificate { .. }
+            | Provenance::IngressCertificate { .. },
         )
         | None => (None, None),
     };
@@ -255,7 +256,8 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
             Provenance::Status { status: None }
             | Provenance::Rules { .. }
             | Provenance::Guard { .. }
-            | Provenance::Certificate { .. },
+            | Provenance::Certificate { .. }
+            | Provenance::IngressCertificate { .. },
         )
         | None => Target::Unknown {},
     };
@@ -273,9 +275,9 @@ fn not_found(plane: &Plane<'_>, listeners: &[Listener], losers: &[Loser]) -> Ans
     {
         (NotFoundCause::Method, format!("The path is served for {} only.", methods.join(", ")))
     } else if has(&|loss| matches!(loss, Loss::Path { .. })).is_some() {
-        (NotFoundCause::Path, "No rule of a route with this host matches the path.".to_owned())
+        (NotFoundCause::Path, "No rule for this host matches the path.".to_owned())
     } else {
-        (NotFoundCause::Host, "No route attached to the listener serves this host.".to_owned())
+        (NotFoundCause::Host, "No rule is for this host.".to_owned())
     };
     Answer::NotFound { cause, why }
 }
@@ -286,11 +288,12 @@ fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     if let Some(source) =
         steps.iter().find(|step| step.result == StepResult::Decides).and_then(|s| s.source.as_ref())
     {
-        let rule = source.rule.map(|rule| format!("spec.rules[{rule}]")).unwrap_or_default();
+        // Of a route, the whole rule; of an Ingress, each of whose paths has a backend of its own, the path.
+        let rule = source.field.split_once(".matches[").map_or(&*source.field, |(rule, _)| rule);
         for problem in &plane.verdicts.problems {
             let field = problem.field.as_str();
             let in_rule =
-                field == rule || field.strip_prefix(&*rule).is_some_and(|rest| rest.starts_with(['.', '[']));
+                field == rule || field.strip_prefix(rule).is_some_and(|rest| rest.starts_with(['.', '[']));
             if problem.object.to_string() == source.object && in_rule {
                 sentences.push(problem.to_string());
             }

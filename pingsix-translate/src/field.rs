@@ -48,3 +48,18 @@ pub(crate) fn rule(rule: usize) -> FieldPath {
 pub(crate) fn rule_match(rule: usize, index: usize) -> FieldPath {
     FieldPath(format!("spec.rules[{rule}].matches[{index}]"))
 }
+
+/// `spec.rules[rule].http.paths[path]`, of an Ingress
+pub(crate) fn ingress_path(rule: usize, path: usize) -> FieldPath {
+    FieldPath(format!("spec.rules[{rule}].http.paths[{path}]"))
+}
+
+/// `spec.defaultBackend`, of an Ingress
+pub(crate) fn default_backend() -> FieldPath {
+    FieldPath("spec.defaultBackend".to_owned())
+}
+
+/// `spec.tls[index]`, of an Ingress
+pub(crate) fn tls(index: usize) -> FieldPath {
+    FieldPath(format!("spec.tls[{index}]"))
+}

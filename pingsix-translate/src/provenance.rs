@@ -3,31 +3,65 @@
 use std::sync::Arc;
 
 use crate::field::{self, FieldPath};
-use crate::object::ObjectKey;
+use crate::object::{Kind, ObjectKey};
 
 /// The part of an object that asked for something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The object.
     pub object: Arc<ObjectKey>,
-    /// Index into `spec.rules`, for routes.
-    pub rule: Option<usize>,
-    /// Index into `spec.rules[rule].matches`, for routes.
-    pub matched: Option<usize>,
+    /// Which part of it.
+    pub section: Section,
+}
+
+/// A part of an object's `spec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// All of it.
+    Whole,
+    /// An entry of `spec.rules`.
+    Rule(usize),
+    /// What an entry of `spec.rules` has below it: one of the `matches` of a route, or of the `http.paths` of an
+    /// Ingress.
+    Match {
+        /// Index into `spec.rules`.
+        rule: usize,
+        /// Index below it.
+        index: usize,
+    },
+    /// `spec.defaultBackend` of an Ingress.
+    DefaultBackend,
+    /// An entry of `spec.tls` of an Ingress.
+    Tls(usize),
+}
+
+impl Section {
+    /// Index into `spec.rules`, if it is a rule or part of one.
+    pub const fn rule(self) -> Option<usize> {
+        match self {
+            Self::Rule(rule) | Self::Match { rule, .. } => Some(rule),
+            Self::Whole | Self::DefaultBackend | Self::Tls(_) => None,
+        }
+    }
 }
 
 impl Origin {
     /// The whole object.
     pub fn object(object: Arc<ObjectKey>) -> Self {
-        Self { object, rule: None, matched: None }
+        Self { object, section: Section::Whole }
     }
 
     /// The field of the object.
     pub fn field(&self) -> FieldPath {
-        match (self.rule, self.matched) {
-            (Some(rule), Some(matched)) => field::rule_match(rule, matched),
-            (Some(rule), None) => field::rule(rule),
-            (None, _) => FieldPath::new("spec"),
+        match self.section {
+            Section::Whole => FieldPath::new("spec"),
+            Section::Rule(rule) => field::rule(rule),
+            Section::Match { rule, index } if self.object.kind == Kind::Ingress => {
+                field::ingress_path(rule, index)
+            }
+            Section::Match { rule, index } => field::rule_match(rule, index),
+            Section::DefaultBackend => field::default_backend(),
+            Section::Tls(index) => field::tls(index),
         }
     }
 }
@@ -74,6 +108,13 @@ pub enum Provenance {
         owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
+    },
+    /// A certificate of an Ingress.
+    IngressCertificate {
+        /// The Ingress.
+        ingress: Arc<ObjectKey>,
+        /// Index into `spec.tls`.
+        tls: usize,
     },
 }
 

@@ -1,5 +1,6 @@
 //! Stage 0: the closed set of objects one owner of data planes may see.
 
+mod ingress;
 mod kinds;
 mod objects;
 mod references;
@@ -8,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
+pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
 pub(crate) use k8s_openapi::api::core::v1::ServicePort;
 pub use kinds::{
     AddressProbe, BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GatewayProbe, GrpcRoute,
@@ -16,7 +18,7 @@ pub use kinds::{
 };
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
-pub use references::{RouteReferences, service_of_slice};
+pub use references::{RouteReferences, secrets_of_ingress, service_of_slice, services_of_ingress};
 
 use crate::attach::FrontendValidation;
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
@@ -47,13 +49,13 @@ pub struct Snapshot {
 /// Objects that others refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Referents {
-    /// Services that routes refer to.
+    /// Services that routes or Ingresses refer to.
     pub services: BTreeMap<ObjectName, Arc<Service>>,
     /// EndpointSlices by the Service they belong to, sorted by name.
     pub endpoint_slices: BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>>,
     /// ReferenceGrants in namespaces that are referred to.
     pub reference_grants: BTreeMap<ObjectName, Arc<ReferenceGrant>>,
-    /// Secrets that Gateways and listeners refer to.
+    /// Secrets that Gateways, listeners and Ingresses refer to.
     pub secrets: BTreeMap<ObjectName, Arc<Secret>>,
     /// ConfigMaps that Gateways and policies refer to.
     pub config_maps: BTreeMap<ObjectName, Arc<ConfigMap>>,

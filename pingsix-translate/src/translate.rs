@@ -1,7 +1,11 @@
 //! The translation of one snapshot, stage by stage.
 
-use std::collections::BTreeMap;
+mod ingress;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+pub use ingress::translate_ingress;
 
 use crate::attach::{attach_route, judge_listeners, only_host, refine_stream_listeners};
 use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
@@ -95,6 +99,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         listener_sets,
         routes: route_verdicts,
         policies: policy_verdicts,
+        ingresses: BTreeSet::new(),
         problems,
     };
     Translation { data_planes, stream_planes, verdicts }

@@ -110,7 +110,8 @@ impl fmt::Display for DataPlaneKey {
         match self {
             Self::Gateway { gateway, port: None } => write!(f, "{gateway}"),
             Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
-            Self::Ingress { class } => write!(f, "ingress/{class}"),
+            // No namespace has an upper-case letter, so no Gateway is called this.
+            Self::Ingress { class } => write!(f, "{}/{class}", Kind::IngressClass),
             Self::Stream { gateway } => write!(f, "stream/{gateway}"),
         }
     }
@@ -122,31 +123,31 @@ mod tests {
 
     #[test]
     fn no_prefix_contains_another() {
-        let gateway = |namespace: &str, name: &str| ObjectName::new(namespace, name);
+        // Names that look like parts of other kinds' prefixes.
+        let names = ["a", "b", "ingress", "stream", "pingsix", "pingsix-ingress", "a-ingress", "a-stream"];
         let mut prefixes = Vec::new();
-        // Names made to be mistaken for one another, with every kind of data plane.
-        for root in ["/pingsix", "/a/b"] {
+        for root in ["/pingsix", "/a", "/a/b"] {
             let mut of_root = Vec::new();
-            for name in ["a", "b", "ingress", "stream", "pingsix", "a-stream"] {
-                of_root.push(DataPlaneKey::Ingress { class: name.into() });
-                for namespace in ["a", "b", "ingress", "stream", "b-stream"] {
-                    let gateway = gateway(namespace, name);
-                    of_root.push(DataPlaneKey::Stream { gateway: gateway.clone() });
-                    for port in [None, Some(1), Some(10)] {
-                        of_root.push(DataPlaneKey::Gateway { gateway: gateway.clone(), port });
+            for name in names {
+                of_root.push(DataPlaneKey::Ingress { class: name.into() }.prefix(root));
+                for namespace in names {
+                    let gateway = ObjectName::new(namespace, name);
+                    of_root.push(DataPlaneKey::Stream { gateway: gateway.clone() }.prefix(root));
+                    for port in [None, Some(8), Some(80)] {
+                        of_root.push(DataPlaneKey::Gateway { gateway: gateway.clone(), port }.prefix(root));
                     }
                 }
             }
-            prefixes.push(of_root.iter().map(|key| format!("{}/", key.prefix(root))).collect::<Vec<_>>());
+            prefixes.push(of_root);
         }
         for of_root in prefixes {
-            for (index, one) in of_root.iter().enumerate() {
-                for (other_index, other) in of_root.iter().enumerate() {
-                    assert!(
-                        index == other_index || !other.starts_with(one.as_str()),
-                        "{one} contains {other}"
-                    );
-                }
+            for (index, prefix) in of_root.iter().enumerate() {
+                // PingSIX reads everything that starts with its prefix and a slash.
+                let below = format!("{prefix}/");
+                let contained = of_root.iter().enumerate().find(|(other_index, other)| {
+                    *other_index != index && format!("{other}/").starts_with(&below)
+                });
+                assert_eq!(contained, None, "{prefix}");
             }
         }
     }
@@ -157,5 +158,13 @@ mod tests {
         assert_eq!(key.prefix("/pingsix"), "/pingsix-stream/infra/web");
         assert_eq!((key.to_string().as_str(), key.port()), ("stream/infra/web", None));
         assert_eq!(key.owner(), ObjectKey::new(Kind::Gateway, "infra", "web"));
+    }
+
+    #[test]
+    fn no_two_data_planes_share_a_name() {
+        let class = DataPlaneKey::Ingress { class: "web".into() };
+        assert_eq!(class.to_string(), "IngressClass/web");
+        let gateway = DataPlaneKey::Gateway { gateway: ObjectName::new("ingressclass", "web"), port: None };
+        assert_ne!(class.to_string(), gateway.to_string());
     }
 }

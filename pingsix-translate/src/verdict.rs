@@ -6,6 +6,7 @@ mod condition;
 mod finish;
 mod gateway;
 mod gateway_class;
+mod ingress_class;
 mod limited;
 mod listener;
 mod listener_set;
@@ -17,13 +18,14 @@ mod reason;
 mod route;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub use finish::{Delivery, finish};
 pub(crate) use gateway::{judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
+pub use ingress_class::{IngressClassVerdict, judge_ingress_class};
 pub(crate) use listener::{Judged, attached_routes};
 pub(crate) use listener_set::judge_listener_sets;
 pub use merge_status::StatusMerge;
@@ -48,6 +50,9 @@ pub struct Verdicts {
     pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
     /// Every policy that takes part in what the Gateway serves.
     pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
+    /// Every Ingress that the IngressClass serves, also one of which parts are refused: their `status.loadBalancer`
+    /// is where the data plane is reached. Empty when the snapshot was one of a Gateway.
+    pub ingresses: BTreeSet<Arc<ObjectKey>>,
     /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
     /// is for kinds without conditions. Sorted, without repetitions.
     pub problems: Vec<Problem>,

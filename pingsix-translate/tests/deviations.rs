@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::router::{Outcome, Request, Router};
-use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
+use pingsix_translate::{Object, ObjectName, Objects, Options, translate, translate_ingress};
 use serde_json::{Value, json};
 
 fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
@@ -98,4 +98,33 @@ fn path_is_compared_without_normalisation() {
     assert!(!is_served(&config, &get("//cart/1")));
     assert!(!is_served(&config, &get("/%63art/1")));
     assert!(!is_served(&config, &get("/x/../cart/1")));
+}
+
+#[test]
+fn ingress_wildcard_stands_for_several_labels() {
+    let mut objects = Objects::default();
+    objects.insert(Object::IngressClass(object(json!({
+        "metadata": {"name": "pingsix"}, "spec": {"controller": "pingsix.io/gateway-controller"},
+    }))));
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"name": "cart", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]},
+    }))));
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {"name": "cart", "namespace": "shop", "labels": {"kubernetes.io/service-name": "cart"}},
+        "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+    }))));
+    let backend = json!({"service": {"name": "cart", "port": {"number": 80}}});
+    objects.insert(Object::Ingress(object(json!({
+        "metadata": {"name": "cart", "namespace": "shop"},
+        "spec": {"ingressClassName": "pingsix", "rules": [
+            {"host": "*.example.com", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}},
+        ]},
+    }))));
+    let snapshot = objects.ingress_snapshot("pingsix").unwrap();
+    let translation = translate_ingress(&snapshot, &Options::default());
+    let config = translation.data_planes.into_values().next().unwrap().config;
+    assert!(is_served(&config, &Request::get("a.example.com", "/")));
+    assert!(!is_served(&config, &Request::get("example.com", "/")));
+    // `networking.k8s.io/v1` has a wildcard stand for one label.
+    assert!(is_served(&config, &Request::get("a.b.example.com", "/")));
 }

@@ -16,7 +16,7 @@ use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Opt
 
 use crate::manifest::SuppliedEndpoints;
 
-/// Translate, check, explain and serve Gateway API manifests for PingSIX, without a cluster.
+/// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX, without a cluster.
 ///
 /// Manifests are what kubectl takes: files, directories (searched for *.yaml, *.yml and *.json), or - for standard
 /// input. Exit codes: 0 when all is well, 1 when there are problems, 2 when arguments or files cannot be used.
@@ -40,11 +40,12 @@ pub(crate) enum Command {
 /// How manifests are translated.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TranslationArguments {
-    /// How listeners are spread over PingSIX fleets: all of a Gateway in one, or one fleet per port.
+    /// How listeners are spread over PingSIX fleets: all of a Gateway in one, or one fleet per port. An IngressClass
+    /// always has one.
     #[arg(long, value_enum, default_value_t, help_heading = "Translation")]
     pub(crate) layout: LayoutArgument,
 
-    /// The controller name of the GatewayClasses that are ours.
+    /// The controller name of the GatewayClasses and IngressClasses that are ours.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER_NAME, help_heading = "Translation")]
     pub(crate) controller_name: String,
 
@@ -103,7 +104,8 @@ pub(crate) enum LayoutArgument {
     /// All listeners of a Gateway in one fleet.
     #[default]
     Shared,
-    /// One fleet per port: exact semantics.
+    /// One fleet per port: exact semantics. Messages call it perPort, as the documentation does.
+    #[value(alias = "perPort")]
     PerPort,
 }
 
@@ -130,7 +132,7 @@ fn parse_root(text: &str) -> Result<String, String> {
 
 /// Prints the PingSIX configuration that manifests ask for.
 ///
-/// The output is the configuration, so it holds the private keys of HTTPS listeners; -o status and -o review never do.
+/// The output is the configuration, so it holds the private keys of listeners and Ingresses; -o status and -o review never do.
 /// Findings go to standard error, and everything that can be served is printed nevertheless.
 ///
 /// -o review is for people, and for keeping under version control: every document with the rules it comes from, the
@@ -227,11 +229,11 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
     pub(crate) headers: Vec<(String, String)>,
 
-    /// The Gateway, when several could be meant.
+    /// The Gateway, when several could be meant; IngressClasses are left out then.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_object_name)]
     pub(crate) gateway: Option<ObjectName>,
 
-    /// The listener's port; otherwise the one of the URL, if a listener has it.
+    /// The listener's port; otherwise the one of the URL, if a listener has it. Ingresses are served on 80 and 443.
     #[arg(long)]
     pub(crate) port: Option<u16>,
 
@@ -308,12 +310,12 @@ pub(crate) struct ServeArguments {
     pub(crate) translation: TranslationArguments,
 }
 
-/// Prints the config.yaml of the PingSIX processes that serve the manifests' Gateways.
+/// Prints the config.yaml of the PingSIX processes that serve the manifests' Gateways and IngressClasses.
 ///
 /// One YAML document per data plane; --data-plane chooses one, which PingSIX can then load:
 ///   pingsix-gatewayctl pingsix-config manifests/ --data-plane infra/web > config.yaml
 ///   pingsix -c config.yaml
-/// TLS listeners need a default certificate on disk, whatever certificates the Gateway has.
+/// TLS listeners need a default certificate on disk, whatever certificates the Gateway or the Ingresses have.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct PingsixConfigArguments {
@@ -325,7 +327,8 @@ pub(crate) struct PingsixConfigArguments {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2379")]
     pub(crate) etcd: Vec<String>,
 
-    /// Print this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port.
+    /// Print this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port, or
+    /// IngressClass/NAME.
     #[arg(long, value_name = "NAME")]
     pub(crate) data_plane: Option<String>,
 

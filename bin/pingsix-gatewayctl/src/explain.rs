@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
 /// Explanations for people.
 pub(crate) fn in_words(explanations: &[Explanation]) -> String {
     if explanations.is_empty() {
-        return "No Gateway is served.\n".to_owned();
+        return "No Gateway or IngressClass is served.\n".to_owned();
     }
     explanations.iter().map(Explanation::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -72,7 +72,7 @@ pub(crate) struct Inquiry {
 pub(crate) enum Port {
     /// It is this one.
     Known(u16),
-    /// It is this one, if any listener has it: the URL says so, but a Gateway's port may be mapped.
+    /// It is this one, if any listener has it: the URL says so, but a port may be mapped.
     Likely(u16),
     Unknown,
 }

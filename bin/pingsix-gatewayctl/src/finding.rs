@@ -77,6 +77,7 @@ pub(crate) mod reason {
     pub(crate) const UNREADABLE: &str = "Unreadable";
     pub(crate) const NOT_YAML: &str = "NotYaml";
     pub(crate) const NOT_AN_OBJECT: &str = "NotAnObject";
+    pub(crate) const NOT_A_MANIFEST: &str = "NotAManifest";
     pub(crate) const UNKNOWN_KIND: &str = "UnknownKind";
     pub(crate) const UNSUPPORTED_KIND: &str = "UnsupportedKind";
     pub(crate) const UNSUPPORTED_VERSION: &str = "UnsupportedVersion";
@@ -86,6 +87,10 @@ pub(crate) mod reason {
     pub(crate) const CLASS_NOT_FOUND: &str = "GatewayClassNotFound";
     pub(crate) const CLASS_NOT_OURS: &str = "GatewayClassNotOurs";
     pub(crate) const CLASS_NOT_ACCEPTED: &str = "GatewayClassNotAccepted";
+    pub(crate) const NO_INGRESS_CLASS: &str = "NoIngressClass";
+    pub(crate) const INGRESS_CLASS_NOT_FOUND: &str = "IngressClassNotFound";
+    pub(crate) const INGRESS_CLASS_NOT_OURS: &str = "IngressClassNotOurs";
+    pub(crate) const INGRESS_CLASS_NOT_SERVED: &str = "IngressClassNotServed";
     pub(crate) const PARENT_NOT_FOUND: &str = "ParentNotFound";
     pub(crate) const NO_PARENT: &str = "NoParent";
     pub(crate) const NO_TARGET: &str = "NoTarget";

@@ -13,9 +13,10 @@ use pingsix_translate::snapshot::{self, Object, Objects, RouteReferences as _};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
 use crate::finding::{Finding, Level, Place, reason};
+use crate::yaml::Chunk;
 use decode::{Decoded, decode};
 pub(crate) use endpoints::SuppliedEndpoints;
-pub(crate) use files::{FileText, list, read_all};
+pub(crate) use files::{FileText, Origin, list, read_all};
 
 /// What one file holds.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ impl FileObjects {
         for chunk in crate::yaml::split(text) {
             let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
             match crate::yaml::decode(chunk.text) {
-                Ok(value) => decoded.add(&place, value),
+                Ok(value) => decoded.add_document(&place, value, &chunk, file.origin),
                 Err(error) => {
                     decoded.broken = true;
                     let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
@@ -66,10 +67,31 @@ impl FileObjects {
         decoded
     }
 
-    fn add(&mut self, place: &Place, value: serde_json::Value) {
+    fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>, origin: Origin) {
         match decode(value) {
+            Decoded::Foreign { message, .. } if origin == Origin::Found => {
+                let message = format!("The document is no manifest, and is ignored. {message}");
+                self.findings.push(about(place.clone(), Level::Info, reason::NOT_A_MANIFEST, message));
+            }
+            Decoded::List(items) => {
+                let lines = chunk.item_lines(items.len());
+                for (index, item) in items.into_iter().enumerate() {
+                    let line = lines.get(index).copied().unwrap_or(place.line);
+                    self.add(&Place { line, ..place.clone() }, decode(item));
+                }
+            }
+            other => self.add(place, other),
+        }
+    }
+
+    fn add(&mut self, place: &Place, decoded: Decoded) {
+        match decoded {
             Decoded::Nothing => {}
-            Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, item)),
+            Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, decode(item))),
+            Decoded::Foreign { field, message } => self.findings.push(Finding {
+                field: field.to_owned(),
+                ..about(place.clone(), Level::Error, reason::NOT_AN_OBJECT, message)
+            }),
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();
                 self.findings.extend(ignored.into_iter().map(|field| Finding {
@@ -141,15 +163,10 @@ impl Manifests {
             }
         }
         for ((group, kind), (place, count)) in unknown {
-            let (severity, reason, what) = if group == pingsix_translate::GATEWAY_GROUP {
-                (Level::Warning, reason::UNSUPPORTED_KIND, "are not supported yet")
-            } else {
-                (Level::Info, reason::UNKNOWN_KIND, "have no part in this")
-            };
             let group = if group.is_empty() { "the core group" } else { group };
             let times = if count == 1 { "one is".to_owned() } else { format!("{count} are") };
-            let message = format!("Objects of kind {kind} of {group} {what}; {times} ignored.");
-            all.findings.push(about(place.clone(), severity, reason, message));
+            let message = format!("Objects of kind {kind} of {group} have no part in this; {times} ignored.");
+            all.findings.push(about(place.clone(), Level::Info, reason::UNKNOWN_KIND, message));
         }
         endpoints::supply(&mut all, supplied);
         endpoints::report_missing(&mut all);
@@ -174,7 +191,7 @@ impl Manifests {
         self.count += 1;
     }
 
-    /// The Services that routes refer to.
+    /// The Services that routes and Ingresses refer to.
     fn referenced_services(&self) -> BTreeSet<ObjectName> {
         let mut services = BTreeSet::new();
         macro_rules! routes {
@@ -185,6 +202,9 @@ impl Manifests {
             )+};
         }
         routes!(http_routes grpc_routes tls_routes tcp_routes udp_routes);
+        for (name, ingress) in self.objects.ingresses() {
+            services.extend(snapshot::services_of_ingress(ingress, &name.namespace));
+        }
         services
     }
 

@@ -1,6 +1,8 @@
-//! Manifests to data planes: every Gateway that is ours is translated and bridged, the rest is reported.
+//! Manifests to data planes: every Gateway and IngressClass that is ours is translated and bridged, the rest is reported.
 
-use std::collections::BTreeMap;
+mod ingress;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
@@ -9,10 +11,11 @@ use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::verdict::{
-    GatewayClassVerdict, PolicyVerdict, RouteVerdict, Verdicts, finish, judge_gateway_class,
+    GatewayClassVerdict, PolicyVerdict, Reason, RouteVerdict, Verdicts, finish, judge_gateway_class,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, Translation,
+    translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -78,6 +81,7 @@ impl Translated {
             }
         }
         translated.check_listener_sets(manifests);
+        translated.add_ingress_classes(manifests, options);
         translated.check_parents(manifests, manifests.objects.http_routes());
         translated.check_parents(manifests, manifests.objects.grpc_routes());
         translated.check_parents(manifests, manifests.objects.tls_routes());
@@ -86,8 +90,7 @@ impl Translated {
         for (name, policy) in manifests.objects.backend_tls_policies() {
             translated.check_targets(manifests, name, policy);
         }
-        translated.findings.sort();
-        translated.findings.dedup();
+        translated.drop_repetitions();
         translated
     }
 
@@ -107,6 +110,22 @@ impl Translated {
                 self.classes.push(verdict);
             }
         }
+    }
+
+    /// Sorts findings, and keeps one of those that say the same.
+    fn drop_repetitions(&mut self) {
+        // Where no EndpointSlices are given at all, it goes without saying that no endpoint is ready.
+        let without_slices: BTreeSet<String> = self
+            .findings
+            .iter()
+            .filter(|finding| finding.reason == reason::NO_ENDPOINT_SLICES)
+            .map(|finding| finding.object.clone())
+            .collect();
+        let no_endpoints = Reason::NoEndpoints.as_str();
+        self.findings
+            .retain(|finding| finding.reason != no_endpoints || !without_slices.contains(&finding.object));
+        self.findings.sort();
+        self.findings.dedup();
     }
 
     /// Whether a Gateway's class is there, ours and accepted; says so if not.
@@ -154,7 +173,30 @@ impl Translated {
 
     fn add_gateway(&mut self, manifests: &Manifests, name: &ObjectName, options: &Options) {
         let Some(snapshot) = manifests.objects.snapshot(name) else { return };
-        let translation = translate(&snapshot, options);
+        let gateway = ObjectKey { kind: Kind::Gateway, name: name.clone() };
+        let verdicts = self.add_planes(manifests, &gateway, translate(&snapshot, options), options);
+        for (key, verdict) in &verdicts.routes {
+            match self.routes.get_mut(key) {
+                Some(held) => held.merge(verdict.clone()),
+                None => {
+                    self.routes.insert(key.clone(), verdict.clone());
+                }
+            }
+        }
+        for (key, verdict) in &verdicts.policies {
+            self.policies.entry(key.clone()).or_default().push(verdict.clone());
+        }
+        self.gateways.push(verdicts);
+    }
+
+    /// Bridges the data planes of an owner, and reports what its verdicts and the bridge have to say.
+    fn add_planes(
+        &mut self,
+        manifests: &Manifests,
+        owner: &ObjectKey,
+        translation: Translation,
+        options: &Options,
+    ) -> Arc<Verdicts> {
         let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
         for (key, data_plane) in translation.data_planes {
@@ -164,7 +206,7 @@ impl Translated {
                     Some(bridged)
                 }
                 Err(error) => {
-                    self.report_unpublished(manifests, name, &error);
+                    self.report_unpublished(manifests, owner, &error);
                     None
                 }
             };
@@ -178,33 +220,21 @@ impl Translated {
                     Some(bridged)
                 }
                 Err(error) => {
-                    self.report_unpublished(manifests, name, &error);
+                    self.report_unpublished(manifests, owner, &error);
                     None
                 }
             };
             self.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
         }
-        for (key, verdict) in &verdicts.routes {
-            match self.routes.get_mut(key) {
-                Some(held) => held.merge(verdict.clone()),
-                None => {
-                    self.routes.insert(key.clone(), verdict.clone());
-                }
-            }
-        }
-        for (key, verdict) in &verdicts.policies {
-            self.policies.entry(key.clone()).or_default().push(verdict.clone());
-        }
         let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
         self.findings.extend(findings);
-        self.gateways.push(verdicts);
+        verdicts
     }
 
-    fn report_unpublished(&mut self, manifests: &Manifests, gateway: &ObjectName, error: &BridgeError) {
-        let gateway = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+    fn report_unpublished(&mut self, manifests: &Manifests, owner: &ObjectKey, error: &BridgeError) {
         let fault =
             Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
-        self.report(manifests, &gateway, Level::Error, fault);
+        self.report(manifests, owner, Level::Error, fault);
     }
 
     /// Routes that name a parent that is not there; a cluster would leave them without a word.

@@ -122,6 +122,7 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
         Provenance::Certificate { owner, listener } => vec![format!("{owner} listener {listener}")],
+        Provenance::IngressCertificate { ingress, tls } => vec![format!("{ingress} spec.tls[{tls}]")],
     }
 }
 

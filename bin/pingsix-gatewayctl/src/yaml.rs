@@ -57,6 +57,29 @@ pub(crate) struct Chunk<'a> {
     pub(crate) text: &'a str,
 }
 
+impl Chunk<'_> {
+    /// The line of each item of a list of objects, from 1, if the text is laid out as tools write it: an item begins
+    /// with its dash or brace, and nothing else stands as far to the left. Empty when there is any doubt.
+    pub(crate) fn item_lines(&self, count: usize) -> Vec<usize> {
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let is_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let mut lines = self.text.lines().enumerate().map(|(index, line)| (self.first_line + index, line));
+        if !lines.any(|(_, line)| matches!(line.trim(), "items:" | "\"items\": [")) {
+            return Vec::new();
+        }
+        let mut lines = lines.filter(|(_, line)| is_content(line)).peekable();
+        let Some(left) = lines.peek().map(|(_, line)| indent(line)) else { return Vec::new() };
+        let found: Vec<usize> = lines
+            .take_while(|(_, line)| indent(line) >= left)
+            .filter(|(_, line)| indent(line) == left)
+            .take_while(|(_, line)| line.trim_start().starts_with(['-', '{', '}']))
+            .filter(|(_, line)| !line.trim_start().starts_with('}'))
+            .map(|(number, _)| number)
+            .collect();
+        if found.len() == count { found } else { Vec::new() }
+    }
+}
+
 /// Cuts a stream at its document markers, which YAML forbids inside of a document, so that a fault in one document
 /// says nothing about the others. Documents without content are left out, and not counted.
 pub(crate) fn split(stream: &str) -> Vec<Chunk<'_>> {

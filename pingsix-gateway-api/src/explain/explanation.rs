@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::Origin;
+use pingsix_translate::{Origin, Section};
 use serde::Serialize;
 
 use super::{Listener, Loser, Step};
@@ -60,7 +60,7 @@ pub struct Source {
     /// Index into `spec.rules`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<usize>,
-    /// Index into `spec.rules[rule].matches`.
+    /// Index into `spec.rules[rule].matches`, or `spec.rules[rule].http.paths` of an Ingress.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub matched: Option<usize>,
 }
@@ -70,8 +70,11 @@ impl Source {
         Self {
             object: origin.object.to_string(),
             field: origin.field().to_string(),
-            rule: origin.rule,
-            matched: origin.matched,
+            rule: origin.section.rule(),
+            matched: match origin.section {
+                Section::Match { index, .. } => Some(index),
+                Section::Whole | Section::Rule(_) | Section::DefaultBackend | Section::Tls(_) => None,
+            },
         }
     }
 }

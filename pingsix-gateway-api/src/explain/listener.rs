@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use pingsix_translate::Hostname;
 use pingsix_translate::pingsix::Request;
+use pingsix_translate::{DataPlaneKey, Hostname};
 use serde::Serialize;
 
 use super::Plane;
@@ -22,6 +22,9 @@ pub struct Listener {
     pub hostname: Option<String>,
 }
 
+/// Name, port and protocol of what every Ingress is served on (Kubernetes, `IngressSpec`).
+const INGRESS_LISTENERS: [(&str, i32, &str); 2] = [("http", 80, "HTTP"), ("https", 443, "HTTPS")];
+
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, port, protocol, hostname } = self;
@@ -30,18 +33,31 @@ impl fmt::Display for Listener {
     }
 }
 
-/// The listeners that a data plane serves, in the order of the spec.
+/// The listeners that a data plane serves, in the order of the spec. An IngressClass has none to write down; its data
+/// plane has the two every Ingress is served on.
 pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
-    let served =
-        plane.verdicts.listeners().filter(|listener| listener.data_plane.as_ref() == Some(plane.key));
-    served
-        .map(|listener| Listener {
-            name: listener.name.clone(),
-            port: listener.port,
-            protocol: listener.protocol.clone(),
-            hostname: listener.hostname.clone(),
-        })
-        .collect()
+    match plane.key {
+        DataPlaneKey::Gateway { .. } | DataPlaneKey::Stream { .. } => plane
+            .verdicts
+            .listeners()
+            .filter(|listener| listener.data_plane.as_ref() == Some(plane.key))
+            .map(|listener| Listener {
+                name: listener.name.clone(),
+                port: listener.port,
+                protocol: listener.protocol.clone(),
+                hostname: listener.hostname.clone(),
+            })
+            .collect(),
+        DataPlaneKey::Ingress { .. } => INGRESS_LISTENERS
+            .into_iter()
+            .map(|(name, port, protocol)| Listener {
+                name: name.to_owned(),
+                port,
+                protocol: protocol.to_owned(),
+                hostname: None,
+            })
+            .collect(),
+    }
 }
 
 /// Whether the data plane has a port for the request, whatever hosts are served there.

@@ -72,13 +72,7 @@ impl Listener {
     ) -> Option<Limit> {
         let secret = &certificate.secret;
         let message = if !shown_for.is_empty() {
-            if certificate.intermediates == 0 {
-                return None;
-            }
-            format!(
-                "PingSIX sends the first certificate of Secret {secret} only, so clients that do not know its \
-                 issuer, an intermediate authority, cannot verify it."
-            )
+            return certificate.chain_limit();
         } else if names_within(certificate, self.hostname.as_ref()).next().is_none() {
             format!(
                 "The certificate of Secret {secret} is not shown, because it is for no name within the hostname of \

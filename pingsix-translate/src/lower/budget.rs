@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::field;
 use crate::object::compare_slashed;
 use crate::options::{Budget, Options};
 use crate::resolve::Backends;
@@ -63,11 +62,11 @@ fn oldest_within(lowering: &Lowering<'_>) -> Written {
         .unwrap_or_default();
     let budget = lowering.options.budget;
     for &rule in &oldest_first[fitting..] {
-        let index = lowering.routes[rule.route].route.rules[rule.rule].index;
+        let route = &lowering.routes[rule.route].route;
         written.refused_rules.push((
             rule,
             Refusal::new(
-                field::rule(index),
+                route.field_of(&route.rules[rule.rule]),
                 Reason::BudgetExceeded,
                 format!(
                     "Data plane {} has no room for the rule: older rules use up its budget of {} bytes and {} \

@@ -14,7 +14,7 @@ use super::ssl::write_certificates;
 use super::table::{Answer, Audience, Groups, Row, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::Upstreams;
 use crate::attach::{Hostname, Protocol};
-use crate::field;
+use crate::field::FieldPath;
 use crate::options::Options;
 use crate::pingsix::plugin::{self, Abort, FaultInjection, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
@@ -185,13 +185,14 @@ impl<'a> Writer<'a, '_> {
         let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
         let alone = steps.len() == 1 && !ends_in_404;
         // Plugins that answer would do so before a redirect to HTTPS.
-        let only = steps.first().filter(|_| alone && to_https.is_none());
-        let status = only.and_then(|step| step.action.only_status());
-        let native = only.and_then(|step| step.native_redirect(host, &entrances));
+        let may_answer = alone && to_https.is_none();
+        let native =
+            steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, &entrances));
         if native.is_none() {
             self.refuse_ambiguous_redirects(&rows, &mut steps, &entrances);
         }
         let filters = self.agree_on_filters(&rows, &mut steps);
+        let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
             let upstream_id = Some(self.upstreams.nowhere().to_owned());
@@ -283,7 +284,7 @@ impl<'a> Writer<'a, '_> {
             }
         }
         if differ {
-            let (route, rule) = (of.route, of.rule_index);
+            let (route, rule) = (of.route, self.field_of(of));
             for (step, row) in steps.iter_mut().zip(rows) {
                 if step.action.is_filtered() && step.filters != agreed {
                     step.action = Action::status(self.failure(row));
@@ -291,7 +292,7 @@ impl<'a> Writer<'a, '_> {
                         row,
                         &format!(
                             "PingSIX runs one set of filters for requests with the same host, path and method, and \
-                             spec.rules[{rule}] of {route} has others; give both rules the same filters.",
+                             {rule} of {route} has others; give both rules the same filters.",
                         ),
                     );
                 }
@@ -301,9 +302,14 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn refuse(&mut self, row: &Row<'_>, message: &str) {
-        self.refused
-            .entry(row.rule)
-            .or_insert_with(|| Refusal::new(field::rule(row.rule_index), Reason::UnsupportedValue, message));
+        let at = self.field_of(row);
+        self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::UnsupportedValue, message));
+    }
+
+    /// The field of the rule that a row is of.
+    fn field_of(&self, row: &Row<'_>) -> FieldPath {
+        let route = &self.lowering.routes[row.rule.route].route;
+        route.field_of(&route.rules[row.rule.rule])
     }
 
     /// Lowers steps to a `traffic-split`, with the number of its rules that each step took; `None` when that
@@ -430,12 +436,13 @@ impl<'a> Step<'a> {
 }
 
 fn origin_of(row: &Row<'_>) -> Origin {
-    Origin { object: row.route.clone(), rule: Some(row.rule_index), matched: Some(row.match_index) }
+    Origin { object: row.route.clone(), section: row.section }
 }
 
 /// `kind/namespace/name/rule` of the first row.
 fn name_of(list: &[RowIndex], groups: &Groups<'_>) -> Option<String> {
     let &(group, row) = list.first()?;
     let row = &groups[group].1[row];
-    Some(format!("{}/{}/{}", row.route.kind, row.route.name, row.rule_index))
+    let rule = row.section.rule().map_or_else(|| "default".to_owned(), |rule| rule.to_string());
+    Some(format!("{}/{}/{rule}", row.route.kind, row.route.name))
 }

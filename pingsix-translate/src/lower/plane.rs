@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::redirect::Entrance;
-use super::ssl::{ServedCertificates, certificates};
+use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, ListenerState, Protocol};
 use crate::object::ObjectName;
 use crate::options::Layout;
@@ -79,8 +79,30 @@ pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layou
     }
 }
 
+/// The ports every Ingress is served on.
+const INGRESS_ENTRANCES: [Entrance; 2] =
+    [Entrance { protocol: Protocol::Http, port: 80 }, Entrance { protocol: Protocol::Https, port: 443 }];
+
+/// Stands for all ports of a data plane that has no listeners.
+pub(crate) const EVERY_PORT: usize = 0;
+
+/// The data plane of an IngressClass: one zone of every host, served on every port alike.
+pub(crate) fn ingress_plane(key: DataPlaneKey, certificates: Vec<ServedCertificate>) -> Plane {
+    let certificates = ServedCertificates { served: certificates, limits: Vec::new() };
+    let zone = ZoneListeners {
+        hostname: None,
+        guarded: false,
+        listeners: vec![EVERY_PORT],
+        entrances: INGRESS_ENTRANCES.to_vec(),
+        is_served: true,
+        exposed_on: None,
+    };
+    Plane { key, zones: vec![zone], certificates }
+}
+
 fn plane(key: DataPlaneKey, listeners: &[Listener], served: &[usize]) -> Plane {
-    Plane { key, zones: zones(listeners, served), certificates: certificates(listeners, served) }
+    let certificates = certificates(listeners, served);
+    Plane { key, zones: zones(listeners, served), certificates }
 }
 
 /// The data plane that serves a listener.

@@ -52,6 +52,11 @@ pub(super) fn native(
     }
 }
 
+/// Whether a redirect leads to HTTPS and changes no path, so that [`to_https`] has it for single hosts.
+pub(super) const fn is_to_https(redirect: &Redirect) -> bool {
+    matches!(redirect, Redirect { scheme: Some(RedirectScheme::Https), path: RedirectPath::Keep, .. })
+}
+
 /// The plugin that sends requests without TLS to HTTPS and lets others pass; `None` when the redirect is another one,
 /// or the host of its target is not one name.
 pub(super) fn to_https(redirect: &Redirect, host: Option<&Hostname>) -> Option<plugin::Redirect> {

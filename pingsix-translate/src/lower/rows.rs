@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plane::{Plane, RuleRef, ZoneListeners};
-use super::redirect::to_https;
+use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
+use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Zone};
 use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
 use crate::resolve::ResolvedRule;
@@ -27,6 +27,11 @@ impl RouteInput {
         Self { route, rules, parents, listeners }
     }
 
+    /// A route that every data plane of the translation serves.
+    pub(crate) fn everywhere(route: Route, rules: Vec<ResolvedRule>) -> Self {
+        Self { route, rules, parents: Vec::new(), listeners: BTreeSet::from([EVERY_PORT]) }
+    }
+
     /// Whether the route is attached to a listener, through whichever parentRef.
     pub(crate) fn is_attached_to(&self, listener: usize) -> bool {
         self.listeners.contains(&listener)
@@ -48,6 +53,8 @@ pub(crate) struct ZoneRefusal {
 pub(crate) enum ZoneRefusalCause {
     /// Another listener serves the same hosts on another port, and the route is not attached to it.
     NotAttached { other: usize },
+    /// As [`NotAttached`](Self::NotAttached), but it redirects to HTTPS, which is possible for named hosts.
+    UnnamedRedirect,
     /// All listeners of these hosts speak HTTPS, but the data plane also has a plaintext port.
     Exposed { port: u16 },
 }
@@ -175,6 +182,7 @@ impl<'a> PlaneRows<'a> {
         admitted: Option<&'s BTreeSet<RuleRef>>,
     ) -> impl Iterator<Item = Row<'a>> + 's {
         let route = &self.routes[position].route;
+        let part = route.part;
         route.rules.iter().enumerate().flat_map(move |(rule, content)| {
             let reference = RuleRef { route: position, rule };
             let admitted = admitted.is_none_or(|admitted| admitted.contains(&reference));
@@ -182,8 +190,7 @@ impl<'a> PlaneRows<'a> {
                 rule: reference,
                 route: &route.key,
                 age: route.age,
-                rule_index: content.index,
-                match_index: matched.index,
+                section: part.section(content, matched),
                 path: &matched.path,
                 method: matched.method,
                 conditions: &matched.conditions,
@@ -208,6 +215,11 @@ fn audience(
             if zone.is_attached_by(Protocol::Http, &input.listeners) && redirects_to_https(input, names) =>
         {
             Ok(Audience::Plaintext)
+        }
+        Some(_)
+            if zone.is_attached_by(Protocol::Http, &input.listeners) && only_redirects_to_https(input) =>
+        {
+            Err(ZoneRefusalCause::UnnamedRedirect)
         }
         Some(&other) => Err(ZoneRefusalCause::NotAttached { other }),
     }
@@ -240,6 +252,14 @@ fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
                 .is_some_and(|redirect| to_https(redirect, name.served.as_ref()).is_some())
         };
         alone && unconditional && names.iter().all(redirects)
+    })
+}
+
+/// Whether that is what a route is for, possible or not.
+fn only_redirects_to_https(input: &RouteInput) -> bool {
+    input.route.rules.iter().all(|rule| {
+        let redirect = rule.filters.as_deref().and_then(|filters| filters.redirect.as_ref());
+        redirect.is_some_and(is_to_https)
     })
 }
 

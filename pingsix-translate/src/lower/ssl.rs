@@ -1,4 +1,4 @@
-//! Listener certificates to Ssl documents.
+//! Certificates to Ssl documents.
 //!
 //! There is a document per name, and the name is its identity: PingSIX refuses a name that stands twice, and so it
 //! cannot, on no prefix of a plan, even while a name passes from one certificate to another. A document per
@@ -6,11 +6,9 @@
 //! at all, in between.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::id::Ids;
 use crate::attach::{Hostname, Listener, ServerName};
-use crate::object::ObjectKey;
 use crate::pingsix::{Config, DocumentKey, ResourceKind, Ssl};
 use crate::provenance::Provenance;
 use crate::resolve::Certificate;
@@ -19,17 +17,17 @@ use crate::route::Limit;
 /// A name a client may ask for, and the certificate it gets.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedCertificate {
-    name: ServerName,
-    owner: Arc<ObjectKey>,
-    listener: String,
-    certificate: Certificate,
+    pub(crate) name: ServerName,
+    pub(crate) certificate: Certificate,
+    /// Whose it is.
+    pub(crate) provenance: Provenance,
 }
 
 /// The certificates of a data plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServedCertificates {
     /// Sorted by name, one per name.
-    served: Vec<ServedCertificate>,
+    pub(crate) served: Vec<ServedCertificate>,
     /// Certificates that are not shown because of other listeners: index of the listener, limit.
     pub(crate) limits: Vec<(usize, Limit)>,
 }
@@ -69,9 +67,11 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
         .into_iter()
         .map(|(name, (index, certificate))| ServedCertificate {
             name,
-            owner: listeners[index].owner.clone(),
-            listener: listeners[index].name.clone(),
             certificate: certificate.clone(),
+            provenance: Provenance::Certificate {
+                owner: listeners[index].owner.clone(),
+                listener: listeners[index].name.clone(),
+            },
         })
         .collect();
     ServedCertificates { served, limits }
@@ -129,7 +129,7 @@ pub(crate) fn write_certificates(
     config: &mut Config,
     provenance: &mut BTreeMap<DocumentKey, Provenance>,
 ) {
-    for ServedCertificate { name, owner, listener, certificate } in &certificates.served {
+    for ServedCertificate { name, certificate, provenance: origin } in &certificates.served {
         let sni = name.to_string();
         let id = ids.assign('s', &[&sni]);
         let ssl = Ssl {
@@ -139,8 +139,7 @@ pub(crate) fn write_certificates(
             ..Ssl::default()
         };
         config.insert(id.clone(), ssl);
-        let origin = Provenance::Certificate { owner: owner.clone(), listener: listener.clone() };
-        provenance.insert(DocumentKey { kind: ResourceKind::Ssl, id }, origin);
+        provenance.insert(DocumentKey { kind: ResourceKind::Ssl, id }, origin.clone());
     }
 }
 

@@ -13,7 +13,7 @@ use crate::attach::{Hostname, Listener, Protocol, hostname_covers, hostname_prec
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName, compare_slashed};
 use crate::options::Options;
-use crate::provenance::{Origin, StreamProvenance};
+use crate::provenance::{Origin, Section, StreamProvenance};
 use crate::resolve::{Action, Backends, Target};
 use crate::stream::{
     Destination, Rejection, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
@@ -148,7 +148,7 @@ fn stream_listeners(listeners: &[Listener]) -> impl Iterator<Item = (usize, &Lis
 }
 
 fn origin(input: &RouteInput) -> Origin {
-    Origin { object: input.route.key.clone(), rule: Some(0), matched: None }
+    Origin { object: input.route.key.clone(), section: Section::Rule(0) }
 }
 
 /// Says that a route gets nothing of some places.

@@ -71,6 +71,7 @@ use super::budget::Room;
 use super::path_map::{PathMap, Ranked};
 use crate::attach::{Hostname, hostname_precedence};
 use crate::object::{Age, ObjectKey, compare_slashed};
+use crate::provenance::Section;
 use crate::route::{Condition, Path};
 
 /// A match of a rule, served under a hostname.
@@ -79,10 +80,8 @@ pub(crate) struct Row<'a> {
     pub(crate) rule: RuleRef,
     pub(crate) route: &'a Arc<ObjectKey>,
     pub(crate) age: Age,
-    /// Index into `spec.rules`.
-    pub(crate) rule_index: usize,
-    /// Index into `spec.rules[].matches`.
-    pub(crate) match_index: usize,
+    /// Which part of its object the row is.
+    pub(crate) section: Section,
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
@@ -125,8 +124,7 @@ impl Row<'_> {
             .cmp(&headers(self))
             .then_with(|| queries(other).cmp(&queries(self)))
             .then_with(|| self.compare_age(other))
-            .then_with(|| self.rule_index.cmp(&other.rule_index))
-            .then_with(|| self.match_index.cmp(&other.match_index))
+            .then_with(|| self.section.cmp(&other.section))
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{Endpoints, References};
 use crate::attach::Hostname;
-use crate::field::{self, FieldPath};
+use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::policy::{Demand, InEffect};
-use crate::route::{BackendRef, Exchange, Refusal, Route, Rule, Traffic};
+use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -161,6 +161,13 @@ struct Unusable {
     message: String,
 }
 
+impl Unusable {
+    fn missing(service: &ObjectName) -> Self {
+        let message = format!("Service {service} does not exist.");
+        Self { field: "name", reason: Reason::BackendNotFound, message }
+    }
+}
+
 impl Backends {
     pub(crate) fn get(&self, index: usize) -> &Backend {
         &self.list[index]
@@ -215,7 +222,7 @@ impl References<'_> {
         let mut shares = Vec::with_capacity(rule.backends.len());
         let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
         for backend in &rule.backends {
-            let at = || field::rule(rule.index).child("backendRefs").index(backend.index);
+            let at = || route.field_of_backend(rule, backend);
             let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
                 |Resolved { to, policy }| {
                     used.extend(policy);
@@ -276,15 +283,21 @@ impl References<'_> {
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
         let service = self.service_of(&route.key, backend, &at)?;
-        let Some(port) = backend.port else {
-            return Err(Refusal::new(
-                at().child("port"),
-                Reason::BackendNotFound,
-                format!("A reference to Service {service} needs a port."),
-            ));
-        };
         let refusal =
             |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
+        let port = match &backend.port {
+            Some(BackendPort::Number(port)) => *port,
+            Some(BackendPort::Name(port)) => {
+                self.port_named(&service, port, route.traffic).map_err(refusal)?
+            }
+            None => {
+                return Err(Refusal::new(
+                    at().child("port"),
+                    Reason::BackendNotFound,
+                    format!("A reference to Service {service} needs a port."),
+                ));
+            }
+        };
         let service_port = self.service_port(&service, port, route.traffic).map_err(refusal)?;
         let mut usage =
             Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
@@ -344,11 +357,31 @@ impl References<'_> {
         Ok(service)
     }
 
+    /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).
+    fn port_named(&self, service: &ObjectName, port: &str, traffic: Traffic) -> Result<i32, Unusable> {
+        let unusable = |reason, message| Unusable { field: "port", reason, message };
+        let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
+        let mut ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
+            // Judged with its number.
+            _ if is_external_name(object) => Ok(0),
+            None => Err(unusable(
+                Reason::BackendNotFound,
+                format!("Service {service} has no port named \"{port}\"."),
+            )),
+            Some(named) if protocol_of(named) != traffic.transport() => Err(unusable(
+                Reason::UnsupportedProtocol,
+                format!("Port \"{port}\" of Service {service} is not a {} port.", traffic.transport()),
+            )),
+            Some(named) => Ok(named.port),
+        }
+    }
+
     /// The port of a Service that a backendRef means.
     fn service_port(&self, name: &ObjectName, port: i32, traffic: Traffic) -> Result<&ServicePort, Unusable> {
         let unusable = |field, reason, message| Err(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
-            return unusable("name", Reason::BackendNotFound, format!("Service {name} does not exist."));
+            return Err(Unusable::missing(name));
         };
         if is_external_name(service) {
             return unusable(
@@ -368,9 +401,8 @@ impl References<'_> {
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
         let transport = traffic.transport();
-        let fits = |port: &&ServicePort| port.protocol.as_deref().unwrap_or("TCP") == transport;
         let with_number = || ports.iter().filter(|candidate| candidate.port == port);
-        match with_number().find(fits) {
+        match with_number().find(|port| protocol_of(port) == transport) {
             Some(service_port) => Ok(service_port),
             None if with_number().next().is_some() => unusable(
                 "port",
@@ -433,6 +465,10 @@ enum Destination {
     NoEndpoints(BackendKey),
     /// A policy keeps us from speaking to it.
     Denied,
+}
+
+fn protocol_of(port: &ServicePort) -> &str {
+    port.protocol.as_deref().unwrap_or("TCP")
 }
 
 fn is_external_name(service: &Service) -> bool {

@@ -15,7 +15,7 @@ use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::validate::check_leaf_and_key;
-use crate::route::Refusal;
+use crate::route::{Limit, Refusal};
 use crate::verdict::Reason;
 
 /// A certificate and its key, checked to belong together. `Debug` shows neither.
@@ -39,6 +39,18 @@ impl Certificate {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (&self.chain, &self.key) == (&other.chain, &other.key)
     }
+
+    /// What clients do not get although it is shown.
+    pub(crate) fn chain_limit(&self) -> Option<Limit> {
+        (self.intermediates > 0).then(|| {
+            let message = format!(
+                "PingSIX sends the first certificate of Secret {} only, so clients that do not know its issuer, an \
+                 intermediate authority, cannot verify it.",
+                self.secret
+            );
+            Limit::new(self.at.clone(), message)
+        })
+    }
 }
 
 impl fmt::Debug for Certificate {
@@ -60,18 +72,12 @@ impl References<'_> {
         reference: &CertificateRef,
         at: &FieldPath,
     ) -> Result<Certificate, Refusal> {
-        let invalid = |field: Option<&str>, message: String| {
-            Refusal::new(
-                field.map_or_else(|| at.clone(), |field| at.child(field)),
-                Reason::InvalidCertificateRef,
-                message,
-            )
-        };
         let group = reference.group.as_deref().unwrap_or_default();
         let kind = reference.kind.as_deref().unwrap_or(Kind::Secret.as_str());
         if !group.is_empty() || kind != Kind::Secret.as_str() {
-            return Err(invalid(
-                Some("kind"),
+            return Err(Refusal::new(
+                at.child("kind"),
+                Reason::InvalidCertificateRef,
                 format!("A certificate is a Secret, not {kind} of group \"{group}\"."),
             ));
         }
@@ -85,8 +91,24 @@ impl References<'_> {
                 format!("No ReferenceGrant in namespace {namespace} lets {referrer} use Secret {name}."),
             ));
         }
+        self.certificate_of(name, at, &at.child("name"))
+    }
+
+    /// Reads a Secret of a namespace that may be used. A Secret that is missing is a matter of the field `at_name`,
+    /// one that cannot be used of the field `at`.
+    pub(crate) fn certificate_of(
+        &self,
+        name: ObjectName,
+        at: &FieldPath,
+        at_name: &FieldPath,
+    ) -> Result<Certificate, Refusal> {
+        let invalid = |message| Refusal::new(at.clone(), Reason::InvalidCertificateRef, message);
         let Some(secret) = self.referents.secrets.get(&name) else {
-            return Err(invalid(Some("name"), format!("Secret {name} does not exist.")));
+            return Err(Refusal::new(
+                at_name.clone(),
+                Reason::InvalidCertificateRef,
+                format!("Secret {name} does not exist."),
+            ));
         };
         // `type` is not looked at: `kubernetes.io/tls` is what the specification asks for and what
         // `kubectl create secret tls` writes, but the entries decide whether a certificate can be served, and many
@@ -97,15 +119,15 @@ impl References<'_> {
             let bytes = written
                 .map(|text| text.clone().into_bytes())
                 .or_else(|| Some(secret.data.as_ref()?.get(entry)?.0.clone()))
-                .ok_or_else(|| invalid(None, format!("Secret {name} has no entry {entry}.")))?;
+                .ok_or_else(|| invalid(format!("Secret {name} has no entry {entry}.")))?;
             String::from_utf8(bytes)
-                .map_err(|_| invalid(None, format!("Entry {entry} of Secret {name} is not PEM.")))
+                .map_err(|_| invalid(format!("Entry {entry} of Secret {name} is not PEM.")))
         };
         let chain = text("tls.crt")?;
         let key = text("tls.key")?;
         // One bad pair would freeze every route of the data plane.
         check_leaf_and_key(&chain, &key)
-            .map_err(|fault| invalid(None, format!("Secret {name} cannot be used: {fault}.")))?;
+            .map_err(|fault| invalid(format!("Secret {name} cannot be used: {fault}.")))?;
         let Chain { names, intermediates } = Chain::read(&chain);
         Ok(Certificate {
             secret: name,

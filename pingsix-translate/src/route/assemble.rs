@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::core::ObjectMeta;
 
-use super::{Hostnames, Limit, Refusal, Route, Rule, Traffic};
+use super::{Hostnames, Limit, Part, Refusal, Route, Rule, Traffic};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::Age;
@@ -37,6 +37,7 @@ pub(super) fn assemble<R: RouteReferences>(
     });
     Route {
         key: Arc::new(key_of(R::KIND, frame.metadata)),
+        part: Part::Whole,
         traffic,
         generation: frame.metadata.generation.unwrap_or_default(),
         age: Age::of(frame.metadata),

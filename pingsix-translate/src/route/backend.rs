@@ -3,7 +3,7 @@
 use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, udproutes};
 use serde::Serialize;
 
-use super::{BackendRef, FilterReader, Match, ReadFilters, Refusal};
+use super::{BackendPort, BackendRef, FilterReader, Match, ReadFilters, Refusal};
 use crate::field::{self, FieldPath};
 use crate::object::Kind;
 use crate::verdict::Reason;
@@ -36,7 +36,7 @@ macro_rules! written_backends {
                     kind: self.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
                     namespace: self.namespace.clone(),
                     name: self.name.clone(),
-                    port: self.port,
+                    port: self.port.map(BackendPort::Number),
                     weight,
                 }
             }

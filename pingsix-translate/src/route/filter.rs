@@ -125,7 +125,13 @@ impl<'r> FilterReader<'r> {
                 self.read_redirect(filter.request_redirect.as_ref()?, &at.child("requestRedirect"));
             }
             Type::Cors => {
-                self.filters.cors = Some(Cors::read(filter.cors.as_ref()?, &at.child("cors"), self.refusals));
+                let at = at.child("cors");
+                let cors = Cors::read(filter.cors.as_ref()?, &at, self.refusals);
+                if self.filters.cors.is_some() {
+                    self.refuse(at, "The rule's own filter already says what other origins may do.");
+                } else {
+                    self.filters.cors = Some(cors);
+                }
             }
             Type::RequestMirror => self.refuse(at.child("type"), "PingSIX cannot mirror requests."),
             Type::ExternalAuth => {

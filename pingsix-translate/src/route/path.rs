@@ -41,6 +41,11 @@ impl Path {
         Self { kind: PathKind::Prefix, text: Arc::from("/") }
     }
 
+    /// The prefix that matches everything and yields to every path that is written, also to the root.
+    pub(crate) fn unwritten() -> Self {
+        Self { kind: PathKind::Prefix, text: Arc::from("") }
+    }
+
     /// Reads a path as written. With a flaw that leaves it usable, the path is there as well.
     pub(crate) fn parse(kind: PathKind, text: &str) -> (Option<Self>, Option<PathFlaw>) {
         if !text.starts_with('/') {
@@ -72,7 +77,7 @@ impl Path {
 
     /// Sort key: the longer and the more exact, the larger. Fits 12 bits.
     pub(crate) fn precedence(&self) -> u32 {
-        // `parse` bounds the length by MAX_PATH; the guard of a listener uses 0.
+        // `parse` bounds the length by MAX_PATH; the guard of a listener and `unwritten` have 0.
         let length = u32::try_from(self.text.len()).unwrap_or(u32::MAX).min(2047);
         match self.kind {
             PathKind::Prefix => length,
@@ -162,6 +167,7 @@ mod tests {
         assert_eq!(prefix("/foo/").stem(), prefix("/foo").stem());
         assert_eq!(exact("/foo/").stem(), "/foo/");
         assert_eq!(Path::root().stem(), "");
+        assert_eq!(Path::unwritten().stem(), "");
     }
 
     #[test]
@@ -169,6 +175,7 @@ mod tests {
         assert!(exact("/a") > prefix("/a/b/c"));
         assert!(prefix("/foo/") > prefix("/foo"));
         assert!(prefix("/foo") > Path::root());
+        assert!(Path::root() > Path::unwritten());
         assert!(exact(&format!("/{}", "a".repeat(MAX_PATH - 1))).precedence() < 1 << 12);
     }
 

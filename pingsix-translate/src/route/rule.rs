@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use super::{Condition, Exchange, Filters, Limit, Path, Refusal};
 use crate::attach::Hostname;
+use crate::field::{self, FieldPath};
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
+use crate::provenance::Section;
 
 /// A route of any kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) key: Arc<ObjectKey>,
+    /// Which part of the object it is.
+    pub(crate) part: Part,
     pub(crate) traffic: Traffic,
     pub(crate) generation: i64,
     pub(crate) age: Age,
@@ -64,6 +68,52 @@ impl Traffic {
     }
 }
 
+/// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it; `Rule::index` counts `spec.rules`.
+    Whole,
+    /// An entry of `spec.rules` of an Ingress; `Rule::index` counts its `http.paths`.
+    IngressRule(usize),
+    /// An entry of `spec.rules` of an Ingress without paths, whose requests go to `spec.defaultBackend`.
+    IngressHost(usize),
+    /// `spec.defaultBackend` of an Ingress.
+    DefaultBackend,
+}
+
+impl Part {
+    /// The section of the object that a match of a rule is.
+    pub(crate) const fn section(self, rule: &Rule, matched: &Match) -> Section {
+        match self {
+            Self::Whole => Section::Match { rule: rule.index, index: matched.index },
+            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend => Section::DefaultBackend,
+        }
+    }
+}
+
+impl Route {
+    /// The field of a rule.
+    pub(crate) fn field_of(&self, rule: &Rule) -> FieldPath {
+        match self.part {
+            Part::Whole => field::rule(rule.index),
+            Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
+            Part::IngressHost(entry) => field::rule(entry),
+            Part::DefaultBackend => field::default_backend(),
+        }
+    }
+
+    /// The field of a backend of a rule.
+    pub(crate) fn field_of_backend(&self, rule: &Rule, backend: &BackendRef) -> FieldPath {
+        match self.part {
+            Part::Whole => field::rule(rule.index).child("backendRefs").index(backend.index),
+            Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
+            Part::IngressHost(_) | Part::DefaultBackend => field::default_backend().child("service"),
+        }
+    }
+}
+
 /// The hostnames of a route. A route whose names are all unusable is not a route for every name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hostnames {
@@ -76,7 +126,7 @@ pub(crate) enum Hostnames {
 /// One rule of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
-    /// Index into `spec.rules`.
+    /// Index into `spec.rules`, or what [`Part`] says.
     pub(crate) index: usize,
     /// What can be matched. A match that cannot be expressed at all is missing here and refused below.
     pub(crate) matches: Vec<Match>,
@@ -113,8 +163,16 @@ pub(crate) struct BackendRef {
     pub(crate) kind: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
-    pub(crate) port: Option<i32>,
+    pub(crate) port: Option<BackendPort>,
     pub(crate) weight: u32,
+}
+
+/// How a backend names a port of its Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BackendPort {
+    Number(i32),
+    /// Ingress only.
+    Name(String),
 }
 
 /// A reference to a parent, as written (Gateway API `ParentReference`).

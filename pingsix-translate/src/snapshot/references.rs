@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::kinds::{EndpointSlice, GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
+use super::kinds::{EndpointSlice, GrpcRoute, HttpRoute, Ingress, TcpRoute, TlsRoute, UdpRoute};
 use crate::object::{Kind, ObjectName};
 use crate::route::ParentRef;
 
@@ -66,6 +66,27 @@ route_references! {
     TlsRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
     TcpRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
     UdpRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
+}
+
+/// The Services that backends of an Ingress name, whether they exist or not.
+pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
+    let spec = ingress.spec.iter();
+    let rules = spec.clone().flat_map(|spec| spec.rules.iter().flatten());
+    let paths = rules.filter_map(|rule| rule.http.as_ref()).flat_map(|http| &http.paths);
+    let default_backend = spec.filter_map(|spec| spec.default_backend.as_ref());
+    let backends = paths.map(|path| &path.backend).chain(default_backend);
+    backends
+        .filter_map(|backend| backend.service.as_ref())
+        .map(|service| ObjectName::new(namespace.clone(), service.name.as_str()))
+        .collect()
+}
+
+/// The Secrets that `spec.tls` of an Ingress names, whether they exist or not.
+pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
+    let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
+    tls.filter_map(|tls| tls.secret_name.as_deref().filter(|name| !name.is_empty()))
+        .map(|name| ObjectName::new(namespace.clone(), name))
+        .collect()
 }
 
 /// The Service an EndpointSlice belongs to.

@@ -125,7 +125,7 @@ words! {
         RefNotPermitted = "RefNotPermitted",
         /// Every reference is resolved.
         ResolvedRefs = "ResolvedRefs",
-        /// Another route gets all the traffic that a route asks for on a listener.
+        /// Something equal of an older object comes first, or something more specific.
         Shadowed = "Shadowed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",
@@ -133,6 +133,8 @@ words! {
         TargetNotFound = "TargetNotFound",
         /// A type of address we do not know.
         UnsupportedAddress = "UnsupportedAddress",
+        /// Annotations that another controller would obey.
+        UnsupportedAnnotation = "UnsupportedAnnotation",
         /// A protocol the data plane does not speak.
         UnsupportedProtocol = "UnsupportedProtocol",
         /// A value that cannot be honoured.

@@ -63,6 +63,12 @@ impl Refusals {
                      served in plaintext on port {port}; use layout perPort.",
                     own.name
                 ),
+                ZoneRefusalCause::UnnamedRedirect => format!(
+                    "PingSIX cannot tell ports apart, and redirects what arrives at listener \"{}\" to HTTPS only for \
+                     hosts with a name, by rules without conditions; give the route hostnames that are no wildcards, \
+                     or use layout perPort.",
+                    own.name
+                ),
                 ZoneRefusalCause::NotAttached { other } => {
                     let other = &listeners[other];
                     format!(

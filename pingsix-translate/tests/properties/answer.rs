@@ -5,11 +5,15 @@ use std::net::SocketAddr;
 
 use pingsix_translate::pingsix::plugin::TrafficSplit;
 use pingsix_translate::pingsix::router::{UpstreamRef, conditions_hold};
-use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router, Scheme, Upstream};
+use pingsix_translate::pingsix::{
+    DocumentKey, Outcome, PassHost, Plugins, Request, ResourceKind, Router, Scheme, Upstream,
+};
 use pingsix_translate::responder::parse_status_host;
 use pingsix_translate::{DataPlane, Decision, Provenance};
 
+use crate::effect::{Effect, permission, resolve};
 use crate::oracle::{Answer, Decided, Speech, Target, World};
+use crate::plugins;
 
 /// Where the data planes of all cases reach the responder.
 pub(crate) const RESPONDER: SocketAddr =
@@ -27,30 +31,80 @@ pub(crate) fn answer(
     request: &Request,
 ) -> Result<Decided, String> {
     match router.outcome(request) {
-        Outcome::NotFound => Ok(Decided { rule: None, answer: Answer::status(404) }),
+        Outcome::NotFound => Ok(Decided::without_backend(None, Answer::status(404))),
         Outcome::Static { route, status, .. } => {
-            Ok(Decided { rule: rule_of(plane, route, request)?, answer: Answer::status(status) })
+            Ok(Decided::without_backend(rule_of(plane, route, request)?, Answer::status(status)))
         }
         Outcome::Forward { route, candidates } => {
+            let plugins = plugins_of(plane, route)?;
             let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
+            let mut effect: Option<Effect> = None;
             for candidate in candidates {
-                let target = target_of(world, plane, &candidate.upstream)?;
+                let (target, upstream) = target_of(world, plane, plugins, request, &candidate.upstream)?;
+                if matches!(target, Target::Service { .. }) {
+                    let own = plugins::effect(plugins, upstream, request)?;
+                    if let Some(other) = effect.replace(own.clone()).filter(|other| *other != own) {
+                        return Err(format!(
+                            "{route} does {other:?} for one backend and {own:?} for another"
+                        ));
+                    }
+                }
                 *shares.entry(target).or_default() += u64::from(candidate.weight);
             }
             if shares.is_empty() {
                 return Err(format!("{route} forwards to nothing"));
             }
-            Ok(Decided { rule: rule_of(plane, route, request)?, answer: Answer::new(shares) })
+            Ok(Decided { rule: rule_of(plane, route, request)?, answer: Answer::new(shares), effect })
         }
-        outcome @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => {
-            Err(format!("nobody asked for {outcome:?}"))
+        Outcome::Preflight { route, allowed } => {
+            let header = |name| request.first_header(name);
+            let (origin, method) = (header("origin"), header("access-control-request-method"));
+            let permission = match (allowed, origin, method) {
+                (true, Some(origin), Some(method)) => {
+                    let headers = plugins::preflight(plugins_of(plane, route)?, request)?;
+                    permission(&headers, origin, method, header("access-control-request-headers"))
+                }
+                _ => None,
+            };
+            // Which rule of a list it was for, nobody can say.
+            let answer = Answer::new([(Target::Preflight(permission), 1)].into());
+            Ok(Decided::without_backend(None, answer))
+        }
+        Outcome::Redirect { route, status, location } => {
+            let answer = Answer::new([(redirect(status, Some(&location), request), 1)].into());
+            Ok(Decided::without_backend(rule_of(plane, route, request)?, answer))
         }
     }
 }
 
-fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result<Target, String> {
+/// Where a client goes that is told a `Location`, if the host it named is one that a URL can have, or plays no part.
+fn redirect(status: u16, location: Option<&str>, request: &Request) -> Target {
+    let host = request.host.as_deref().unwrap_or_default();
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
+    let name = host.split(':').next().unwrap_or_default();
+    let is_usable = !name.is_empty() && name.chars().all(is_letter);
+    let location = location.filter(|location| is_usable || !location.starts_with('/'));
+    Target::Redirect { status, location: location.map(|location| resolve(location, request.tls, host)) }
+}
+
+fn plugins_of<'p>(plane: &'p DataPlane, route: &DocumentKey) -> Result<&'p Plugins, String> {
+    if plane.config.global_rules().next().is_some() {
+        return Err("there are global rules".to_owned());
+    }
+    let route = plane.config.route(&route.id).ok_or_else(|| format!("there is no {route}"))?;
+    Ok(&route.plugins)
+}
+
+/// The Service, status or redirect that an upstream stands for, with nodes that are the Service's.
+pub(crate) fn target_of<'u>(
+    world: &World,
+    plane: &'u DataPlane,
+    plugins: &Plugins,
+    request: &Request,
+    upstream: &'u UpstreamRef,
+) -> Result<(Target, &'u Upstream), String> {
     match upstream {
-        UpstreamRef::Inline(upstream) => target_by_nodes(world, upstream),
+        UpstreamRef::Inline(upstream) => Ok((target_by_nodes(world, upstream)?, upstream)),
         UpstreamRef::Named(id) => {
             let key = DocumentKey::new(ResourceKind::Upstream, id.clone());
             let upstream = plane.config.upstream(id).ok_or_else(|| format!("there is no upstream {id}"))?;
@@ -61,10 +115,11 @@ fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result
                         name: service.name.name.to_string(),
                         port: u16::try_from(*port).unwrap(),
                         speech: speech_of(upstream)?,
+                        way: plugins::way(upstream),
                     };
                     let by_nodes = target_by_nodes(world, upstream)?;
                     if by_nodes == target {
-                        return Ok(target);
+                        return Ok((target, upstream));
                     }
                     Err(format!("{key} is said to be {target:?}, and its nodes are those of {by_nodes:?}"))
                 }
@@ -72,9 +127,19 @@ fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result
                     let host = upstream.upstream_host.as_deref().unwrap_or_default();
                     let asks_for = parse_status_host(host).map(|status| status.as_u16());
                     if asks_for == Some(*status) && upstream.nodes.keys().eq([&RESPONDER.to_string()]) {
-                        return Ok(Target::Status(*status));
+                        return Ok((Target::Status(*status), upstream));
                     }
                     Err(format!("{key} is said to answer {status}, and asks for {asks_for:?}"))
+                }
+                Some(Provenance::Redirect) => {
+                    if upstream.pass_host != PassHost::Pass
+                        || upstream.scheme != Scheme::Http
+                        || !upstream.nodes.keys().eq([&RESPONDER.to_string()])
+                    {
+                        return Err(format!("{key} does not lead to the responder"));
+                    }
+                    let (status, location) = plugins::instructed(plugins, request)?;
+                    Ok((redirect(status, location.as_deref(), request), upstream))
                 }
                 other => Err(format!("{key} is a target and has provenance {other:?}")),
             }
@@ -84,13 +149,12 @@ fn target_of(world: &World, plane: &DataPlane, upstream: &UpstreamRef) -> Result
 
 /// How an upstream is spoken to.
 fn speech_of(upstream: &Upstream) -> Result<Speech, String> {
-    let stays_open =
-        upstream.timeout.as_ref().map(|timeout| (timeout.send, timeout.read)) == Some((86_400, 86_400));
-    match (upstream.scheme, stays_open) {
-        (Scheme::Http, false) => Ok(Speech::Http1),
-        (Scheme::Http, true) => Ok(Speech::WebSocket),
-        (Scheme::Grpc, true) => Ok(Speech::H2c),
-        other => Err(format!("an upstream is spoken to in an unusual way: {other:?}")),
+    match upstream.scheme {
+        Scheme::Http => Ok(Speech::Http1),
+        Scheme::Grpc => Ok(Speech::H2c),
+        other @ (Scheme::Https | Scheme::Grpcs) => {
+            Err(format!("an upstream is spoken to in an unusual way: {other:?}"))
+        }
     }
 }
 
@@ -109,6 +173,7 @@ fn target_by_nodes(world: &World, upstream: &Upstream) -> Result<Target, String>
                     name: name.clone(),
                     port: port.port,
                     speech: speech_of(upstream)?,
+                    way: plugins::way(upstream),
                 });
             }
         }
@@ -128,7 +193,7 @@ fn rule_of(
         other => return Err(format!("{route} has provenance {other:?}")),
     };
     Ok(decision.origin.as_ref().map(|origin| {
-        (origin.object.name.to_string(), origin.rule.expect("a route's origin names its rule"))
+        (origin.object.name.to_string(), origin.section.rule().expect("a route's origin names its rule"))
     }))
 }
 

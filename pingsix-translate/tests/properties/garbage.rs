@@ -7,11 +7,13 @@ use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
 use pingsix_translate::stream;
 use pingsix_translate::verdict::{finish, judge_gateway_class};
-use pingsix_translate::{Layout, Object, ObjectName, Objects, Options, Translation, translate};
+use pingsix_translate::{
+    Layout, Object, ObjectName, Objects, Options, Translation, translate, translate_ingress,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Makes objects of all kinds from bytes, most of them damaged somewhere, and translates every Gateway in every
+/// Makes objects of all kinds from bytes, most of them damaged somewhere, and translates every Gateway and IngressClass in every
 /// way. Returns what must never happen; panics are for the caller to notice.
 pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
     let mut source = Source { bytes: bytes.iter() };
@@ -36,6 +38,11 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
         drop(verdict.map(|verdict| verdict.to_status()));
     }
     let mut faults = Vec::new();
+    let classes: Vec<ObjectName> = all.ingress_classes().map(|(name, _)| name.clone()).collect();
+    for snapshot in classes.iter().filter_map(|class| all.ingress_snapshot(&class.name)) {
+        let options = Options { route_names: true, ..Options::default() };
+        check(&translate_ingress(&snapshot, &options), &options, &mut faults);
+    }
     let names: Vec<ObjectName> = all.gateways().map(|(name, _)| name.clone()).collect();
     for snapshot in names.iter().filter_map(|name| all.snapshot(name)) {
         for layout in [Layout::Shared, Layout::PerPort] {
@@ -265,16 +272,60 @@ fn decode(object: Value) -> Option<Object> {
         "EndpointSlice" => read(object).map(Object::EndpointSlice),
         "Secret" => read(object).map(Object::Secret),
         "Namespace" => read(object).map(Object::Namespace),
+        "IngressClass" => read(object).map(Object::IngressClass),
+        "Ingress" => read(object).map(Object::Ingress),
         _ => None,
     }
 }
 
 /// One sane object or more of every kind, with every field that translation may look at.
 fn templates() -> Vec<Value> {
-    let mut objects = vec![gateway(), route("web"), route("api"), grpc_route()];
+    let mut objects = vec![gateway(), route("web"), route("api"), grpc_route(), ingress_class(), ingress()];
     objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
     objects.extend(surroundings());
     objects
+}
+
+fn ingress_class() -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IngressClass",
+        "metadata": {
+            "name": "pingsix",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": { "ingressclass.kubernetes.io/is-default-class": "true" },
+        },
+        "spec": { "controller": "pingsix.io/gateway-controller" },
+    })
+}
+
+fn ingress() -> Value {
+    let backend = json!({ "service": { "name": "web", "port": { "number": 80 } } });
+    let named = json!({ "service": { "name": "web", "port": { "name": "http" } } });
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {
+            "namespace": "shop",
+            "name": "web",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": { "nginx.ingress.kubernetes.io/rewrite-target": "/" },
+        },
+        "spec": {
+            "ingressClassName": "pingsix",
+            "defaultBackend": backend,
+            "tls": [{ "hosts": ["a.example.com", "*.example.com"], "secretName": "cert" }, { "secretName": "cert" }],
+            "rules": [
+                { "host": "a.example.com", "http": { "paths": [
+                    { "path": "/", "pathType": "Prefix", "backend": backend },
+                    { "path": "/foo", "pathType": "Exact", "backend": named },
+                    { "path": "/bar/", "pathType": "ImplementationSpecific", "backend": backend },
+                ] } },
+                { "host": "*.example.com" },
+                { "http": { "paths": [{ "path": "/", "pathType": "Prefix", "backend": backend }] } },
+            ],
+        },
+    })
 }
 
 fn gateway() -> Value {

@@ -1,5 +1,6 @@
 //! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
 
+mod filter;
 mod gateway;
 mod grpc;
 mod request;
@@ -13,9 +14,10 @@ use serde_json::Value;
 
 pub(crate) use self::gateway::{CERTIFICATES, secret_of};
 pub(crate) use self::request::{hosts, probe};
+pub(crate) use self::service::{SERVICES, services};
 
 /// Namespaces: two of them differ by what sorts before `/`, so that `namespace/name` is not namespace, then name.
-pub(super) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
+pub(crate) const NAMESPACES: [&str; 3] = ["infra", "app", "app-b"];
 
 /// Hostnames that cover, meet and miss one another.
 pub(crate) const HOSTNAMES: [&str; 9] = [
@@ -52,6 +54,7 @@ pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
         }
         routes.push(route);
     }
+    filter::decorate(rng, &mut routes);
     objects.extend(routes);
     objects
 }
@@ -78,11 +81,11 @@ pub(crate) fn table_of_two(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     objects
 }
 
-pub(super) fn pick<'t, T: ?Sized>(rng: &mut SmallRng, from: &[&'t T]) -> &'t T {
+pub(crate) fn pick<'t, T: ?Sized>(rng: &mut SmallRng, from: &[&'t T]) -> &'t T {
     from.choose(rng).unwrap()
 }
 
 /// True once in `n` times.
-pub(super) fn one_in(rng: &mut SmallRng, n: u32) -> bool {
+pub(crate) fn one_in(rng: &mut SmallRng, n: u32) -> bool {
     rng.random_ratio(1, n)
 }

@@ -19,12 +19,16 @@ mod accepted;
 mod answer;
 mod case;
 mod certificate;
+mod effect;
 mod garbage;
 mod gateways;
 mod generate;
+mod ingress;
+mod listener_set;
 mod locality;
 mod oracle;
 mod order;
+mod plugins;
 mod probe;
 mod regressions;
 mod shrink;
@@ -152,6 +156,11 @@ fn a_client_gets_a_certificate_of_the_listener_it_asks_for() {
         let faults = certificate::faults(&Case::new(objects, setting));
         (!faults.is_empty()).then(|| faults.join("\n"))
     });
+}
+
+#[test]
+fn it_does_not_matter_in_whose_spec_a_listener_stands() {
+    check_tables(listener_set::difference);
 }
 
 #[test]

@@ -5,8 +5,10 @@
 
 mod attach;
 mod backend;
+mod filter;
 mod grpc;
 mod hostname;
+mod list;
 mod row;
 mod verdict;
 mod world;
@@ -17,15 +19,20 @@ use std::fmt;
 pub(crate) use self::attach::ListenerFault;
 use self::row::Row;
 pub(crate) use self::world::{Metadata, Route, RouteKindName, World};
+use crate::effect::{Effect, Permission, Way};
 use crate::probe::Probe;
 
 /// Where a share of the requests goes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// To the ready endpoints of a Service port.
-    Service { namespace: String, name: String, port: u16, speech: Speech },
+    Service { namespace: String, name: String, port: u16, speech: Speech, way: Way },
     /// Nowhere: this status.
     Status(u16),
+    /// Elsewhere: to an absolute URL, unless the client named no host that could be in it.
+    Redirect { status: u16, location: Option<String> },
+    /// Nowhere: it is a preflight, and permitted or not.
+    Preflight(Option<Permission>),
 }
 
 /// How requests are passed on.
@@ -76,10 +83,14 @@ impl fmt::Debug for Answer {
         for (index, (target, weight)) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { " + " };
             match target {
-                Target::Service { namespace, name, port, speech } => {
-                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({speech:?})")?;
+                Target::Service { namespace, name, port, speech, way } => {
+                    write!(f, "{separator}{weight} x {namespace}/{name}:{port} ({speech:?}, {way:?})")?;
                 }
                 Target::Status(status) => write!(f, "{separator}{weight} x {status}")?,
+                Target::Redirect { status, location } => {
+                    write!(f, "{separator}{weight} x {status} to {location:?}")?;
+                }
+                Target::Preflight(permission) => write!(f, "{separator}{weight} x {permission:?}")?,
             }
         }
         Ok(())
@@ -96,6 +107,20 @@ pub(crate) struct Decided {
     /// `namespace/name` of the route and the index of its rule; `None` for 404.
     pub(crate) rule: Option<(String, usize)>,
     pub(crate) answer: Answer,
+    /// What becomes of the message, if it reaches a backend.
+    pub(crate) effect: Option<Effect>,
+}
+
+impl Decided {
+    /// By a rule, or by none, without a backend.
+    pub(crate) fn without_backend(rule: Option<(String, usize)>, answer: Answer) -> Self {
+        Self { rule, answer, effect: None }
+    }
+
+    /// Whether the client is sent elsewhere.
+    pub(crate) fn redirects(&self) -> bool {
+        self.answer.targets().iter().any(|target| matches!(target, Target::Redirect { .. }))
+    }
 }
 
 impl World {
@@ -104,19 +129,19 @@ impl World {
         let host = request.routing_host();
         let host = host.as_deref();
         let listeners = self.listeners_for(port, host);
-        let Some(&first) = listeners.first() else { return not_found() };
         if !listeners.iter().any(|&listener| self.serves(listener)) {
             return not_found();
         }
-        let hostname = self.gateway.spec.listeners[first].hostname.as_deref();
-        let mut rows: Vec<Row<'_>> = Vec::new();
-        for (index, route) in self.routes.iter().enumerate() {
-            if listeners.iter().any(|&listener| self.is_attached(index, listener)) {
-                // The order of rows is that of the original hostnames whatever the listener is, because the
-                // hostname served is the narrower of the two; so any of the listeners will do.
-                rows.extend(Row::of(index, route, hostname, host));
-            }
+        let choices = self.choices(port, request);
+        let agreed = self.agree(port, request, &choices);
+        // A browser sends a preflight without the headers it asks for, so that no condition on them can count.
+        if let Some(cors) = agreed.filters.as_ref().and_then(|filters| filters.cors.as_ref())
+            && request.is_preflight()
+        {
+            let answer = Answer::new([(Target::Preflight(cors.permit(request)), 1)].into());
+            return Decided::without_backend(None, answer);
         }
+        let mut rows = self.rows(&listeners, host);
         rows.retain(|row| row.admits(request));
         // Where only GRPCRoutes are concerned, the specification has an order of its own.
         let calls_only = rows.iter().all(|row| self.routes[row.route].kind == RouteKindName::Grpc);
@@ -124,10 +149,57 @@ impl World {
         let Some(row) = rows.first() else { return not_found() };
         let route = &self.routes[row.route];
         let rule = &route.spec.rules[row.rule];
-        let refused = row::is_unsupported(rule) || self.refuses(port, row.route, &listeners);
-        let answer = if refused { Answer::status(route.kind.failure()) } else { self.answer_of(route, rule) };
+        let refused = row::is_unsupported(rule)
+            || self.refuses(port, row.route, &listeners)
+            || agreed.refused.contains(&(row.route, row.rule));
+        let answer =
+            if refused { Answer::status(route.kind.failure()) } else { self.answer_of(route, rule, request) };
         let name = format!("{}/{}", route.metadata.namespace, route.metadata.name);
-        Decided { rule: Some((name, row.rule)), answer }
+        let reaches_backend = answer.targets().iter().any(|target| matches!(target, Target::Service { .. }));
+        let effect = reaches_backend.then(|| filter::read(rule).effect(request));
+        Decided { rule: Some((name, row.rule)), answer, effect }
+    }
+
+    /// The rows that listeners have for a host, in order.
+    fn rows(&self, listeners: &BTreeSet<usize>, host: Option<&str>) -> Vec<Row<'_>> {
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        let Some(&first) = listeners.first() else { return rows };
+        let hostname = self.gateway.spec.listeners[first].hostname.as_deref();
+        for (index, route) in self.routes.iter().enumerate() {
+            if listeners.iter().any(|&listener| self.is_attached(index, listener)) {
+                // The order of rows is that of the original hostnames whatever the listener is, because the
+                // hostname served is the narrower of the two; so any of the listeners will do.
+                rows.extend(Row::of(index, route, hostname, host));
+            }
+        }
+        rows.sort_by(Row::order);
+        rows
+    }
+
+    /// A request as it would be if its client spoke to one of the listeners that take it, and what is decided then.
+    /// It matters for redirects only, which are to the place a client came from unless they say otherwise.
+    pub(crate) fn meet(&self, port: Option<u16>, request: &Probe) -> (Probe, Decided) {
+        let decided = self.decide(port, request);
+        let listeners = self.origins(&self.listeners_for(port, request.routing_host().as_deref()));
+        match listeners.iter().cycle().nth(request.queries.len()) {
+            Some(&(tls, port_of_listener)) if decided.redirects() => {
+                let request = request.clone().at(tls, port_of_listener);
+                let decided = self.decide(port, &request);
+                (request, decided)
+            }
+            _ => (request.clone(), decided),
+        }
+    }
+
+    /// Whether a preflight that no rule takes may be answered all the same: by a rule for the method it asks for.
+    pub(crate) fn may_answer_preflight(&self, port: Option<u16>, request: &Probe) -> bool {
+        let Some(method) = request.header("access-control-request-method") else { return false };
+        let listeners = self.listeners_for(port, request.routing_host().as_deref());
+        let asked = Probe { method: method.to_owned(), ..request.clone() };
+        self.rows(&listeners, request.routing_host().as_deref()).iter().any(|row| {
+            let rule = &self.routes[row.route].spec.rules[row.rule];
+            row.stands_for(&asked) && filter::read(rule).filters.cors.is_some()
+        })
     }
 
     /// The listeners that take a request for a host: one per port that serves the host.
@@ -150,5 +222,5 @@ impl World {
 }
 
 fn not_found() -> Decided {
-    Decided { rule: None, answer: Answer::status(404) }
+    Decided::without_backend(None, Answer::status(404))
 }

@@ -10,7 +10,7 @@ pub(crate) fn shrink(mut objects: Vec<Value>, fails: impl Fn(&[Value]) -> bool) 
         while index < objects.len() {
             let mut smaller = objects.clone();
             let removed = smaller.remove(index);
-            if removed["kind"] != "Gateway" && fails(&smaller) {
+            if removed["kind"] != "Gateway" && removed["kind"] != "IngressClass" && fails(&smaller) {
                 objects = smaller;
             } else {
                 index += 1;
@@ -53,6 +53,10 @@ fn removable(value: &Value, at: &str) -> Vec<String> {
             for (name, member) in members {
                 let pointer = format!("{at}/{name}");
                 let is_optional = [
+                    "host",
+                    "http",
+                    "tls",
+                    "defaultBackend",
                     "hostname",
                     "hostnames",
                     "matches",
@@ -69,6 +73,12 @@ fn removable(value: &Value, at: &str) -> Vec<String> {
                     "creationTimestamp",
                     "type",
                     "kinds",
+                    "scheme",
+                    "timeouts",
+                    "retry",
+                    "set",
+                    "add",
+                    "remove",
                 ]
                 .contains(&name.as_str());
                 if is_optional && !REQUIRED.contains(&name.as_str()) {
@@ -84,11 +94,12 @@ fn removable(value: &Value, at: &str) -> Vec<String> {
 
 fn remove(object: &mut Value, pointer: &str) -> bool {
     let (parent, last) = pointer.rsplit_once('/').unwrap();
-    // A port of a listener, a Service or a slice is not optional.
-    if last == "port" && (parent.contains("/listeners/") || parent.contains("/ports/")) {
+    // A port of a listener, a Service, a slice or an Ingress's backend is not optional.
+    let has_port = ["/listeners/", "/ports/", "/service"];
+    if last == "port" && has_port.into_iter().any(|owner| parent.contains(owner)) {
         return false;
     }
-    if last == "type" && !parent.starts_with("/spec/rules") {
+    if last == "type" && (!parent.starts_with("/spec/rules") || parent.contains("/filters/")) {
         return false;
     }
     match object.pointer_mut(parent) {

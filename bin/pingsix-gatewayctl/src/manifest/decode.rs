@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use pingsix_translate::snapshot::Object;
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,12 @@ pub(super) enum Decoded {
     List(Vec<Value>),
     /// An object, with the paths of fields its type does not have.
     Object { object: Object, ignored: Vec<String> },
+    /// Nothing that Kubernetes would take, nor anything that looks as if it were meant to be.
+    Foreign {
+        /// The field that is missing, if it is an object at all.
+        field: &'static str,
+        message: String,
+    },
     /// A kind that translation does not read.
     UnknownKind { group: String, kind: String },
     /// Not an object, or not one that can be decoded.
@@ -49,14 +55,23 @@ pub(super) fn decode(value: Value) -> Decoded {
         Value::Null => return Decoded::Nothing,
         Value::Object(fields) => fields,
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            return fault("", "", reason::NOT_AN_OBJECT, "A manifest is an object with apiVersion and kind.");
+            return Decoded::Foreign {
+                field: "",
+                message: "A manifest is an object with apiVersion and kind.".to_owned(),
+            };
         }
     };
     let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if kind.is_empty() || api_version.is_empty() {
         let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
-        return fault("", missing, reason::NOT_AN_OBJECT, format!("A manifest needs {missing}."));
+        let message = format!("A manifest needs {missing}.");
+        // A chart's description has an apiVersion, and its values and a kustomization may have neither.
+        if kind.is_empty() && !fields.contains_key("metadata") {
+            return Decoded::Foreign { field: missing, message };
+        }
+        let object = format!("{kind} {}", shown_name(&fields));
+        return fault(object.trim(), missing, reason::NOT_AN_OBJECT, message);
     }
     if kind.ends_with("List")
         && let Some(Value::Array(items)) = fields.get_mut("items")
@@ -68,7 +83,7 @@ pub(super) fn decode(value: Value) -> Decoded {
         // Ours by name, but under a group of Kubernetes' own: a typing error rather than somebody else's kind.
         let namesake = Kind::ALL.iter().copied().find(|known| known.as_str() == kind);
         return match namesake {
-            Some(known) if is_group_of_ours(group) => {
+            Some(known) if is_group_of_kubernetes(group) => {
                 let message =
                     format!("Kind {kind} has apiVersion {}, not {api_version}.", current_version(known));
                 fault(
@@ -78,6 +93,13 @@ pub(super) fn decode(value: Value) -> Decoded {
                     message,
                 )
             }
+            // An API server refuses it, and whoever wrote it expects to be served.
+            Some(_) | None if group == GATEWAY_GROUP => fault(
+                format!("{kind} {}", shown_name(&fields)).trim(),
+                "kind",
+                reason::UNSUPPORTED_KIND,
+                format!("Gateway API has no kind {kind}, or it is not known here, so the object is ignored."),
+            ),
             Some(_) | None => Decoded::UnknownKind { group: group.to_owned(), kind },
         };
     };
@@ -113,8 +135,9 @@ fn with_type(items: Vec<Value>, api_version: &str, list_kind: &str) -> Vec<Value
         .collect()
 }
 
-fn is_group_of_ours(group: &str) -> bool {
-    Kind::ALL.iter().any(|kind| kind.group() == group)
+/// Groups that Kubernetes has, or had: `Ingress` was once of `extensions`, `Gateway` of `networking.x-k8s.io`.
+fn is_group_of_kubernetes(group: &str) -> bool {
+    matches!(group, "" | "extensions") || group.ends_with("k8s.io")
 }
 
 /// Versions whose objects decode as the current one.
@@ -248,6 +271,8 @@ fn typed<K: DeserializeOwned + serde::Serialize>(
             let message = error.inner().to_string();
             // The decoder quotes what it does not understand.
             let message = if kind == Kind::Secret { unquoted(&message) } else { message };
+            // The decoder's word for a value of an enumeration.
+            let message = message.replacen("unknown variant", "unknown value", 1);
             Decoded::Fault {
                 object: key.to_string(),
                 key: Some(key),

@@ -140,7 +140,10 @@ pub(super) fn report_missing(manifests: &mut Manifests) {
             field: String::new(),
             severity: Level::Warning,
             reason: reason::NO_ENDPOINT_SLICES.to_owned(),
-            message: format!("No EndpointSlice is given; --endpoints {name}=IP:PORT supplies endpoints."),
+            message: format!(
+                "No EndpointSlice is given, so its share of requests is answered with 503; --endpoints \
+                 {name}=IP:PORT supplies endpoints."
+            ),
         });
     }
 }

@@ -12,7 +12,17 @@ use anyhow::Context as _;
 pub(crate) struct FileText {
     /// As it is shown.
     pub(crate) name: String,
+    pub(crate) origin: Origin,
     pub(crate) text: io::Result<String>,
+}
+
+/// How a file came to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Somebody named it, or wrote it to standard input: it is meant to hold manifests.
+    Named,
+    /// It lies below a directory that somebody named, perhaps beside the manifests.
+    Found,
 }
 
 /// Reads every file that is named or lies below a directory that is named, in the order of the arguments and then of
@@ -28,12 +38,14 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<FileText>> {
         if path == Path::new("-") {
             let mut text = String::new();
             let text = io::stdin().lock().read_to_string(&mut text).map(|_| text);
-            files.push(FileText { name: "<stdin>".to_owned(), text });
+            files.push(FileText { name: "<stdin>".to_owned(), origin: Origin::Named, text });
             continue;
         }
+        let origin = if path.is_dir() { Origin::Found } else { Origin::Named };
         for file in list(path)? {
             if seen.insert(file.clone()) {
-                files.push(FileText { name: file.display().to_string(), text: fs::read_to_string(&file) });
+                let text = fs::read_to_string(&file);
+                files.push(FileText { name: file.display().to_string(), origin, text });
             }
         }
     }

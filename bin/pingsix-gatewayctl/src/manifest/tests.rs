@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn file(name: &str, text: &str) -> FileObjects {
-    FileObjects::decode(&FileText { name: name.to_owned(), text: Ok(text.to_owned()) })
+    FileObjects::decode(&FileText { name: name.to_owned(), origin: Origin::Named, text: Ok(text.to_owned()) })
 }
 
 #[test]
@@ -62,4 +62,17 @@ fn supplied_endpoints_are_parsed() {
     {
         assert!(wrong.parse::<SuppliedEndpoints>().is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn items_of_a_list_are_placed_where_they_begin() {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data:\n    t: |\n      - apiVersion: v1\n\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: b}\nmetadata: {}\n";
+    let lines = |file: FileObjects| file.objects.iter().map(|(place, _)| place.line).collect::<Vec<_>>();
+    assert_eq!(lines(file("l.yaml", list)), [4, 11]);
+    let items = ["a", "b"].map(
+        |name| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": {} }),
+    );
+    let list = json!({ "apiVersion": "v1", "items": items, "kind": "List" });
+    assert_eq!(lines(file("l.json", &serde_json::to_string_pretty(&list).unwrap())), [4, 12]);
+    assert_eq!(lines(file("l.json", &list.to_string())), [1, 1]);
 }

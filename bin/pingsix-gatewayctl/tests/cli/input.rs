@@ -109,7 +109,7 @@ fn a_class_that_is_unknown_or_not_ours_is_named() {
     run(["check", path, "--controller-name", "example.com/other"]).exits(0);
     run(["explain", path, "GET", "http://a.test/"])
         .exits(1)
-        .says("No Gateway is served.")
+        .says("No Gateway or IngressClass is served.")
         .says("GatewayClassNotOurs");
 }
 

@@ -8,6 +8,7 @@
 
 mod check;
 mod explain;
+mod ingress;
 mod input;
 mod pingsix;
 mod pingsix_config;

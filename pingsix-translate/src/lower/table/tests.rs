@@ -40,8 +40,7 @@ impl Parts {
                 rule: RuleRef { route: 0, rule: index },
                 route: &self.route,
                 age: Age::of(&kube::core::ObjectMeta::default()),
-                rule_index: index,
-                match_index: 0,
+                section: Section::Match { rule: index, index: 0 },
                 path,
                 method: *method,
                 conditions,
@@ -62,8 +61,10 @@ fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
         let host = route.host.as_ref().map_or("any", |host| host.as_str());
         let Answer::Decide { list, .. } = &route.answer else { return format!("{host}: guard") };
         let path = route.key.path.as_ref().map_or("", |path| &path.text);
-        let rows: Vec<String> =
-            list.iter().map(|&(group, row)| groups[group].1[row].rule_index.to_string()).collect();
+        let rows: Vec<String> = list
+            .iter()
+            .map(|&(group, row)| groups[group].1[row].section.rule().unwrap().to_string())
+            .collect();
         format!("{host} {path} {}: {}", route.key.method.unwrap_or("any"), rows.join(" "))
     };
     routes.iter().map(describe).collect()

@@ -115,3 +115,18 @@ fn the_filters_of_the_only_backend_come_after_the_rules_own() {
     let refused: Vec<String> = refusals.iter().map(|refusal| refusal.at.to_string()).collect();
     assert_eq!(refused, ["again[0].requestHeaderModifier"]);
 }
+
+#[test]
+fn a_backend_does_not_say_again_what_other_origins_may_do() {
+    let mut refusals = Vec::new();
+    let mut reader = FilterReader::new(&[], &mut refusals);
+    for (origin, at) in [("https://a.example", "filters"), ("*", "backend")] {
+        let filters = json!([{"type": "CORS", "cors": {"allowOrigins": [origin]}}]);
+        let list: Vec<api::HttpRouteRulesFilters> = serde_json::from_value(filters).unwrap();
+        reader.read(&list, &FieldPath::new(at));
+    }
+    let cors = reader.finish().filters.unwrap().cors.clone().unwrap();
+    assert_ne!(cors.origins, crate::route::Origins::Any);
+    let refused: Vec<String> = refusals.iter().map(|refusal| refusal.at.to_string()).collect();
+    assert_eq!(refused, ["backend[0].cors"]);
+}

@@ -101,7 +101,37 @@ pub(crate) fn probe(rng: &mut SmallRng, hosts: &[String]) -> Probe {
     if one_in(rng, 2) {
         probe.queries.reverse();
     }
+    if one_in(rng, 6) {
+        probe.headers.push(("X-Drop".to_owned(), "me".to_owned()));
+    }
+    if one_in(rng, 3) {
+        of_script(rng, &mut probe);
+    }
+    probe.http2 = one_in(rng, 3);
     probe
+}
+
+/// Makes it a request of a script of some origin, or the preflight for one.
+fn of_script(rng: &mut SmallRng, probe: &mut Probe) {
+    const ORIGINS: [&str; 8] = [
+        "https://a.test",
+        "http://b.test:8080",
+        "https://x.w.test",
+        "https://x.y.w.test",
+        "https://w.test",
+        "https://a.test:8443",
+        "http://a.test",
+        "null",
+    ];
+    let mut add = |name: &str, value: &str| probe.headers.push((name.to_owned(), value.to_owned()));
+    add("Origin", pick(rng, &ORIGINS));
+    if one_in(rng, 2) {
+        "OPTIONS".clone_into(&mut probe.method);
+        add("Access-Control-Request-Method", pick(rng, &["GET", "POST", "PUT", "DELETE", "PATCH"]));
+        if one_in(rng, 2) {
+            add("Access-Control-Request-Headers", pick(rng, &["x-a", "x-a,x-b", "x-c"]));
+        }
+    }
 }
 
 fn push(to: &mut Vec<(String, String)>, name: &str, rng: &mut SmallRng) {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{NAMESPACES, one_in, pick};
 
 /// Names of Services; there is never one of the last name.
-pub(super) const SERVICES: [&str; 5] = ["one", "two", "idle", "outside", "missing"];
+pub(crate) const SERVICES: [&str; 5] = ["one", "two", "idle", "outside", "missing"];
 
 /// What ports say they speak; the last is nothing anybody knows.
 const PROTOCOLS: [&str; 4] = ["http", "kubernetes.io/h2c", "kubernetes.io/ws", "example.com/bespoke"];
 
-pub(super) fn services(rng: &mut SmallRng) -> Vec<Value> {
+pub(crate) fn services(rng: &mut SmallRng) -> Vec<Value> {
     let mut objects = Vec::new();
     for (x, namespace) in NAMESPACES.into_iter().enumerate() {
         for (y, name) in ["one", "two", "idle"].into_iter().enumerate() {

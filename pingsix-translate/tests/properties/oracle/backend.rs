@@ -2,15 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::filter;
 use super::world::{BackendRef, EndpointConditions, Route, RouteKindName, Rule, Service, World};
 use super::{Answer, Speech, Target};
+use crate::effect::Way;
+use crate::probe::Probe;
 
 impl World {
-    /// What a rule that is honoured answers.
-    pub(crate) fn answer_of(&self, route: &Route, rule: &Rule) -> Answer {
+    /// What a rule that is honoured answers to a request.
+    pub(crate) fn answer_of(&self, route: &Route, rule: &Rule, request: &Probe) -> Answer {
+        let read = filter::read(rule);
+        if let Some(redirect) = &read.filters.redirect {
+            return Answer::new([(redirect.target(request.port, request), 1)].into());
+        }
         let mut shares: BTreeMap<Target, u64> = BTreeMap::new();
         for backend in &rule.backend_refs {
-            *shares.entry(self.target_of(route, backend)).or_default() += backend.weight.unwrap_or(1);
+            let target = match self.target_of(route, backend) {
+                Target::Service { speech: Speech::H2c, .. } if read.loses_host() => {
+                    Target::Status(route.kind.failure())
+                }
+                Target::Service { namespace, name, port, speech, .. } => {
+                    let way = filter::way(rule, speech).expect("a rule that is honoured");
+                    // What else there is to know about a connection that stays open shows in its timeouts.
+                    let speech = if speech == Speech::WebSocket { Speech::Http1 } else { speech };
+                    Target::Service { namespace, name, port, speech, way }
+                }
+                target => target,
+            };
+            *shares.entry(target).or_default() += backend.weight.unwrap_or(1);
         }
         if shares.values().all(|weight| *weight == 0) {
             return Answer::status(route.kind.failure());
@@ -41,7 +60,7 @@ impl World {
         }
     }
 
-    fn target_of(&self, route: &Route, backend: &BackendRef) -> Target {
+    pub(super) fn target_of(&self, route: &Route, backend: &BackendRef) -> Target {
         let namespace = route.metadata.namespace.as_str();
         if self.unresolved(route, backend).is_some() {
             return Target::Status(route.kind.failure());
@@ -58,7 +77,7 @@ impl World {
         let written = service.spec.ports.iter().find(|candidate| candidate.port == port);
         let written = written.and_then(|port| port.app_protocol.as_deref());
         let speech = speech(written, route.kind).expect("a resolved reference has a protocol");
-        Target::Service { namespace: name.0, name: name.1, port, speech }
+        Target::Service { namespace: name.0, name: name.1, port, speech, way: Way::default() }
     }
 
     /// The endpoints of a Service port that take traffic, as `address:port`, with IPv6 addresses in brackets.

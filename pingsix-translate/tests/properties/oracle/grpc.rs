@@ -63,7 +63,7 @@ impl From<GrpcRoute> for Route {
             let matches = matches
                 .map(|one| Match { call: Some(one.method), headers: one.headers, ..Match::default() })
                 .collect();
-            Rule { matches, backend_refs, filters }
+            Rule { matches, backend_refs, filters, ..Rule::default() }
         };
         let GrpcRouteSpec { parent_refs, hostnames, rules } = spec;
         let rules = rules.into_iter().map(rule).collect();
@@ -85,6 +85,12 @@ impl Call {
         !self.is_unsupported()
             && self.service.as_ref().is_none_or(|wanted| wanted == service)
             && self.method.as_ref().is_none_or(|wanted| wanted == method)
+    }
+
+    /// A path that the match is about.
+    pub(super) fn path(&self) -> String {
+        let part = |name: &Option<String>| name.clone().map(|name| format!("/{name}")).unwrap_or_default();
+        format!("{}{}", part(&self.service), part(&self.method))
     }
 
     /// The order among calls: characters of the service, then of the method.

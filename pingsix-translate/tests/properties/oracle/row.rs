@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::filter;
 use super::grpc::Call;
 use super::hostname::{matches, narrower, specificity};
 use super::world::{Comparison, Match, Route, Rule};
@@ -82,12 +83,35 @@ impl<'w> Row<'w> {
         (hostnames, Reverse(call.specificity()), Reverse(headers), (age, name, position))
     }
 
+    /// Age and `namespace/name` of the route; less is older.
+    pub(crate) fn age(&self) -> (Option<&str>, &str) {
+        let (.., age, name, _) = &self.rank;
+        (*age, name)
+    }
+
+    /// Whether the request has the path and the method that the match asks for.
+    pub(crate) fn stands_for(&self, request: &Probe) -> bool {
+        let criteria = &self.criteria;
+        path_matches(criteria, &request.path)
+            && criteria.method.as_ref().is_none_or(|method| *method == request.method)
+    }
+
+    /// What the match asks for besides, in no order: whether it is a header, its name, and the value unless any will
+    /// do.
+    pub(crate) fn conditions(&self) -> BTreeSet<(bool, String, Option<String>)> {
+        let Match { headers, query_params, .. } = &self.criteria;
+        let value = |entry: &Comparison| entry.value.clone().filter(|_| !is_regex(entry));
+        let headers = conditions(headers, true);
+        let headers = headers.into_iter().map(|entry| (true, entry.name.to_ascii_lowercase(), value(entry)));
+        let queries = conditions(query_params, false);
+        headers.chain(queries.into_iter().map(|entry| (false, entry.name.clone(), value(entry)))).collect()
+    }
+
     /// Whether the request satisfies everything the match asks for. A regular expression counts as satisfied by
     /// any value, because nobody may guess what it would have let through.
     pub(crate) fn admits(&self, request: &Probe) -> bool {
         let criteria = &self.criteria;
-        path_matches(criteria, &request.path)
-            && criteria.method.as_ref().is_none_or(|method| *method == request.method)
+        self.stands_for(request)
             && conditions(&criteria.headers, true)
                 .iter()
                 .all(|header| holds(header, request.header(&header.name)))
@@ -163,5 +187,5 @@ pub(crate) fn is_unsupported(rule: &Rule) -> bool {
         conditions(&one.headers, true).into_iter().chain(conditions(&one.query_params, false)).any(is_regex)
     };
     let call = |one: &Match| one.call.as_ref().is_some_and(Call::is_unsupported);
-    !rule.filters.is_empty() || rule.matches.iter().any(|one| regex(one) || call(one))
+    filter::read(rule).is_unsupported || rule.matches.iter().any(|one| regex(one) || call(one))
 }

@@ -77,7 +77,13 @@ impl World {
     pub(crate) fn parent_statuses(&self, route: usize, shared: bool) -> Vec<ParentStatus> {
         let spec = &self.routes[route].spec;
         let namespace = &self.routes[route].metadata.namespace;
-        let unsupported = spec.rules.iter().filter(|rule| is_unsupported(rule)).count();
+        let beside_others = self.refused_beside_others(route, shared);
+        let unsupported = spec.rules.iter().enumerate().filter(|(index, rule)| {
+            is_unsupported(rule)
+                || self.has_hostless_backend(&self.routes[route], rule)
+                || beside_others.contains(index)
+        });
+        let unsupported = unsupported.count();
         let ours = spec.parent_refs.iter().enumerate().filter(|(_, parent)| self.is_ours(namespace, parent));
         ours.map(|(index, parent)| match self.attach(route, parent) {
             Err(reason) => ParentStatus {

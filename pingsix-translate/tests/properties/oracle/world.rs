@@ -211,15 +211,15 @@ pub(crate) struct ParentRef {
     pub(crate) port: Option<u16>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Rule {
-    #[serde(default)]
     pub(crate) matches: Vec<Match>,
-    #[serde(default)]
     pub(crate) backend_refs: Vec<BackendRef>,
-    #[serde(default)]
     pub(crate) filters: Vec<Value>,
+    pub(crate) timeouts: Value,
+    pub(crate) retry: Value,
+    pub(crate) session_persistence: Option<Value>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -232,6 +232,16 @@ pub(crate) struct Match {
     /// Instead of path and method, in a match of a GRPCRoute.
     #[serde(skip)]
     pub(crate) call: Option<Call>,
+}
+
+impl Match {
+    /// A path that the match is about.
+    pub(crate) fn path(&self) -> String {
+        match &self.call {
+            Some(call) => call.path(),
+            None => self.path.value.clone().unwrap_or_else(|| "/".to_owned()),
+        }
+    }
 }
 
 /// A path, header or query match; a path has no name.
@@ -251,6 +261,8 @@ pub(crate) struct BackendRef {
     pub(crate) namespace: Option<String>,
     pub(crate) port: Option<u16>,
     pub(crate) weight: Option<u64>,
+    #[serde(default)]
+    pub(crate) filters: Vec<Value>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

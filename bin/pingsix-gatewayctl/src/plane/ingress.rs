@@ -1,0 +1,79 @@
+//! IngressClasses to data planes, and Ingresses that no class of ours serves.
+
+use pingsix_translate::snapshot::{Ingress, class_of_ingress, default_ingress_classes};
+use pingsix_translate::verdict::judge_ingress_class;
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate_ingress};
+
+use super::{Fault, Translated};
+use crate::finding::{Level, reason};
+use crate::manifest::Manifests;
+
+/// What becomes of an Ingress.
+enum Membership {
+    Served,
+    Refused(Level, Fault),
+}
+
+impl Translated {
+    pub(super) fn add_ingress_classes(&mut self, manifests: &Manifests, options: &Options) {
+        for (_, class) in manifests.objects.ingress_classes() {
+            let Some(verdict) = judge_ingress_class(class, options) else { continue };
+            if let Some(snapshot) = manifests.objects.ingress_snapshot(&verdict.key.name.name) {
+                let translation = translate_ingress(&snapshot, options);
+                self.add_planes(manifests, &verdict.key, translation, options);
+            }
+        }
+        let defaults =
+            default_ingress_classes(manifests.objects.ingress_classes().map(|(_, class)| &**class));
+        let default = defaults.first().map(|class| &**class);
+        for (name, ingress) in manifests.objects.ingresses() {
+            if let Membership::Refused(severity, fault) = membership(manifests, ingress, default, options) {
+                let object = ObjectKey { kind: Kind::Ingress, name: name.clone() };
+                self.report(manifests, &object, severity, fault);
+            }
+        }
+    }
+}
+
+/// Whether the class of an Ingress is there, ours and served; a cluster would leave the others without a word.
+fn membership(
+    manifests: &Manifests,
+    ingress: &Ingress,
+    default: Option<&str>,
+    options: &Options,
+) -> Membership {
+    let written = class_of_ingress(ingress);
+    let field = match ingress.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_ref()) {
+        None if written.is_some() => "metadata.annotations",
+        Some(_) | None => "spec.ingressClassName",
+    };
+    let refused = |severity, reason, message| {
+        Membership::Refused(severity, Fault { field: field.to_owned(), reason, message })
+    };
+    let Some(wanted) = written.or(default) else {
+        let message = "The Ingress names no IngressClass and none is the default, so it is not served.";
+        return refused(Level::Error, reason::NO_INGRESS_CLASS, message.to_owned());
+    };
+    let class = manifests.objects.ingress_classes().find(|(name, _)| **name == ObjectName::new("", wanted));
+    let Some((_, class)) = class else {
+        let message = format!("IngressClass \"{wanted}\" does not exist, so the Ingress is not served.");
+        return refused(Level::Error, reason::INGRESS_CLASS_NOT_FOUND, message);
+    };
+    match judge_ingress_class(class, options) {
+        None => {
+            let controller =
+                class.spec.as_ref().and_then(|spec| spec.controller.as_deref()).unwrap_or_default();
+            let message = format!(
+                "IngressClass \"{wanted}\" has controller \"{controller}\", not {}, so the Ingress is not served.",
+                options.controller_name
+            );
+            // Another controller may be meant to serve it.
+            refused(Level::Warning, reason::INGRESS_CLASS_NOT_OURS, message)
+        }
+        Some(verdict) if !verdict.is_served() => {
+            let message = format!("IngressClass \"{wanted}\" is not served, so neither is the Ingress.");
+            refused(Level::Error, reason::INGRESS_CLASS_NOT_SERVED, message)
+        }
+        Some(_) => Membership::Served,
+    }
+}

@@ -1,0 +1,81 @@
+//! What one IngressClass may see, and which Ingresses belong to a class.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::kinds::{Ingress, IngressClass};
+use super::references::{secrets_of_ingress, services_of_ingress};
+use super::{Objects, ReferentNames, Referents};
+use crate::object::{Age, ObjectName};
+
+/// The annotation that named the class of an Ingress before there was a field.
+const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+
+/// The annotation of an IngressClass that says that it is the one for Ingresses which name none.
+const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
+
+/// Everything translation may look at for one IngressClass. Cut by [`Objects::ingress_snapshot`], or built by hand.
+#[derive(Clone, Debug)]
+pub struct IngressSnapshot {
+    /// The IngressClass.
+    pub class: Arc<IngressClass>,
+    /// Every class that is marked as the default, as [`default_ingress_classes`] has them.
+    pub default_classes: Vec<Arc<str>>,
+    /// Ingresses of the class, by name.
+    pub ingresses: BTreeMap<ObjectName, Arc<Ingress>>,
+    /// What they refer to.
+    pub referents: Referents,
+}
+
+impl Objects {
+    /// Cuts what one IngressClass may see; `None` when there is no such class.
+    ///
+    /// An Ingress belongs to the class it names ([`class_of_ingress`]); one that names none belongs to the default
+    /// class ([`default_ingress_classes`]).
+    pub fn ingress_snapshot(&self, class: &str) -> Option<IngressSnapshot> {
+        let object = self.ingress_classes.get(&ObjectName::new("", class))?;
+        let default_classes = default_ingress_classes(self.ingress_classes.values().map(AsRef::as_ref));
+        let default_class = default_classes.first().map(AsRef::as_ref);
+        let mut names = ReferentNames::default();
+        let mut ingresses = BTreeMap::new();
+        for (name, ingress) in &self.ingresses {
+            if class_of_ingress(ingress).or(default_class) == Some(class) {
+                names.services.extend(services_of_ingress(ingress, &name.namespace));
+                names.secrets.extend(secrets_of_ingress(ingress, &name.namespace));
+                ingresses.insert(name.clone(), ingress.clone());
+            }
+        }
+        let referents = self.referents(&names);
+        Some(IngressSnapshot { class: object.clone(), default_classes, ingresses, referents })
+    }
+}
+
+/// The class an Ingress names: `spec.ingressClassName`, or the annotation `kubernetes.io/ingress.class`. `None` when it
+/// names none, so that it is for the default class.
+pub fn class_of_ingress(ingress: &Ingress) -> Option<&str> {
+    let field = ingress.spec.as_ref().and_then(|spec| spec.ingress_class_name.as_deref());
+    field.or_else(|| Some(ingress.metadata.annotations.as_ref()?.get(CLASS_ANNOTATION)?.as_str()))
+}
+
+/// The classes that are marked as the default, the one that counts first.
+///
+/// There should be one at most. Of several, Kubernetes either refuses Ingresses without a class at admission or gives
+/// them the newest, then the first by name; so the latter counts, whoever its controller is, and no Ingress is served
+/// by two.
+pub fn default_ingress_classes<'a>(classes: impl IntoIterator<Item = &'a IngressClass>) -> Vec<Arc<str>> {
+    let is_default = |class: &&IngressClass| {
+        let annotations = class.metadata.annotations.as_ref();
+        annotations.and_then(|annotations| annotations.get(DEFAULT_ANNOTATION)).is_some_and(|is| is == "true")
+    };
+    let mut defaults: Vec<(Reverse<Age>, Arc<str>)> = classes
+        .into_iter()
+        .filter(is_default)
+        .map(|class| {
+            let name = class.metadata.name.as_deref().unwrap_or_default();
+            (Reverse(Age::of(&class.metadata)), Arc::from(name))
+        })
+        .collect();
+    defaults.sort();
+    defaults.into_iter().map(|(_, name)| name).collect()
+}

@@ -1,0 +1,132 @@
+//! The translation of one IngressClass.
+
+mod annotations;
+mod tls;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use self::annotations::warn_of_annotations;
+use self::tls::certificates;
+use crate::field::FieldPath;
+use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
+use crate::object::{Kind, ObjectKey};
+use crate::options::Options;
+use crate::policy::{BackendTlsPolicies, Carried};
+use crate::provenance::Provenance;
+use crate::resolve::{Backends, References};
+use crate::route::normalise_ingress;
+use crate::snapshot::{IngressSnapshot, key_of};
+use crate::translation::{DataPlane, DataPlaneKey, Translation};
+use crate::verdict::{Problem, Reason, Severity, Verdicts, judge_ingress_class};
+
+/// Translates what one IngressClass may see into PingSIX configuration and verdicts.
+///
+/// As [`crate::translate`], it is total and deterministic. A class of another controller has no data plane; one of ours
+/// that cannot be served has an empty one.
+pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
+    let mut verdicts = Verdicts {
+        gateway: None,
+        listener_sets: BTreeMap::new(),
+        routes: BTreeMap::new(),
+        policies: BTreeMap::new(),
+        ingresses: BTreeSet::new(),
+        problems: Vec::new(),
+    };
+    let Some(class) = judge_ingress_class(&snapshot.class, options) else {
+        return Translation { data_planes: BTreeMap::new(), stream_planes: BTreeMap::new(), verdicts };
+    };
+    let is_served = class.is_served();
+    let mut problems = class.problems;
+    problems.extend(several_defaults(&class.key, &snapshot.default_classes));
+    let key = DataPlaneKey::Ingress { class: class.key.name.name.clone() };
+    let data_plane = if is_served {
+        verdicts.ingresses = snapshot
+            .ingresses
+            .values()
+            .map(|ingress| Arc::new(key_of(Kind::Ingress, &ingress.metadata)))
+            .collect();
+        lower(&key, snapshot, options, &mut problems)
+    } else {
+        DataPlane::default()
+    };
+    problems.sort();
+    problems.dedup();
+    verdicts.problems = problems;
+    Translation { data_planes: BTreeMap::from([(key, data_plane)]), stream_planes: BTreeMap::new(), verdicts }
+}
+
+fn lower(
+    key: &DataPlaneKey,
+    snapshot: &IngressSnapshot,
+    options: &Options,
+    problems: &mut Vec<Problem>,
+) -> DataPlane {
+    let references = References::new(&snapshot.referents);
+    // Policies of Gateway API are for what Gateways serve.
+    let policies = BackendTlsPolicies::new(&BTreeMap::new(), &references);
+    let in_effect = policies.for_route(Carried::Requests(None));
+    let mut backends = Backends::default();
+    let mut routes = Vec::new();
+    for ingress in snapshot.ingresses.values() {
+        problems.extend(warn_of_annotations(ingress));
+        for route in normalise_ingress(ingress, problems) {
+            let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
+            let rules = route.rules.iter().map(resolve).collect();
+            routes.push(RouteInput::everywhere(route, rules));
+        }
+    }
+    let certificates = certificates(&snapshot.ingresses, &references, problems);
+    let plane = ingress_plane(key.clone(), certificates);
+    let Lowered { data_plane, refused_rules, .. } = lower_plane(&plane, &routes, &backends, options);
+    for input in &routes {
+        let of_rules = input.route.rules.iter().flat_map(|rule| &rule.refusals);
+        let of_references = input.rules.iter().flat_map(|rule| rule.unresolved.iter().chain(&rule.refused));
+        let refusals = input.route.refusals.iter().chain(of_rules).chain(of_references);
+        problems.extend(refusals.map(|refusal| refusal.of(&input.route.key)));
+        let limits = input.route.rules.iter().flat_map(|rule| &rule.limits);
+        problems.extend(limits.map(|limit| limit.of(&input.route.key)));
+    }
+    problems.extend(refused_rules.iter().map(|(rule, refusal)| refusal.of(&routes[rule.route].route.key)));
+    problems.extend(shadowed(&data_plane));
+    data_plane
+}
+
+/// What never gets a request because something equal comes first.
+fn shadowed(data_plane: &DataPlane) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for provenance in data_plane.provenance.values() {
+        let Provenance::Rules { decisions, shadowed, .. } = provenance else { continue };
+        let Some(first) = decisions.iter().find_map(|decision| decision.origin.as_ref()) else { continue };
+        problems.extend(shadowed.iter().map(|origin| Problem {
+            object: origin.object.clone(),
+            field: origin.field(),
+            severity: Severity::Warning,
+            reason: Reason::Shadowed,
+            message: format!(
+                "It gets no requests: {} of {} is for the same requests and comes first.",
+                first.field(),
+                first.object
+            ),
+        }));
+    }
+    problems
+}
+
+/// There should be one default class, and whose Ingresses are served must not be a riddle.
+fn several_defaults(class: &Arc<ObjectKey>, defaults: &[Arc<str>]) -> Option<Problem> {
+    let [first, _, ..] = defaults else { return None };
+    defaults.contains(&class.name.name).then(|| Problem {
+        object: class.clone(),
+        field: FieldPath::new("metadata").child("annotations"),
+        severity: Severity::Warning,
+        reason: Reason::Shadowed,
+        message: format!(
+            "IngressClasses {} are all marked as the default; Ingresses without a class belong to the newest, {first}.",
+            defaults.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! Ingresses: random tables of one class against an independent reading of `networking.k8s.io/v1`.
+
+mod answer;
+mod generate;
+mod oracle;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::pingsix::RouteTable;
+use pingsix_translate::verdict::Severity;
+use pingsix_translate::{DataPlane, Kind, Objects, Options, Provenance, Translation, translate_ingress};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use serde_json::Value;
+
+use self::answer::answer;
+use self::oracle::{Decided, Ingresses, Labels};
+use crate::generate::{hosts, probe};
+use crate::oracle::World;
+use crate::probe::Probe;
+use crate::{accepted, case, cases, shrink};
+
+/// The class under test.
+const CLASS: &str = "pingsix";
+
+struct Case {
+    world: World,
+    ingresses: Ingresses,
+    translation: Translation,
+}
+
+impl Case {
+    fn new(objects: &[Value]) -> Self {
+        let mut all = Objects::default();
+        for object in objects {
+            all.insert(case::decode(object));
+        }
+        let snapshot = all.ingress_snapshot(CLASS).expect("every table has the class");
+        let is_of_services =
+            |object: &&Value| ["Service", "EndpointSlice"].contains(&object["kind"].as_str().unwrap());
+        let services: Vec<Value> = objects.iter().filter(is_of_services).cloned().collect();
+        Self {
+            world: World::read(&services),
+            ingresses: Ingresses::read(objects),
+            translation: translate_ingress(&snapshot, &Options::default()),
+        }
+    }
+
+    fn plane(&self) -> &DataPlane {
+        self.translation.data_planes.values().next().expect("the class has a data plane")
+    }
+
+    /// Compares the answers to requests in several insertion orders.
+    fn check(&self, probes: &[Probe], orders: usize, seed: u64, tally: &mut Tally) -> Result<(), String> {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let expected: Vec<Decided> =
+            probes.iter().map(|probe| self.ingresses.decide(&self.world, probe, Labels::Several)).collect();
+        let table = RouteTable::new(&self.plane().config);
+        let mut order: Vec<usize> = (0..table.len()).collect();
+        for _ in 0..orders {
+            order.shuffle(&mut rng);
+            let router = table.insert_in(order.iter().copied()).map_err(|error| error.to_string())?;
+            for (probe, expected) in probes.iter().zip(&expected) {
+                let decided = answer(&self.world, self.plane(), &router, &probe.request())?;
+                if decided != *expected {
+                    return Err(format!(
+                        "{probe:?}: the oracle says {expected:?}, the data plane {decided:?}"
+                    ));
+                }
+                // Where no wildcard stands for several labels, the specification says the same.
+                if !self.ingresses.deviates(probe) {
+                    let specified = self.ingresses.decide(&self.world, probe, Labels::One);
+                    if decided != specified {
+                        return Err(format!(
+                            "{probe:?}: specified is {specified:?}, and {decided:?} is answered"
+                        ));
+                    }
+                    tally.as_specified += 1;
+                }
+                tally.count(expected);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ingresses that are served, errors and certificates that are not the oracle's.
+    fn differences(&self) -> Vec<String> {
+        let mut differences = Vec::new();
+        let mut compare = |what: &str, said: BTreeSet<String>, expected: BTreeSet<String>| {
+            if said != expected {
+                differences.push(format!("{what}: the oracle says {expected:?}, the verdicts {said:?}"));
+            }
+        };
+        let verdicts = &self.translation.verdicts;
+        let served = verdicts.ingresses.iter().map(|key| key.name.to_string()).collect();
+        compare("served", served, self.ingresses.served());
+        let errors = verdicts
+            .problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error && problem.object.kind == Kind::Ingress)
+            .map(|problem| format!("{} {}", problem.object.name, place(problem.field.as_str())))
+            .collect();
+        compare("errors", errors, self.ingresses.errors(&self.world));
+        let certificates = self
+            .plane()
+            .config
+            .ssls()
+            .map(|(key, ssl)| {
+                let Provenance::IngressCertificate { ingress, tls } = &self.plane().provenance[key] else {
+                    panic!("{key} is not of an Ingress")
+                };
+                format!("{} {} spec.tls[{tls}]", ssl.snis.join(","), ingress.name)
+            })
+            .collect();
+        compare("certificates", certificates, self.ingresses.certificates());
+        differences
+    }
+}
+
+/// The part of a field path that says which path, default backend or entry of `tls` it is about.
+fn place(field: &str) -> &str {
+    [".backend", ".path", ".secretName", ".host", ".resource", ".service"]
+        .into_iter()
+        .filter_map(|part| field.find(part).filter(|at| !field[*at..].starts_with(".paths")))
+        .min()
+        .map_or(field, |end| &field[..end])
+}
+
+/// How many requests were checked, by what the oracle says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    checks: u64,
+    not_found: u64,
+    errors: u64,
+    services: u64,
+    defaults: u64,
+    as_specified: u64,
+}
+
+impl Tally {
+    fn count(&mut self, decided: &Decided) {
+        self.checks += 1;
+        match decided {
+            Decided { origin: None, .. } => self.not_found += 1,
+            Decided { target: crate::oracle::Target::Status(_), .. } => self.errors += 1,
+            Decided { origin: Some((_, field)), .. } if !field.contains("paths") => self.defaults += 1,
+            Decided { .. } => self.services += 1,
+        }
+    }
+}
+
+/// Shows the smallest table of a seed that still fails, and fails.
+fn report(seed: u64, objects: Vec<Value>, failure: impl Fn(&[Value]) -> Option<String>) -> ! {
+    let first = failure(&objects).unwrap_or_default();
+    let objects = shrink::shrink(objects, |objects| failure(objects).is_some());
+    for object in &objects {
+        println!("{object}");
+    }
+    panic!("seed {seed}: {first}\nafter shrinking: {}", failure(&objects).unwrap_or_default());
+}
+
+/// Checks something about every table.
+fn check_tables(failure: impl Fn(&[Value]) -> Option<String>) {
+    for seed in 0..cases() {
+        let objects = generate::table(&mut SmallRng::seed_from_u64(seed));
+        if failure(&objects).is_some() {
+            report(seed, objects, &failure);
+        }
+    }
+}
+
+#[test]
+fn every_answer_of_an_ingress_class_is_the_oracles() {
+    let mut tally = Tally::default();
+    for seed in 0..cases() * 3 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let objects = generate::table(&mut rng);
+        let hosts: Vec<String> = hosts(&generate::hostnames(&objects));
+        let probes: Vec<Probe> = (0..120).map(|_| probe(&mut rng, &hosts)).collect();
+        if Case::new(&objects).check(&probes, 3, seed, &mut tally).is_err() {
+            report(seed, objects, |objects| {
+                Case::new(objects).check(&probes, 6, seed, &mut Tally::default()).err()
+            });
+        }
+    }
+    println!("{tally:?}");
+    // A generator that hardly ever gets somewhere would make all this pass.
+    let kinds = [tally.not_found, tally.errors, tally.services, tally.defaults, tally.as_specified];
+    assert!(kinds.iter().all(|count| count * 20 > tally.checks), "the requests are all alike: {tally:?}");
+}
+
+#[test]
+fn what_is_served_of_ingresses_and_what_is_wrong_with_them_is_the_oracles() {
+    check_tables(|objects| {
+        let differences = Case::new(objects).differences();
+        (!differences.is_empty()).then(|| differences.join("\n"))
+    });
+}
+
+#[test]
+fn everything_emitted_for_ingresses_is_accepted_by_pingsix() {
+    check_tables(|objects| {
+        let faults = accepted::faults(&Case::new(objects).translation, &Options::default());
+        (!faults.is_empty()).then(|| faults.join("\n"))
+    });
+}
+
+#[test]
+fn the_order_of_ingresses_changes_nothing() {
+    check_tables(|objects| {
+        let first = Case::new(objects).translation;
+        let mut shuffled = objects.to_vec();
+        shuffled.shuffle(&mut SmallRng::seed_from_u64(1));
+        let other = Case::new(&shuffled).translation;
+        let documents = |translation: &Translation| -> Vec<_> {
+            let planes = translation.data_planes.iter();
+            planes.map(|(key, plane)| (key.clone(), plane.config.clone(), plane.provenance.clone())).collect()
+        };
+        (documents(&first) != documents(&other) || first.verdicts != other.verdicts)
+            .then(|| "the result depends on the order of the objects".to_owned())
+    });
+}
+
+#[test]
+fn an_ingress_with_hosts_of_its_own_changes_its_own_documents_alone() {
+    check_tables(|objects| {
+        let mut objects: Vec<Value> = objects.to_vec();
+        // What covers its host lists its patterns, as it must.
+        let covers = |rule: &Value| matches!(rule.get("host").and_then(Value::as_str), None | Some("*.test"));
+        for ingress in objects.iter_mut().filter(|object| object["kind"] == "Ingress") {
+            let spec = ingress["spec"].as_object_mut().unwrap();
+            spec.remove("defaultBackend");
+            spec["rules"].as_array_mut().unwrap().retain(|rule| !covers(rule));
+        }
+        let documents = |objects: &[Value]| -> BTreeMap<String, String> {
+            Case::new(objects).plane().config.to_pairs("").collect()
+        };
+        let before = documents(&objects);
+        objects.push(generate::alone());
+        let after = documents(&objects);
+        let changed = before.iter().find(|(key, value)| after.get(*key) != Some(value));
+        changed.map(|(key, _)| format!("{key} changed"))
+    });
+}

@@ -1,0 +1,53 @@
+//! What PingSIX makes of a request, in the oracle's words.
+
+use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, Router};
+use pingsix_translate::{DataPlane, Provenance};
+
+use super::oracle::Decided;
+use crate::answer::target_of;
+use crate::oracle::{Target, World};
+
+/// Asks the router model, and finds the way back from its outcome to Ingresses and Services.
+///
+/// # Errors
+///
+/// What cannot be understood, which is a defect of the configuration or of its provenance.
+pub(super) fn answer(
+    world: &World,
+    plane: &DataPlane,
+    router: &Router<'_>,
+    request: &Request,
+) -> Result<Decided, String> {
+    match router.outcome(request) {
+        Outcome::NotFound => Ok(Decided { origin: None, target: Target::Status(404) }),
+        Outcome::Static { route, status, .. } => {
+            Ok(Decided { origin: Some(origin_of(plane, route)?), target: Target::Status(status) })
+        }
+        Outcome::Forward { route, candidates } => {
+            let [candidate] = candidates.as_slice() else {
+                return Err(format!("{route} shares its requests"));
+            };
+            let route_plugins = &plane.config.route(&route.id).ok_or("a route is missing")?.plugins;
+            let (target, _) = target_of(world, plane, route_plugins, request, &candidate.upstream)?;
+            Ok(Decided { origin: Some(origin_of(plane, route)?), target })
+        }
+        outcome @ (Outcome::Preflight { .. } | Outcome::Redirect { .. }) => {
+            Err(format!("nobody asked for {outcome:?}"))
+        }
+    }
+}
+
+fn origin_of(plane: &DataPlane, route: &DocumentKey) -> Result<(String, String), String> {
+    match plane.provenance.get(route) {
+        Some(Provenance::Rules { decisions, .. }) => match decisions.as_slice() {
+            [decision] => {
+                let origin = decision.origin.as_ref().ok_or_else(|| format!("{route} is nobody's"))?;
+                Ok((origin.object.name.to_string(), origin.field().to_string()))
+            }
+            several => {
+                Err(format!("{route} has {} decisions, and an Ingress has no conditions", several.len()))
+            }
+        },
+        other => Err(format!("{route} has provenance {other:?}")),
+    }
+}

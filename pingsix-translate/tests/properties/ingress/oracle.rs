@@ -1,0 +1,366 @@
+//! A direct reading of `networking.k8s.io/v1`: what a request is answered, without any thought of PingSIX's routes.
+//!
+//! It shares no code with translation, not even the types it reads objects into. What the specification leaves to the
+//! controller is read as `docs/mapping.md` says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::CLASS;
+use super::generate::CERTIFIED;
+use crate::effect::Way;
+use crate::oracle::{Speech, Target, World};
+use crate::probe::Probe;
+
+/// Who decides about a request, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Decided {
+    /// `namespace/name` of the Ingress and the field; `None` for 404.
+    pub(super) origin: Option<(String, String)>,
+    pub(super) target: Target,
+}
+
+/// How many labels a wildcard stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// As the specification has it.
+    One,
+    /// As PingSIX has it: a row of the deviations.
+    Several,
+}
+
+/// The Ingresses of the class, oldest first.
+pub(super) struct Ingresses {
+    ingresses: Vec<Ingress>,
+    secrets: BTreeSet<(String, String)>,
+}
+
+/// Something that matches a request.
+struct Candidate<'a> {
+    /// The greater, the more specific: host, then path.
+    rank: (HostRank, PathRank),
+    origin: (String, String),
+    namespace: &'a str,
+    backend: &'a Backend,
+}
+
+/// An exact host before a wildcard before none, then the longer one.
+type HostRank = (u8, usize);
+
+/// A path that is written before none, an exact one before a prefix, then the longer one.
+type PathRank = (bool, bool, usize);
+
+impl Ingresses {
+    pub(super) fn read(objects: &[Value]) -> Self {
+        let of_kind = |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
+        let mut defaults: Vec<Metadata> = of_kind("IngressClass")
+            .map(|class| Metadata::deserialize(&class["metadata"]).unwrap())
+            .filter(|class| {
+                let is_default = class.annotations.get("ingressclass.kubernetes.io/is-default-class");
+                is_default.is_some_and(|is_default| is_default == "true")
+            })
+            .collect();
+        // The newest comes last, and among equally old ones the first by name.
+        defaults.sort_by(|left, right| {
+            let by_age = left.creation_timestamp.cmp(&right.creation_timestamp);
+            by_age.then_with(|| right.name.cmp(&left.name))
+        });
+        let default = defaults.last().map(|class| class.name.clone());
+        let mut ingresses: Vec<Ingress> = of_kind("Ingress")
+            .map(|ingress| Ingress::deserialize(ingress).unwrap())
+            .filter(|ingress| {
+                let written = ingress.spec.ingress_class_name.as_ref();
+                let written = written.or(ingress.metadata.annotations.get("kubernetes.io/ingress.class"));
+                written.or(default.as_ref()).is_some_and(|class| class == CLASS)
+            })
+            .collect();
+        ingresses.sort_by_key(|ingress| {
+            let age = ingress.metadata.creation_timestamp.clone();
+            (age.is_none(), age, ingress.name())
+        });
+        let secrets = of_kind("Secret")
+            .map(|secret| Metadata::deserialize(&secret["metadata"]).unwrap())
+            .map(|metadata| (metadata.namespace, metadata.name))
+            .collect();
+        Self { ingresses, secrets }
+    }
+
+    pub(super) fn served(&self) -> BTreeSet<String> {
+        self.ingresses.iter().map(Ingress::name).collect()
+    }
+
+    /// What a request is answered.
+    pub(super) fn decide(&self, world: &World, probe: &Probe, labels: Labels) -> Decided {
+        let host = probe.routing_host();
+        // The target `*` is no path, and asks the server itself.
+        let path = Some(&probe.path).filter(|path| path.starts_with('/'));
+        let mut best: Option<Candidate<'_>> = None;
+        for (ingress, path) in self.ingresses.iter().filter_map(|ingress| Some((ingress, path?))) {
+            for candidate in ingress.candidates(host.as_deref(), path, labels) {
+                // The first of equals stays: oldest, by name, in order.
+                if best.as_ref().is_none_or(|best| candidate.rank > best.rank) {
+                    best = Some(candidate);
+                }
+            }
+        }
+        match best {
+            None => Decided { origin: None, target: Target::Status(404) },
+            Some(Candidate { origin, namespace, backend, .. }) => {
+                Decided { origin: Some(origin), target: backend.target(world, namespace) }
+            }
+        }
+    }
+
+    /// Whether PingSIX's reading of wildcards may differ from the specification's for this request.
+    pub(super) fn deviates(&self, probe: &Probe) -> bool {
+        let host = probe.routing_host();
+        let rules = self.ingresses.iter().flat_map(|ingress| &ingress.spec.rules);
+        rules.filter_map(|rule| rule.host.as_deref()).any(|pattern| {
+            host_matches(Some(pattern), host.as_deref(), Labels::Several)
+                && !host_matches(Some(pattern), host.as_deref(), Labels::One)
+        })
+    }
+
+    /// Paths, default backends and entries of `tls` that cannot be honoured.
+    pub(super) fn errors(&self, world: &World) -> BTreeSet<String> {
+        let mut errors = BTreeSet::new();
+        for ingress in &self.ingresses {
+            let name = ingress.name();
+            let namespace = &ingress.metadata.namespace;
+            for (rule, path, content) in ingress.paths() {
+                if !content.backend.is_usable(world, namespace) {
+                    errors.insert(format!("{name} spec.rules[{rule}].http.paths[{path}]"));
+                }
+            }
+            if ingress.spec.default_backend.iter().any(|backend| !backend.is_usable(world, namespace)) {
+                errors.insert(format!("{name} spec.defaultBackend"));
+            }
+            for (index, tls) in ingress.spec.tls.iter().enumerate() {
+                if tls.secret_name.iter().any(|secret| !self.has_secret(namespace, secret)) {
+                    errors.insert(format!("{name} spec.tls[{index}]"));
+                }
+            }
+        }
+        errors
+    }
+
+    /// Which entry of `tls` provides a name: the first that has a usable Secret.
+    pub(super) fn certificates(&self) -> BTreeSet<String> {
+        let mut by_name: BTreeMap<String, String> = BTreeMap::new();
+        for ingress in &self.ingresses {
+            for (index, tls) in ingress.spec.tls.iter().enumerate() {
+                let Some(secret) = &tls.secret_name else { continue };
+                if !self.has_secret(&ingress.metadata.namespace, secret) {
+                    continue;
+                }
+                let certified = CERTIFIED.into_iter().find(|(name, _)| name == secret).unwrap().1;
+                let names = if tls.hosts.is_empty() {
+                    certified.map(str::to_owned).to_vec()
+                } else {
+                    tls.hosts.clone()
+                };
+                for name in names {
+                    by_name.entry(name).or_insert_with(|| format!("{} spec.tls[{index}]", ingress.name()));
+                }
+            }
+        }
+        by_name.into_iter().map(|(name, by)| format!("{name} {by}")).collect()
+    }
+
+    fn has_secret(&self, namespace: &str, secret: &str) -> bool {
+        self.secrets.contains(&(namespace.to_owned(), secret.to_owned()))
+    }
+}
+
+impl Ingress {
+    fn name(&self) -> String {
+        format!("{}/{}", self.metadata.namespace, self.metadata.name)
+    }
+
+    /// Every path with the index of its rule and its own.
+    fn paths(&self) -> impl Iterator<Item = (usize, usize, &Path)> {
+        self.spec.rules.iter().enumerate().flat_map(|(rule, content)| {
+            content.http.paths.iter().enumerate().map(move |(path, content)| (rule, path, content))
+        })
+    }
+
+    fn candidates(&self, host: Option<&str>, path: &str, labels: Labels) -> Vec<Candidate<'_>> {
+        let candidate = |host: Option<&str>, path: PathRank, field: String, backend| Candidate {
+            rank: (host_rank(host), path),
+            origin: (self.name(), field),
+            namespace: &self.metadata.namespace,
+            backend,
+        };
+        let of_host = |rule: &Rule| host_matches(rule.host.as_deref(), host, labels);
+        let mut candidates: Vec<Candidate<'_>> = self
+            .paths()
+            .filter(|(rule, _, content)| of_host(&self.spec.rules[*rule]) && content.matches(path))
+            .map(|(rule, index, content)| {
+                let field = format!("spec.rules[{rule}].http.paths[{index}]");
+                candidate(self.spec.rules[rule].host.as_deref(), content.rank(), field, &content.backend)
+            })
+            .collect();
+        let Some(default) = &self.spec.default_backend else { return candidates };
+        let unwritten = (false, false, 0);
+        for (index, rule) in self.spec.rules.iter().enumerate() {
+            // A rule without paths for every host says no more than the default backend itself.
+            if rule.http.paths.is_empty() && rule.host.is_some() && of_host(rule) {
+                let field = format!("spec.rules[{index}]");
+                candidates.push(candidate(rule.host.as_deref(), unwritten, field, default));
+            }
+        }
+        candidates.push(candidate(None, unwritten, "spec.defaultBackend".to_owned(), default));
+        candidates
+    }
+}
+
+impl Path {
+    fn text(&self) -> &str {
+        if self.written.is_empty() { "/" } else { &self.written }
+    }
+
+    fn rank(&self) -> PathRank {
+        (true, self.kind == "Exact", self.text().len())
+    }
+
+    fn matches(&self, requested: &str) -> bool {
+        if self.kind == "Exact" {
+            return requested == self.text();
+        }
+        // Element by element, where a slash at the end of the prefix makes no element.
+        let prefix = self.text().strip_suffix('/').unwrap_or(self.text());
+        let mut elements = requested.split('/');
+        prefix.split('/').all(|element| elements.next() == Some(element))
+    }
+}
+
+impl Backend {
+    /// The port of the Service that is there, whatever its endpoints, and how it is spoken to.
+    fn port(&self, world: &World, namespace: &str) -> Option<(u16, Speech)> {
+        let reference = self.service.as_ref()?;
+        let service = world.services.get(&(namespace.to_owned(), reference.name.clone()))?;
+        if service.spec.r#type.as_deref() == Some("ExternalName") {
+            return None;
+        }
+        let mut ports = service.spec.ports.iter();
+        let port = ports.find(|port| match (&reference.port.name, reference.port.number) {
+            (Some(name), _) => port.name == *name,
+            (None, number) => Some(port.port) == number,
+        })?;
+        let speech = match port.app_protocol.as_deref() {
+            None | Some("http") => Speech::Http1,
+            Some("kubernetes.io/ws") => Speech::WebSocket,
+            Some("kubernetes.io/h2c") => Speech::H2c,
+            Some(_) => return None,
+        };
+        Some((port.port, speech))
+    }
+
+    fn is_usable(&self, world: &World, namespace: &str) -> bool {
+        self.port(world, namespace).is_some()
+    }
+
+    fn target(&self, world: &World, namespace: &str) -> Target {
+        let (Some((port, speech)), Some(service)) = (self.port(world, namespace), &self.service) else {
+            return Target::Status(500);
+        };
+        if world.nodes(namespace, &service.name, port).is_empty() {
+            return Target::Status(503);
+        }
+        // No Ingress asks for another way; streams stay open for a day.
+        let idle = (speech != Speech::Http1).then_some(86_400);
+        let way = Way { timeout: idle.map(|seconds| (5, seconds, seconds)), retries: 1 };
+        let speech = if speech == Speech::WebSocket { Speech::Http1 } else { speech };
+        Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, speech, way }
+    }
+}
+
+fn host_rank(pattern: Option<&str>) -> HostRank {
+    match pattern {
+        None => (0, 0),
+        Some(wildcard) if wildcard.starts_with("*.") => (1, wildcard.len()),
+        Some(exact) => (2, exact.len()),
+    }
+}
+
+fn host_matches(pattern: Option<&str>, host: Option<&str>, labels: Labels) -> bool {
+    let Some(pattern) = pattern else { return true };
+    let Some(host) = host else { return false };
+    match pattern.strip_prefix('*') {
+        None => host == pattern,
+        Some(suffix) => host
+            .strip_suffix(suffix)
+            .is_some_and(|rest| !rest.is_empty() && (labels == Labels::Several || !rest.contains('.'))),
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: String,
+    namespace: String,
+    creation_timestamp: Option<String>,
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Ingress {
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    ingress_class_name: Option<String>,
+    default_backend: Option<Backend>,
+    rules: Vec<Rule>,
+    tls: Vec<Tls>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Rule {
+    host: Option<String>,
+    http: Http,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Http {
+    paths: Vec<Path>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Path {
+    #[serde(default, rename = "path")]
+    written: String,
+    #[serde(rename = "pathType")]
+    kind: String,
+    backend: Backend,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Backend {
+    service: Option<ServiceRef>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct ServiceRef {
+    name: String,
+    port: PortRef,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct PortRef {
+    name: Option<String>,
+    number: Option<u16>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Tls {
+    hosts: Vec<String>,
+    secret_name: Option<String>,
+}

@@ -1,0 +1,136 @@
+//! What a data plane has to decide among at once: PingSIX runs filters for a host, path and method, before it looks at
+//! headers and query parameters. All rules that conditions choose among must therefore have the same ones.
+
+use std::collections::BTreeSet;
+
+use super::World;
+use super::filter::{self, Filters};
+use super::hostname::representative;
+use super::row::{Row, is_unsupported};
+use super::world::Match;
+use super::{Answer, Target};
+use crate::probe::Probe;
+
+/// A rule that may decide about requests to one host, path and method.
+pub(super) struct Choice<'w> {
+    pub(super) row: Row<'w>,
+    /// What it answers, were it not for the others.
+    answer: Answer,
+    filters: Filters,
+}
+
+impl Choice<'_> {
+    /// Whether filters make a difference: a status is the same with and without.
+    fn is_filtered(&self) -> bool {
+        !self.answer.targets().iter().all(|target| matches!(target, Target::Status(_)))
+    }
+}
+
+/// What was decided on a list.
+#[derive(Default)]
+pub(super) struct Agreement {
+    /// The filters that all requests to the host, path and method get, if they reach a backend or are redirected.
+    pub(super) filters: Option<Filters>,
+    /// Rules that cannot have theirs, and fail where they are in the list.
+    pub(super) refused: BTreeSet<(usize, usize)>,
+}
+
+impl World {
+    /// The rules that requests to the probe's host, path and method are decided among, in order.
+    pub(super) fn choices(&self, port: Option<u16>, request: &Probe) -> Vec<Choice<'_>> {
+        let host = request.routing_host();
+        let listeners = self.listeners_for(port, host.as_deref());
+        let mut choices: Vec<Choice<'_>> = Vec::new();
+        let mut tried = BTreeSet::new();
+        for row in self.rows(&listeners, host.as_deref()) {
+            if !row.stands_for(request) || !tried.insert(row.conditions()) {
+                continue;
+            }
+            let is_last = row.conditions().is_empty();
+            let route = &self.routes[row.route];
+            let rule = &route.spec.rules[row.rule];
+            let refused = is_unsupported(rule) || self.refuses(port, row.route, &listeners);
+            let answer = if refused {
+                Answer::status(route.kind.failure())
+            } else {
+                self.answer_of(route, rule, request)
+            };
+            choices.push(Choice { row, answer, filters: filter::read(rule).filters });
+            if is_last {
+                break;
+            }
+        }
+        choices
+    }
+
+    /// Settles which filters count: those of the oldest route, and of its rules those of the last.
+    pub(super) fn agree(&self, port: Option<u16>, request: &Probe, choices: &[Choice<'_>]) -> Agreement {
+        let origins = self.origins(&self.listeners_for(port, request.routing_host().as_deref()));
+        let alone = matches!(choices, [only] if only.row.conditions().is_empty());
+        let mut agreement = Agreement::default();
+        let mut filtered: Vec<&Choice<'_>> = Vec::new();
+        for choice in choices.iter().filter(|choice| choice.is_filtered()) {
+            if choice.filters.is_ambiguous(&origins, alone) {
+                agreement.refused.insert((choice.row.route, choice.row.rule));
+            } else {
+                filtered.push(choice);
+            }
+        }
+        let Some(oldest) = filtered.iter().map(|choice| choice.row.age()).min() else { return agreement };
+        let counts = filtered.iter().rev().find(|choice| choice.row.age() == oldest).unwrap();
+        for choice in filtered.iter().filter(|choice| choice.filters != counts.filters) {
+            agreement.refused.insert((choice.row.route, choice.row.rule));
+        }
+        agreement.filters = Some(counts.filters.clone());
+        agreement
+    }
+
+    /// Rules of a route that fail because they were written beside others with other filters.
+    pub(crate) fn refused_beside_others(&self, route: usize, shared: bool) -> BTreeSet<usize> {
+        let mut refused = BTreeSet::new();
+        let ports = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
+        for request in self.requests_of_every_kind() {
+            for port in &ports {
+                let choices = self.choices(*port, &request);
+                if choices.iter().any(|choice| choice.row.route == route) {
+                    let of_request = self.agree(*port, &request, &choices).refused;
+                    refused
+                        .extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
+                }
+            }
+        }
+        refused
+    }
+
+    /// A request for every way in which hosts, paths and methods of this table can be told apart.
+    fn requests_of_every_kind(&self) -> Vec<Probe> {
+        let of_listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let names = self.routes.iter().flat_map(|route| &route.spec.hostnames);
+        let hosts: BTreeSet<Option<&str>> =
+            of_listeners.chain(names.map(|name| Some(name.as_str()))).chain([None]).collect();
+        let matches =
+            || self.routes.iter().flat_map(|route| &route.spec.rules).flat_map(|rule| &rule.matches);
+        let mut methods: BTreeSet<&str> = matches().filter_map(|one| one.method.as_deref()).collect();
+        methods.insert("ANY");
+        let mut paths: BTreeSet<String> = ["/".to_owned(), "/zz-fresh".to_owned()].into();
+        for path in matches().map(Match::path) {
+            paths.insert(format!("{}/zz-fresh", path.trim_end_matches('/')));
+            paths.insert(format!("{}/", path.trim_end_matches('/')));
+            paths.insert(path);
+        }
+        let mut requests = Vec::new();
+        for host in hosts {
+            for path in &paths {
+                for method in &methods {
+                    requests.push(Probe {
+                        host: Some(representative(host)),
+                        path: path.clone(),
+                        method: (*method).to_owned(),
+                        ..Probe::default()
+                    });
+                }
+            }
+        }
+        requests
+    }
+}

@@ -1,0 +1,212 @@
+//! What PingSIX's plugins do to messages: an evaluator of the documents, apart from the code that writes them.
+//!
+//! PingSIX: `src/plugins/{proxy_rewrite,response_rewrite,cors}.rs`, `src/proxy/upstream/*.rs`.
+
+use pingsix_translate::pingsix::plugin::{Cors, ProxyRewrite, ResponseHeaders, ResponseRewrite};
+use pingsix_translate::pingsix::{PassHost, Plugins, Request, Scheme, Upstream};
+use pingsix_translate::responder::RedirectInstruction;
+
+use crate::effect::{Effect, Headers, Way, backend_answer, collect, take_script};
+
+/// How an upstream is reached.
+pub(crate) fn way(upstream: &Upstream) -> Way {
+    Way {
+        timeout: upstream.timeout.as_ref().map(|timeout| (timeout.connect, timeout.send, timeout.read)),
+        retries: upstream.retries.map_or(0, u64::from),
+    }
+}
+
+/// What becomes of a request to an upstream and of its answer.
+///
+/// # Errors
+///
+/// A configuration with which PingSIX answers by itself, or does something these tests know nothing of.
+pub(crate) fn effect(plugins: &Plugins, upstream: &Upstream, request: &Request) -> Result<Effect, String> {
+    let rewrite = decode::<ProxyRewrite>(plugins)?.unwrap_or_default();
+    if rewrite.method.is_some() {
+        return Err("the method is changed".to_owned());
+    }
+    let mut host = request.host.clone();
+    let rewrites_path = rewrite.uri.is_some() || !rewrite.regex_uri.is_empty();
+    if request.http2 && upstream.scheme == Scheme::Grpc && rewrites_path {
+        // The authority went with the path.
+        host = None;
+    }
+    let mut sent = collect(&request.headers);
+    if let Some(name) = &rewrite.host {
+        host = Some(name.clone());
+    }
+    change_request(&rewrite, &mut sent)?;
+    if let Some(values) = sent.remove("host") {
+        host = values.first().cloned();
+    }
+    match upstream.pass_host {
+        PassHost::Pass => {}
+        PassHost::Rewrite => host.clone_from(&upstream.upstream_host),
+        PassHost::Node => return Err("the host is that of a node".to_owned()),
+    }
+    let origin = request.first_header("origin");
+    let mut received = backend_answer();
+    // In the order of the plugins' priorities.
+    if let Some(cors) = decode::<Cors>(plugins)? {
+        allow_origin(&cors, request, &mut received);
+    }
+    if let Some(rewrite) = decode::<ResponseRewrite>(plugins)? {
+        change_response(rewrite, &mut received)?;
+    }
+    let script = take_script(&mut received, origin);
+    Ok(Effect { target: target(&rewrite, request)?, host, request: sent, response: received, script })
+}
+
+/// Where the responder sends a client whose request reaches it through a route.
+///
+/// # Errors
+///
+/// What it answers with an error.
+pub(crate) fn instructed(plugins: &Plugins, request: &Request) -> Result<(u16, Option<String>), String> {
+    let rewrite = decode::<ProxyRewrite>(plugins)?.unwrap_or_default();
+    let mut sent = collect(&request.headers);
+    change_request(&rewrite, &mut sent)?;
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in sent.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)))
+    {
+        let name: http::HeaderName = name.parse().map_err(|error| format!("{name}: {error}"))?;
+        headers.append(name, value.parse().map_err(|error| format!("{value}: {error}"))?);
+    }
+    let instruction = RedirectInstruction::from_headers(&headers).map_err(|error| error.to_string())?;
+    let instruction = instruction.ok_or("nothing tells the responder where to")?;
+    let target = target(&rewrite, request)?;
+    let target = target.parse().map_err(|error| format!("{target}: {error}"))?;
+    let host = request.host.as_deref().unwrap_or_default();
+    Ok((instruction.status.code().as_u16(), instruction.location(host, &target).ok()))
+}
+
+fn decode<C: pingsix_translate::pingsix::plugin::PluginConfig>(
+    plugins: &Plugins,
+) -> Result<Option<C>, String> {
+    plugins.get::<C>().transpose().map_err(|error| format!("{}: {error}", C::NAME))
+}
+
+/// Path and query after the plugin; the query is appended, the path stays when the new one is none.
+fn target(rewrite: &ProxyRewrite, request: &Request) -> Result<String, String> {
+    let query = request.query.as_deref().filter(|query| !query.is_empty());
+    let with_query = |path: &str| query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let unchanged = with_query(&request.path);
+    let path = match (&rewrite.uri, rewrite.regex_uri.chunks_exact(2)) {
+        (Some(uri), _) => uri.clone(),
+        (None, mut pairs) => {
+            let filled = pairs.find_map(|pair| {
+                let pattern = regex::Regex::new(&pair[0]).ok()?;
+                pattern.captures(&request.path).map(|captures| fill(&pair[1], &captures))
+            });
+            match filled {
+                Some(path) => path,
+                None if rewrite.regex_uri.is_empty() => return Ok(unchanged),
+                None => return Err(format!("no pattern fits {}: {:?}", request.path, rewrite.regex_uri)),
+            }
+        }
+    };
+    let changed = with_query(&path);
+    Ok(if changed.parse::<http::Uri>().is_ok() { changed } else { unchanged })
+}
+
+/// Puts groups where `$` and digits stand.
+fn fill(template: &str, captures: &regex::Captures<'_>) -> String {
+    let reference = regex::Regex::new(r"\$(\d+)").unwrap();
+    let group = |found: &regex::Captures<'_>| {
+        let number: usize = found[1].parse().unwrap();
+        if number == 0 {
+            return found[0].to_owned();
+        }
+        captures.get(number).map(|group| group.as_str().to_owned()).unwrap_or_default()
+    };
+    reference.replace_all(template, group).into_owned()
+}
+
+/// Sets, removes and adds.
+fn change_request(rewrite: &ProxyRewrite, headers: &mut Headers) -> Result<(), String> {
+    let changes = rewrite.headers.clone().unwrap_or_default();
+    for header in &changes.set {
+        check(&header.name, &header.value)?;
+        headers.insert(header.name.to_ascii_lowercase(), vec![header.value.clone()]);
+    }
+    for name in &changes.remove {
+        headers.remove(&name.to_ascii_lowercase());
+    }
+    for header in &changes.add {
+        check(&header.name, &header.value)?;
+        headers.entry(header.name.to_ascii_lowercase()).or_default().push(header.value.clone());
+    }
+    Ok(())
+}
+
+/// Removes, sets and adds.
+fn change_response(rewrite: ResponseRewrite, headers: &mut Headers) -> Result<(), String> {
+    if rewrite.status_code.is_some() || rewrite.vars.is_some() {
+        return Err("the status is changed, or headers on conditions".to_owned());
+    }
+    let (add, set, remove) = match rewrite.headers {
+        None => return Ok(()),
+        Some(ResponseHeaders::Simple(set)) => (Vec::new(), set, Vec::new()),
+        Some(ResponseHeaders::Structured { add, set, remove }) => (add, set, remove),
+    };
+    for name in remove {
+        headers.remove(&name.to_ascii_lowercase());
+    }
+    for (name, value) in set {
+        check(&name, &value)?;
+        headers.insert(name.to_ascii_lowercase(), vec![value]);
+    }
+    for line in add {
+        let (name, value) = line.split_once(':').ok_or_else(|| format!("no name: {line}"))?;
+        let (name, value) = (name.trim(), value.trim());
+        check(name, value)?;
+        headers.entry(name.to_ascii_lowercase()).or_default().push(value.to_owned());
+    }
+    Ok(())
+}
+
+/// What PingSIX would answer every request with 500 for, and what it replaces.
+fn check(name: &str, value: &str) -> Result<(), String> {
+    if name.parse::<http::HeaderName>().is_err() || value.parse::<http::HeaderValue>().is_err() {
+        return Err(format!("not a header: {name}: {value}"));
+    }
+    Ok(())
+}
+
+/// The headers of an answer to a preflight that is allowed.
+pub(crate) fn preflight(plugins: &Plugins, request: &Request) -> Result<Headers, String> {
+    let cors = decode::<Cors>(plugins)?.ok_or("a preflight was answered, and there is no plugin for it")?;
+    let mut headers = Headers::new();
+    allow_origin(&cors, request, &mut headers);
+    Ok(headers)
+}
+
+fn allow_origin(cors: &Cors, request: &Request, headers: &mut Headers) {
+    let Some(origin) = request.first_header("origin") else { return };
+    let is_any = |list: &str| matches!(list, "*" | "**");
+    let by_pattern = || {
+        let patterns = cors.allow_origins_by_regex.iter().flatten();
+        patterns.flat_map(|pattern| regex::Regex::new(pattern)).any(|pattern| pattern.is_match(origin))
+    };
+    let is_listed = cors.allow_origins.split(',').any(|listed| listed.trim() == origin);
+    if cors.allow_origins.is_empty() || !(is_any(&cors.allow_origins) || is_listed || by_pattern()) {
+        return;
+    }
+    let mut set = |name: &str, value: &str| {
+        headers.insert(format!("access-control-{name}"), vec![value.to_owned()]);
+    };
+    let reflects = cors.allow_credential || !is_any(&cors.allow_origins);
+    set("allow-origin", if reflects { origin } else { "*" });
+    if cors.allow_credential {
+        set("allow-credentials", "true");
+    }
+    let every_method = "GET,POST,PUT,DELETE,PATCH,OPTIONS,HEAD";
+    set("allow-methods", if cors.allow_methods == "**" { every_method } else { &cors.allow_methods });
+    let asked = request.first_header("access-control-request-headers").unwrap_or_default();
+    set("allow-headers", if cors.allow_headers == "**" { asked } else { &cors.allow_headers });
+    set("max-age", &cors.max_age.to_string());
+    if let Some(names) = &cors.expose_headers {
+        set("expose-headers", names);
+    }
+}
