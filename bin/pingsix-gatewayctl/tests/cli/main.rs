@@ -14,5 +14,6 @@ mod pingsix;
 mod pingsix_config;
 mod quickstart;
 mod serve;
+mod stream;
 mod support;
 mod translate;
