@@ -20,13 +20,14 @@ mod answer;
 mod case;
 mod certificate;
 mod effect;
+mod evaluate;
 mod garbage;
 mod gateways;
 mod generate;
 mod locality;
 mod oracle;
 mod order;
-mod plugins;
+
 mod probe;
 mod regressions;
 mod shrink;

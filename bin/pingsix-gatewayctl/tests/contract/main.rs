@@ -24,6 +24,7 @@ mod harness {
     pub(crate) mod comparison;
     pub(crate) mod echo;
     pub(crate) mod process;
+    pub(crate) mod received;
     pub(crate) mod run;
 }
 
@@ -39,6 +40,8 @@ mod harness {
 mod properties {
     pub(crate) mod answer;
     pub(crate) mod case;
+    pub(crate) mod effect;
+    pub(crate) mod evaluate;
     pub(crate) mod generate;
     pub(crate) mod oracle;
     pub(crate) mod probe;
@@ -46,4 +49,4 @@ mod properties {
 
 // They call each other by these names.
 use harness::{client, comparison, echo, process, run};
-use properties::{answer, oracle, probe};
+use properties::{answer, effect, evaluate, oracle, probe};
