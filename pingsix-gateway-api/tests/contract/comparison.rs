@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::client::{Addresses, Protocol, Reply, ask_all, speaks_http2};
 use crate::echo::BACKEND;
 use crate::effect::Effect;
-use crate::oracle::{Decided, Target, World};
+use crate::oracle::{Decided, Speech, Target, World};
 use crate::probe::Probe;
 use crate::properties::generate::{hosts, probe};
 use crate::received::{difference, is_answer};
@@ -117,6 +117,16 @@ impl Comparison {
         reply: &Reply,
     ) -> Option<String> {
         let (probe, request) = asked;
+        // A host that is none, or is missing, cannot be said to a backend over HTTP/2.
+        let is_spoken_to_over_http2 =
+            |target: &&Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
+        if matches!(reply.status, 500 | 502)
+            && decided.answer.targets().iter().any(is_spoken_to_over_http2)
+            && probe.usable_host().is_none()
+            && decided.effect.as_ref().is_some_and(|effect| effect.host == probe.host)
+        {
+            return None;
+        }
         if self.target_of(decided, request, reply).is_none() {
             // A preflight for what no rule takes: PingSIX looks for a rule that has the method asked for.
             let is_late = decided.rule.is_none()
