@@ -117,6 +117,10 @@ impl Comparison {
         reply: &Reply,
     ) -> Option<String> {
         let (probe, request) = asked;
+        // The responder redirects nobody who does not name a host, wherever to.
+        if reply.status == 400 && decided.redirects() && probe.usable_host().is_none() {
+            return None;
+        }
         // A host that is none, or is missing, cannot be said to a backend over HTTP/2.
         let is_spoken_to_over_http2 =
             |target: &&Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
