@@ -69,9 +69,15 @@ impl FileObjects {
 
     fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>, origin: Origin) {
         match decode(value) {
-            Decoded::Foreign { message, .. } if origin == Origin::Found => {
-                let message = format!("The document is no manifest, and is ignored. {message}");
-                self.findings.push(about(place.clone(), Level::Info, reason::NOT_A_MANIFEST, message));
+            Decoded::Foreign { .. } if origin == Origin::Found => {
+                let message =
+                    "The document has neither kind nor metadata, so it is no manifest, and is ignored.";
+                self.findings.push(about(
+                    place.clone(),
+                    Level::Info,
+                    reason::NOT_A_MANIFEST,
+                    message.to_owned(),
+                ));
             }
             Decoded::List(items) => {
                 let lines = chunk.item_lines(items.len());

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::case::Case;
-
 /// An entry of `requests.yaml`. Expectations that are left out are not compared.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,17 +42,18 @@ struct Sample {
     _gets: BTreeMap<String, String>,
 }
 
-pub(crate) fn check(case: &Case) -> Vec<String> {
-    let Some(text) = case.read("requests.yaml") else { return Vec::new() };
-    let samples: Vec<Sample> = match serde_saphyr::from_str(&text) {
+/// What is wrong with the answers to sample requests; `explain` takes the arguments behind the manifests, and returns
+/// what the program prints.
+pub(crate) fn check(text: &str, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
+    let samples: Vec<Sample> = match serde_saphyr::from_str(text) {
         Ok(samples) => samples,
         Err(error) => return vec![format!("requests.yaml: {error}")],
     };
-    samples.iter().flat_map(|sample| sample.faults(case)).collect()
+    samples.iter().flat_map(|sample| sample.faults(explain)).collect()
 }
 
 impl Sample {
-    fn faults(&self, case: &Case) -> Vec<String> {
+    fn faults(&self, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
         let (method, url) = self.request.split_once(' ').unwrap();
         let mut arguments = vec![method.to_owned(), url.to_owned(), "-o".to_owned(), "json".to_owned()];
         arguments.extend(
@@ -62,7 +61,7 @@ impl Sample {
         );
         arguments.extend(self.http2.then(|| "--http2".to_owned()));
         arguments.extend(self.gateway.iter().flat_map(|name| ["--gateway".to_owned(), name.clone()]));
-        let explanations: Value = serde_json::from_str(&case.run(&["explain"], &arguments)).unwrap();
+        let explanations: Value = serde_json::from_str(&explain(&arguments)).unwrap();
         let found = explanations.as_array().unwrap();
         let [explanation] = found.as_slice() else {
             let agreed = self.closed && found.is_empty();
