@@ -107,7 +107,7 @@ impl Scenario {
 
     /// Addresses that a backend of ours cannot have, or protocols it does not speak.
     fn is_beyond_us(&self) -> bool {
-        self.config.contains("scheme: ") || self.config.contains("[2001:")
+        ["scheme: https", "scheme: grpcs", "[2001:"].iter().any(|text| self.config.contains(text))
     }
 
     /// The prefix of the data plane a request arrives at, as `explain` says.
@@ -122,7 +122,9 @@ impl Scenario {
         let prefixes = self.config.lines().filter_map(|line| {
             line.split_once(": {}").map_or_else(|| line.strip_suffix(':'), |(prefix, _)| Some(prefix))
         });
-        let below = format!("/{plane}");
+        let below = plane
+            .strip_prefix("IngressClass/")
+            .map_or(format!("/{plane}"), |class| format!("-ingress/{class}"));
         let mut found = prefixes.filter(|prefix| prefix.starts_with('/') && prefix.ends_with(&below));
         found.next().unwrap_or_else(|| panic!("{}: no prefix for {plane}", self.name)).to_owned()
     }

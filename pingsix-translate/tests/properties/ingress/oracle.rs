@@ -272,6 +272,7 @@ impl Backend {
         // No Ingress asks for another way; streams stay open for a day.
         let idle = (speech != Speech::Http1).then_some(86_400);
         let way = Way { timeout: idle.map(|seconds| (5, seconds, seconds)), retries: 1 };
+        let speech = if speech == Speech::WebSocket { Speech::Http1 } else { speech };
         Target::Service { namespace: namespace.to_owned(), name: service.name.clone(), port, speech, way }
     }
 }
