@@ -227,6 +227,10 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_object_name)]
     pub(crate) gateway: Option<ObjectName>,
 
+    /// The IngressClass, when it is none of the Gateways.
+    #[arg(long, value_name = "NAME", conflicts_with = "gateway")]
+    pub(crate) ingress_class: Option<String>,
+
     /// The listener's port; otherwise the one of the URL, if a listener has it. Ingresses are served on 80 and 443.
     #[arg(long)]
     pub(crate) port: Option<u16>,

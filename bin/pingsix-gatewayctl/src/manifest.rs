@@ -46,10 +46,12 @@ impl FileObjects {
                 return decoded;
             }
         };
-        for chunk in crate::yaml::split(text) {
+        let chunks = crate::yaml::split(text);
+        let documents = chunks.len();
+        for chunk in chunks {
             let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
             match crate::yaml::decode(chunk.text) {
-                Ok(value) => decoded.add_document(&place, value, &chunk, file.origin),
+                Ok(value) => decoded.add_document(&place, value, &chunk),
                 Err(error) => {
                     decoded.broken = true;
                     let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
@@ -64,21 +66,14 @@ impl FileObjects {
                 }
             }
         }
+        if file.origin == Origin::Found {
+            decoded.leave_alone(documents);
+        }
         decoded
     }
 
-    fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>, origin: Origin) {
+    fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>) {
         match decode(value) {
-            Decoded::Foreign { .. } if origin == Origin::Found => {
-                let message =
-                    "The document has neither kind nor metadata, so it is no manifest, and is ignored.";
-                self.findings.push(about(
-                    place.clone(),
-                    Level::Info,
-                    reason::NOT_A_MANIFEST,
-                    message.to_owned(),
-                ));
-            }
             Decoded::List(items) => {
                 let lines = chunk.item_lines(items.len());
                 for (index, item) in items.into_iter().enumerate() {
@@ -90,13 +85,28 @@ impl FileObjects {
         }
     }
 
+    /// A file that was found beside manifests and has nothing but what is no manifest belongs to another tool.
+    fn leave_alone(&mut self, documents: usize) {
+        let foreign = |finding: &Finding| finding.reason == reason::NOT_A_MANIFEST;
+        if self.findings.len() != documents || !self.findings.iter().all(foreign) {
+            return;
+        }
+        self.findings.truncate(1);
+        for finding in &mut self.findings {
+            finding.severity = Level::Info;
+            finding.field = String::new();
+            finding.message =
+                "The file holds no manifest, for want of kind and metadata, and is ignored.".to_owned();
+        }
+    }
+
     fn add(&mut self, place: &Place, decoded: Decoded) {
         match decoded {
             Decoded::Nothing => {}
             Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, decode(item))),
             Decoded::Foreign { field, message } => self.findings.push(Finding {
                 field: field.to_owned(),
-                ..about(place.clone(), Level::Error, reason::NOT_AN_OBJECT, message)
+                ..about(place.clone(), Level::Error, reason::NOT_A_MANIFEST, message)
             }),
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();

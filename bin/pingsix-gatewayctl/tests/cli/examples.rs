@@ -178,11 +178,13 @@ fn pingsix_accepts_what_every_set_becomes() {
 
 #[test]
 fn every_sample_request_ends_where_it_should() {
-    for set in sets() {
+    let faults = sets().into_iter().flat_map(|set| {
         let faults =
             sample::check(&set.read("requests.yaml"), &|arguments| set.run("explain", arguments).out);
-        assert!(faults.is_empty(), "{}:\n{}", set.name, faults.join("\n"));
-    }
+        faults.into_iter().map(move |fault| format!("{}: {fault}", set.name))
+    });
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// What an API server adds to an object that it gives out.
@@ -235,7 +237,7 @@ fn as_given_out(mut object: Value) -> Value {
 fn what_kubectl_gives_out_is_checked_like_the_files_it_was_made_of() {
     for set in sets().into_iter().filter(|set| set.name != "mistakes") {
         let objects = ingredients(&root().join(&set.name)).into_iter().flat_map(|text| {
-            let documents = text.split("---\n").map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
+            let documents = text.split("\n---\n").map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
             documents.collect::<Vec<_>>()
         });
         let kinds: BTreeMap<String, Vec<Value>> = objects

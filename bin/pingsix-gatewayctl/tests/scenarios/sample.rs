@@ -17,6 +17,8 @@ struct Sample {
     http2: bool,
     /// The Gateway that is asked, when there are several.
     gateway: Option<String>,
+    /// The IngressClass that is asked, likewise.
+    ingress_class: Option<String>,
     /// The match that decides.
     rule: Option<String>,
     /// Services with their weights; a status with the weight of its share.
@@ -60,6 +62,8 @@ impl Sample {
             self.headers.iter().flat_map(|(name, value)| ["-H".to_owned(), format!("{name}: {value}")]),
         );
         arguments.extend(self.http2.then(|| "--http2".to_owned()));
+        let class = self.ingress_class.iter();
+        arguments.extend(class.flat_map(|name| ["--ingress-class".to_owned(), name.clone()]));
         arguments.extend(self.gateway.iter().flat_map(|name| ["--gateway".to_owned(), name.clone()]));
         let explanations: Value = serde_json::from_str(&explain(&arguments)).unwrap();
         let found = explanations.as_array().unwrap();
