@@ -27,6 +27,8 @@ pub(crate) struct FileObjects {
     pub(crate) undecodable: BTreeSet<ObjectKey>,
     /// Whether part of the file cannot be read, so that nobody knows what it holds.
     pub(crate) broken: bool,
+    /// Whether it was found beside manifests and belongs to another tool.
+    foreign: bool,
     pub(crate) findings: Vec<Finding>,
     /// Kinds that translation does not read, and where they occur first.
     unknown_kinds: BTreeMap<(String, String), (Place, usize)>,
@@ -73,15 +75,12 @@ impl FileObjects {
     }
 
     fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>) {
-        match decode(value) {
-            Decoded::List(items) => {
-                let lines = chunk.item_lines(items.len());
-                for (index, item) in items.into_iter().enumerate() {
-                    let line = lines.get(index).copied().unwrap_or(place.line);
-                    self.add(&Place { line, ..place.clone() }, decode(item));
-                }
-            }
-            other => self.add(place, other),
+        let decoded = decode(value);
+        let Decoded::List(items) = decoded else { return self.add(place, decoded) };
+        let lines = chunk.item_lines(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let line = lines.get(index).copied().unwrap_or(place.line);
+            self.add(&Place { line, ..place.clone() }, decode(item));
         }
     }
 
@@ -91,12 +90,13 @@ impl FileObjects {
         if self.findings.len() != documents || !self.findings.iter().all(foreign) {
             return;
         }
+        self.foreign = documents > 0;
         self.findings.truncate(1);
         for finding in &mut self.findings {
             finding.severity = Level::Info;
             finding.field = String::new();
-            finding.message =
-                "The file holds no manifest, for want of kind and metadata, and is ignored.".to_owned();
+            "The file holds no manifest, for want of kind and metadata, and is ignored."
+                .clone_into(&mut finding.message);
         }
     }
 
@@ -250,6 +250,10 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
         }
     }
     let decoded: Vec<FileObjects> = files.iter().map(FileObjects::decode).collect();
+    // A pipeline that checks the wrong directory must not be told that all is well.
+    if decoded.iter().all(|file| file.foreign) {
+        bail!("no file holds a manifest in {}", files::in_words(paths));
+    }
     Ok(Manifests::collect(&decoded, supplied))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_EXAMPLES=1` writes what `check` says now beside the sets; read the difference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -151,6 +151,24 @@ fn every_finding_has_a_file_and_a_line_and_those_about_objects_name_them() {
             assert!(message.ends_with('.'), "{message}");
         }
     }
+}
+
+#[test]
+fn the_readme_has_every_field_of_a_report() {
+    let readme = include_str!("../../README.md");
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let report = Set { name: "mistakes".to_owned() }.report();
+    let findings = report["findings"].as_array().unwrap();
+    let fields: BTreeSet<String> = findings.iter().flat_map(names).chain(names(&report)).collect();
+    let rows = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("## The report"))
+        .filter(|line| line.starts_with("| `"));
+    let documented: BTreeSet<String> = rows
+        .filter_map(|row| row.split(" | ").next())
+        .flat_map(|names| names.split('`').skip(1).step_by(2).map(str::to_owned))
+        .collect();
+    assert_eq!(fields, documented);
 }
 
 #[test]

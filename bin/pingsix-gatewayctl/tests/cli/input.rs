@@ -43,6 +43,8 @@ fn files_of_other_tools_beside_manifests_are_left_alone() {
     for name in ["chart/Chart.yaml", "package.json"] {
         run(["check", manifests.path().join(name).to_str().unwrap()]).exits(1).says("[NotAManifest]");
     }
+    let chart = manifests.path().join("chart");
+    run(["check", chart.to_str().unwrap()]).exits(2).warns("no file holds a manifest in");
     run_with("replicas: 2\n", ["check", "-"]).exits(1).says("kind: A manifest needs kind. [NotAManifest]");
     // What was meant to be a manifest is not taken for something else.
     manifests.write("forgotten.yaml", "apiVersion: v1\nmetadata: { name: cart, namespace: shop }\n");
