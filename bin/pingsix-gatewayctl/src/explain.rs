@@ -123,7 +123,7 @@ impl Inquiry {
         let mut notes: Vec<String> = Vec::new();
         for verdicts in &translated.gateways {
             let Some(gateway) = &verdicts.gateway else { continue };
-            if self.gateway.as_ref().is_some_and(|asked| *asked != gateway.key.name) {
+            if self.owner.as_ref().is_some_and(|asked| *asked != *gateway.key) {
                 continue;
             }
             let on_port = || verdicts.listeners().filter(|listener| listener.port == i32::from(port));
