@@ -96,6 +96,7 @@ pub(crate) mod reason {
     pub(crate) const NO_TARGET: &str = "NoTarget";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";
     pub(crate) const NO_MANIFESTS: &str = "NoManifests";
+    pub(crate) const STREAM_DOCUMENTS: &str = "StreamDocuments";
     pub(crate) const NOT_PUBLISHED: &str = "NotPublished";
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod case;
+mod connection;
 mod coverage;
 mod diff;
 mod sample;
@@ -79,8 +80,21 @@ fn pingsix_accepts_the_documents_of_every_scenario_in_any_order() {
 }
 
 #[test]
+fn stream_proxies_accept_the_documents_of_every_scenario() {
+    check_all(Case::refused_by_stream_proxies);
+}
+
+#[test]
+fn every_sample_connection_ends_where_it_should() {
+    check_all(connection::check);
+}
+
+#[test]
 fn every_sample_request_ends_where_it_should() {
-    check_all(sample::check);
+    check_all(|case| {
+        let Some(text) = case.read("requests.yaml") else { return Vec::new() };
+        sample::check(&text, &|arguments| case.run(&["explain"], arguments))
+    });
 }
 
 #[test]
