@@ -240,7 +240,7 @@ fn as_given_out(mut object: Value) -> Value {
             object["status"] = json!({ "parents": [parent] });
         }
         "Gateway" | "GatewayClass" | "ListenerSet" => {
-            object["status"] = json!({ "conditions": [], "listeners": [] })
+            object["status"] = json!({ "conditions": [], "listeners": [] });
         }
         "Namespace" => {
             object["spec"] = json!({ "finalizers": ["kubernetes"] });
