@@ -54,6 +54,10 @@ scenarios:
     UPDATE_SCENARIOS=1 cargo test -p pingsix-gatewayctl --test scenarios -- every_scenario_becomes --nocapture
     cargo test -p pingsix-gatewayctl --test scenarios
 
+# Refresh what `check` says about testdata/examples; read the difference.
+examples:
+    UPDATE_EXAMPLES=1 cargo test -p pingsix-gatewayctl --test cli -- examples --test-threads 1
+
 # Benchmarks; results are recorded in docs/results.
 bench:
     cargo bench -p pingsix-translate

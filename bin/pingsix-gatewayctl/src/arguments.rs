@@ -18,8 +18,11 @@ use crate::manifest::SuppliedEndpoints;
 
 /// Translate, check, explain and serve Gateway API and Ingress manifests for PingSIX, without a cluster.
 ///
-/// Manifests are what kubectl takes: files, directories (searched for *.yaml, *.yml and *.json), or - for standard
-/// input. Exit codes: 0 when all is well, 1 when there are problems, 2 when arguments or files cannot be used.
+/// Manifests are what kubectl takes, and what it gives out with -o yaml or -o json: files, directories (searched for
+/// *.yaml, *.yml and *.json), or - for standard input. Files of other tools below a directory, which have neither kind
+/// nor metadata, are left alone.
+///
+/// Exit codes: 0 when all is well, 1 when there are problems, 2 when arguments or files cannot be used.
 #[derive(Debug, Parser)]
 #[command(name = "pingsix-gatewayctl", version, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -138,10 +141,13 @@ fn parse_root(text: &str) -> Result<String, String> {
 /// -o review is for people, and for keeping under version control: every document with the rules it comes from, the
 /// status of every object, and the findings.
 ///
+/// Exit codes: 0, 1 when something is not served as asked (what can be served is printed all the same), 2 when arguments
+/// or files cannot be used.
+///
 /// Examples:
 ///   pingsix-gatewayctl translate manifests/
 ///   pingsix-gatewayctl translate gateway.yaml routes.yaml -o status
-///   kubectl get gatewayclass,gateway,httproute,svc,endpointslices -A -o yaml | pingsix-gatewayctl translate -
+///   kubectl get gatewayclasses,gateways,httproutes,services,endpointslices -A -o yaml | pingsix-gatewayctl translate -
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct TranslateArguments {
@@ -170,10 +176,15 @@ pub(crate) enum TranslateOutput {
 
 /// Reports everything that is wrong with manifests, or with a PingSIX configuration.
 ///
-/// Exit code 1 when there are errors, or with --strict also warnings. Secrets are never printed.
+/// Findings are grouped by file and object. An error means that something asked for is not served, a warning that it is
+/// served, but not quite as one may expect; info is good to know. Secrets are never printed.
+///
+/// Exit codes: 0, 1 when there are errors, or with --strict also warnings, 2 when arguments or files cannot be used.
 ///
 /// Examples:
 ///   pingsix-gatewayctl check manifests/ --strict
+///   pingsix-gatewayctl check manifests/ -o json
+///   kustomize build . | pingsix-gatewayctl check -
 ///   pingsix-gatewayctl check --pingsix config.yaml
 ///   pingsix-gatewayctl translate manifests/ | pingsix-gatewayctl check --pingsix -
 #[derive(Debug, Args)]
@@ -209,7 +220,8 @@ pub(crate) enum ReportOutput {
 
 /// Says what PingSIX does with a request, which rule decides, and why no other does.
 ///
-/// Exit code 0 when a backend, a redirect or another answer below 400 is given, 1 otherwise.
+/// Exit codes: 0 when a backend, a redirect or another answer below 400 is given, 1 otherwise, 2 when arguments or files
+/// cannot be used.
 ///
 /// Examples:
 ///   pingsix-gatewayctl explain manifests/ GET http://shop.example.com/cart?page=2
@@ -232,6 +244,10 @@ pub(crate) struct ExplainArguments {
     /// The Gateway, when several could be meant; IngressClasses are left out then.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_object_name)]
     pub(crate) gateway: Option<ObjectName>,
+
+    /// The IngressClass, when it is none of the Gateways.
+    #[arg(long, value_name = "NAME", conflicts_with = "gateway")]
+    pub(crate) ingress_class: Option<String>,
 
     /// The listener's port; otherwise the one of the URL, if a listener has it. Ingresses are served on 80 and 443.
     #[arg(long)]

@@ -7,7 +7,7 @@ use http::Uri;
 use pingsix_gateway_api::explain::{Explanation, explain, listeners, serving_listeners};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::verdict::ListenerVerdict;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use crate::arguments::{ExplainArguments, ReportOutput};
 use crate::finding::{Level, print_grouped};
@@ -64,7 +64,8 @@ pub(crate) struct Inquiry {
     pub(crate) request: Request,
     /// The port it arrives at.
     pub(crate) port: Port,
-    pub(crate) gateway: Option<ObjectName>,
+    /// The Gateway or IngressClass, when it is known.
+    pub(crate) owner: Option<ObjectKey>,
 }
 
 /// What is known about the port of a request.
@@ -110,7 +111,9 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
         tls,
         ..Request::default()
     };
-    Ok(Inquiry { request, port, gateway: arguments.gateway.clone() })
+    let gateway = arguments.gateway.clone().map(|name| ObjectKey { kind: Kind::Gateway, name });
+    let class = arguments.ingress_class.as_ref().map(|name| ObjectKey::new(Kind::IngressClass, "", &**name));
+    Ok(Inquiry { request, port, owner: gateway.or(class) })
 }
 
 impl Inquiry {
@@ -120,7 +123,7 @@ impl Inquiry {
         let mut notes: Vec<String> = Vec::new();
         for verdicts in &translated.gateways {
             let Some(gateway) = &verdicts.gateway else { continue };
-            if self.gateway.as_ref().is_some_and(|asked| *asked != gateway.key.name) {
+            if self.owner.as_ref().is_some_and(|asked| *asked != *gateway.key) {
                 continue;
             }
             let on_port = || verdicts.listeners().filter(|listener| listener.port == i32::from(port));
@@ -147,19 +150,15 @@ impl Inquiry {
     ///
     /// # Errors
     ///
-    /// When the Gateway asked for is not served, or documents cannot be put into a router.
+    /// When the Gateway or IngressClass asked for is not served, or documents cannot be put into a router.
     pub(crate) fn answer(&self, translated: &Translated) -> anyhow::Result<Vec<Explanation>> {
         let planes: Vec<(&DataPlaneKey, &ServedPlane)> = translated
             .planes
             .iter()
-            .filter(|(key, _)| {
-                let asked =
-                    |own: &ObjectName| key.owner() == ObjectKey { kind: Kind::Gateway, name: own.clone() };
-                self.gateway.as_ref().is_none_or(asked)
-            })
+            .filter(|(key, _)| self.owner.as_ref().is_none_or(|owner| key.owner() == *owner))
             .collect();
-        if let (Some(gateway), true) = (&self.gateway, planes.is_empty()) {
-            bail!("Gateway {gateway} is not served");
+        if let (Some(owner), true) = (&self.owner, planes.is_empty()) {
+            bail!("{owner} is not served");
         }
         let has = |port: u16| {
             let all = planes.iter().flat_map(|(key, plane)| listeners(&plane.to_explain(key)));

@@ -27,6 +27,8 @@ pub(crate) struct FileObjects {
     pub(crate) undecodable: BTreeSet<ObjectKey>,
     /// Whether part of the file cannot be read, so that nobody knows what it holds.
     pub(crate) broken: bool,
+    /// Whether it was found beside manifests and belongs to another tool.
+    foreign: bool,
     pub(crate) findings: Vec<Finding>,
     /// Kinds that translation does not read, and where they occur first.
     unknown_kinds: BTreeMap<(String, String), (Place, usize)>,
@@ -46,10 +48,12 @@ impl FileObjects {
                 return decoded;
             }
         };
-        for chunk in crate::yaml::split(text) {
+        let chunks = crate::yaml::split(text);
+        let documents = chunks.len();
+        for chunk in chunks {
             let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
             match crate::yaml::decode(chunk.text) {
-                Ok(value) => decoded.add_document(&place, value, &chunk, file.origin),
+                Ok(value) => decoded.add_document(&place, value, &chunk),
                 Err(error) => {
                     decoded.broken = true;
                     let line = error.line.map_or(chunk.line, |line| chunk.first_line + line - 1);
@@ -64,23 +68,35 @@ impl FileObjects {
                 }
             }
         }
+        if file.origin == Origin::Found {
+            decoded.leave_alone(documents);
+        }
         decoded
     }
 
-    fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>, origin: Origin) {
-        match decode(value) {
-            Decoded::Foreign { message, .. } if origin == Origin::Found => {
-                let message = format!("The document is no manifest, and is ignored. {message}");
-                self.findings.push(about(place.clone(), Level::Info, reason::NOT_A_MANIFEST, message));
-            }
-            Decoded::List(items) => {
-                let lines = chunk.item_lines(items.len());
-                for (index, item) in items.into_iter().enumerate() {
-                    let line = lines.get(index).copied().unwrap_or(place.line);
-                    self.add(&Place { line, ..place.clone() }, decode(item));
-                }
-            }
-            other => self.add(place, other),
+    fn add_document(&mut self, place: &Place, value: serde_json::Value, chunk: &Chunk<'_>) {
+        let decoded = decode(value);
+        let Decoded::List(items) = decoded else { return self.add(place, decoded) };
+        let lines = chunk.item_lines(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let line = lines.get(index).copied().unwrap_or(place.line);
+            self.add(&Place { line, ..place.clone() }, decode(item));
+        }
+    }
+
+    /// A file that was found beside manifests and has nothing but what is no manifest belongs to another tool.
+    fn leave_alone(&mut self, documents: usize) {
+        let foreign = |finding: &Finding| finding.reason == reason::NOT_A_MANIFEST;
+        if self.findings.len() != documents || !self.findings.iter().all(foreign) {
+            return;
+        }
+        self.foreign = documents > 0;
+        self.findings.truncate(1);
+        for finding in &mut self.findings {
+            finding.severity = Level::Info;
+            finding.field = String::new();
+            "The file holds no manifest, for want of kind and metadata, and is ignored."
+                .clone_into(&mut finding.message);
         }
     }
 
@@ -90,7 +106,7 @@ impl FileObjects {
             Decoded::List(items) => items.into_iter().for_each(|item| self.add(place, decode(item))),
             Decoded::Foreign { field, message } => self.findings.push(Finding {
                 field: field.to_owned(),
-                ..about(place.clone(), Level::Error, reason::NOT_AN_OBJECT, message)
+                ..about(place.clone(), Level::Error, reason::NOT_A_MANIFEST, message)
             }),
             Decoded::Object { object, ignored } => {
                 let name = object.key().to_string();
@@ -234,6 +250,10 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
         }
     }
     let decoded: Vec<FileObjects> = files.iter().map(FileObjects::decode).collect();
+    // A pipeline that checks the wrong directory must not be told that all is well.
+    if decoded.iter().all(|file| file.foreign) {
+        bail!("no file holds a manifest in {}", files::in_words(paths));
+    }
     Ok(Manifests::collect(&decoded, supplied))
 }
 

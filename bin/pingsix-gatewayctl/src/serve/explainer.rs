@@ -138,7 +138,7 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
         http2,
         ..Request::default()
     };
-    Ok(Inquiry { request, port, gateway: None })
+    Ok(Inquiry { request, port, owner: None })
 }
 
 /// The explanation over plaintext, or over TLS where only that is served.

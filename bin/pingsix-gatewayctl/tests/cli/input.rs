@@ -31,6 +31,36 @@ fn a_value_that_is_no_object_is_named() {
 }
 
 #[test]
+fn files_of_other_tools_beside_manifests_are_left_alone() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    manifests.write("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n");
+    manifests.write("chart/values.yaml", "replicas: 2\n---\nreplicas: 3\n");
+    manifests.write("package.json", "[]");
+    manifests.write("kustomization.yaml", "resources: [routes.yaml]\n");
+    let checked = run(["check", "--strict", manifests.path().to_str().unwrap()]).exits(0);
+    assert_eq!(checked.out.matches("info: The file holds no manifest").count(), 4, "{}", checked.out);
+    // Whoever names a file, or writes it to standard input, means it to be read.
+    for name in ["chart/Chart.yaml", "package.json"] {
+        run(["check", manifests.path().join(name).to_str().unwrap()]).exits(1).says("[NotAManifest]");
+    }
+    let chart = manifests.path().join("chart");
+    run(["check", chart.to_str().unwrap()]).exits(2).warns("no file holds a manifest in");
+    run_with("replicas: 2\n", ["check", "-"]).exits(1).says("kind: A manifest needs kind. [NotAManifest]");
+    // What was meant to be a manifest is not taken for something else.
+    manifests.write("forgotten.yaml", "apiVersion: v1\nmetadata: { name: cart, namespace: shop }\n");
+    manifests.check().exits(1).says("forgotten.yaml:1 shop/cart\n  error: kind: A manifest needs kind.");
+}
+
+#[test]
+fn misspelled_kinds_of_gateway_api_and_old_groups_are_errors() {
+    let wrong = "apiVersion: gateway.networking.k8s.io/v1\nkind: HttpRoute\nmetadata: { name: a, namespace: shop }\n\
+        ---\napiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: { name: b, namespace: shop }\n";
+    let run = with_cart(wrong).check().exits(1);
+    let run = run.says("HttpRoute shop/a\n  error: kind: Gateway API has no kind HttpRoute");
+    run.says("Ingress shop/b\n  error: apiVersion: Kind Ingress has apiVersion networking.k8s.io/v1, not extensions/v1beta1.");
+}
+
+#[test]
 fn an_object_that_does_not_decode_is_named_with_its_field() {
     let wrong = route("wrong", "/x", "cart").replace("port: 80", "port: eighty");
     let run = with_cart(&wrong).check().exits(1);

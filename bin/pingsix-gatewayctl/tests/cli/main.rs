@@ -7,12 +7,15 @@
 )]
 
 mod check;
+mod examples;
 mod explain;
 mod ingress;
 mod input;
 mod pingsix;
 mod pingsix_config;
 mod quickstart;
+#[path = "../scenarios/sample.rs"]
+mod sample;
 mod serve;
 mod stream;
 mod support;

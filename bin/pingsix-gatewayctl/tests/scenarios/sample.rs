@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::case::Case;
-
 /// An entry of `requests.yaml`. Expectations that are left out are not compared.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +17,8 @@ struct Sample {
     http2: bool,
     /// The Gateway that is asked, when there are several.
     gateway: Option<String>,
+    /// The IngressClass that is asked, likewise.
+    ingress_class: Option<String>,
     /// The match that decides.
     rule: Option<String>,
     /// Services with their weights; a status with the weight of its share.
@@ -44,25 +44,28 @@ struct Sample {
     _gets: BTreeMap<String, String>,
 }
 
-pub(crate) fn check(case: &Case) -> Vec<String> {
-    let Some(text) = case.read("requests.yaml") else { return Vec::new() };
-    let samples: Vec<Sample> = match serde_saphyr::from_str(&text) {
+/// What is wrong with the answers to sample requests; `explain` takes the arguments behind the manifests, and returns
+/// what the program prints.
+pub(crate) fn check(text: &str, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
+    let samples: Vec<Sample> = match serde_saphyr::from_str(text) {
         Ok(samples) => samples,
         Err(error) => return vec![format!("requests.yaml: {error}")],
     };
-    samples.iter().flat_map(|sample| sample.faults(case)).collect()
+    samples.iter().flat_map(|sample| sample.faults(explain)).collect()
 }
 
 impl Sample {
-    fn faults(&self, case: &Case) -> Vec<String> {
+    fn faults(&self, explain: &dyn Fn(&[String]) -> String) -> Vec<String> {
         let (method, url) = self.request.split_once(' ').unwrap();
         let mut arguments = vec![method.to_owned(), url.to_owned(), "-o".to_owned(), "json".to_owned()];
         arguments.extend(
             self.headers.iter().flat_map(|(name, value)| ["-H".to_owned(), format!("{name}: {value}")]),
         );
         arguments.extend(self.http2.then(|| "--http2".to_owned()));
+        let class = self.ingress_class.iter();
+        arguments.extend(class.flat_map(|name| ["--ingress-class".to_owned(), name.clone()]));
         arguments.extend(self.gateway.iter().flat_map(|name| ["--gateway".to_owned(), name.clone()]));
-        let explanations: Value = serde_json::from_str(&case.run(&["explain"], &arguments)).unwrap();
+        let explanations: Value = serde_json::from_str(&explain(&arguments)).unwrap();
         let found = explanations.as_array().unwrap();
         if self.closed {
             // A data plane may be there and have no listener that the request could arrive at.

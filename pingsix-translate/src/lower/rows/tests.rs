@@ -157,3 +157,25 @@ fn without_the_redirect_a_route_of_one_port_is_refused() {
     );
     assert!(!is_accepted(&translation, "app"));
 }
+
+#[test]
+fn a_redirect_of_hosts_without_a_name_is_told_to_name_them() {
+    for hostnames in [json!([]), json!(["*.example"])] {
+        let redirect = json!({"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}});
+        let parent = json!({"name": "public", "sectionName": "http"});
+        let rules = json!([{"filters": [redirect]}]);
+        let certificate = json!({"certificateRefs": [{"name": "shop"}]});
+        let mut objects = gateway(&json!([
+            {"name": "http", "port": 80, "protocol": "HTTP"},
+            {"name": "https", "port": 443, "protocol": "HTTPS", "tls": certificate},
+        ]));
+        add_certificate(&mut objects, "shop", &pem::pair(&[HOST]));
+        let spec = json!({"parentRefs": [parent], "hostnames": hostnames, "rules": rules});
+        add_route(&mut objects, "redirect", &spec);
+        let translation = translated(&objects);
+        assert!(!is_accepted(&translation, "redirect"));
+        let told = translation.verdicts.problems.iter().map(|problem| &problem.message);
+        let told: Vec<_> = told.filter(|message| message.contains("give the route hostnames")).collect();
+        assert_eq!(told.len(), 1, "{hostnames}: {:?}", translation.verdicts.problems);
+    }
+}
