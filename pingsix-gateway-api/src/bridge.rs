@@ -18,6 +18,7 @@
 
 mod order;
 mod quarantine;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Pro
 pub use order::order_hint;
 use quarantine::{Guarded, quarantine};
 pub use quarantine::{Measure, Quarantined};
+pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_hint};
 
 /// A data plane, ready to be published.
 #[derive(Clone, Debug)]

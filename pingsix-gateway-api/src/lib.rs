@@ -9,6 +9,7 @@
 //! Translation and delivery do not know each other; this crate is where they meet. It holds no Gateway API semantics.
 //!
 //! - [`bridge()`] makes of a translated data plane what a sink can publish. What PingSIX would refuse never passes.
+//! - [`bridge_stream()`] does the same for the stream documents of a Gateway.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
 pub mod bridge;
@@ -16,5 +17,5 @@ pub mod explain;
 #[cfg(test)]
 mod fixture;
 
-pub use bridge::{BridgeError, Bridged, bridge};
+pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 pub use explain::{Explanation, explain};

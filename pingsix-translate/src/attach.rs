@@ -11,6 +11,7 @@ mod parent;
 mod protocol;
 mod selector;
 mod server_name;
+mod stream;
 mod tls;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_prec
 pub(crate) use listener::{Listener, ListenerState};
 pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
 pub(crate) use overlap::Overlap;
-pub(crate) use parent::{Attachment, ServedName, attach_route, only_host, served_names};
+pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
 pub(crate) use protocol::Protocol;
 pub(crate) use server_name::ServerName;
+pub(crate) use stream::refine_stream_listeners;

@@ -2,7 +2,8 @@
 //!
 //! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them
 //! has; [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone into Routes with decision lists; [`closure`] makes the table
-//! independent of PingSIX's insertion order; [`document`] writes it down.
+//! independent of PingSIX's insertion order; [`document`] writes it down. [`stream`] does all that for TCP, UDP and TLS,
+//! where there is little to decide by.
 
 mod budget;
 mod closure;
@@ -15,6 +16,7 @@ mod plugins;
 mod redirect;
 mod rows;
 mod ssl;
+mod stream;
 mod table;
 mod upstream;
 
@@ -22,3 +24,4 @@ pub(crate) use budget::{Lowered, lower_plane};
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{RouteInput, ZoneRefusal, ZoneRefusalCause};
 pub(crate) use ssl::ServedCertificate;
+pub(crate) use stream::lower_streams;

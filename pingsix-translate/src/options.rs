@@ -20,8 +20,8 @@ pub struct Options {
     pub budget: Budget,
     /// Writes `kind/namespace/name/rule` into `Route.name`, which PingSIX uses as a metrics label. Costs bytes.
     pub route_names: bool,
-    /// Whether something beside PingSIX serves stream documents: TCPRoute, UDPRoute and TLSRoute. Without it, their
-    /// listeners are `UnsupportedProtocol`.
+    /// Whether something beside PingSIX serves [stream documents](crate::stream): TCPRoute, UDPRoute and TLSRoute.
+    /// Without it, their listeners are `UnsupportedProtocol`.
     pub stream: bool,
 }
 

@@ -24,13 +24,17 @@ mod uri;
 pub mod validate;
 
 pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
+pub(crate) use self::config::FRAMING;
 pub use self::config::{Config, DecodeError, StaticConfigError};
 pub use self::document::Document;
+pub(crate) use self::document::json_len;
 pub use self::global_rule::GlobalRule;
+pub(crate) use self::kind::canonical_prefix;
 pub use self::kind::{DocumentKey, KeyError, ResourceKind};
 pub use self::plugin::{PluginConfig, Plugins};
 pub use self::route::Route;
 pub use self::router::{Outcome, Request, RouteTable, Router};
+pub(crate) use self::secret::{REDACTED, Redacted};
 pub use self::service::Service;
 pub use self::ssl::Ssl;
 pub use self::timeout::Timeout;

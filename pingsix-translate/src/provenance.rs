@@ -118,6 +118,41 @@ pub enum Provenance {
     },
 }
 
+/// Why a stream document exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamProvenance {
+    /// A stream route that sends connections where a route asks for.
+    Route {
+        /// The Gateway or ListenerSet with the listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
+        listener: String,
+        /// The route that decides.
+        origin: Origin,
+        /// Routes that ask for the same connections and do not get them.
+        shadowed: Vec<Origin>,
+    },
+    /// A stream route that rejects, so that a listener's server names do not fall to a less specific listener.
+    Guard {
+        /// The Gateway or ListenerSet with the guarded listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
+        listener: String,
+    },
+    /// The endpoints of a Service port.
+    Backend {
+        /// The Service.
+        service: Arc<ObjectKey>,
+        /// Its port number.
+        port: i32,
+    },
+    /// A certificate of listeners.
+    Certificate {
+        /// The Secret.
+        secret: Arc<ObjectKey>,
+    },
+}
+
 /// One step of a decision list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {

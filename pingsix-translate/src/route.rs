@@ -16,6 +16,7 @@ mod limit;
 mod path;
 mod refusal;
 mod rule;
+mod stream;
 
 pub(crate) use condition::{Condition, Expectation, Variable};
 pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
@@ -30,3 +31,4 @@ pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
 pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, Part, Route, Rule, Traffic};
+pub(crate) use stream::{normalise_tcp_route, normalise_tls_route, normalise_udp_route};

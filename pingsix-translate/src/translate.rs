@@ -7,15 +7,18 @@ use std::sync::Arc;
 
 pub use ingress::translate_ingress;
 
-use crate::attach::{attach_route, judge_listeners, only_host};
-use crate::lower::{Lowered, RouteInput, lower_plane, planes};
+use crate::attach::{attach_route, judge_listeners, only_host, refine_stream_listeners};
+use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
-use crate::policy::BackendTlsPolicies;
+use crate::policy::{BackendTlsPolicies, Carried};
 use crate::resolve::{Backends, References};
-use crate::route::{normalise_grpc_route, normalise_http_route};
+use crate::route::{
+    Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
+    normalise_udp_route,
+};
 use crate::snapshot::{Snapshot, key_of};
-use crate::translation::{DataPlane, DataPlaneKey, Translation};
+use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
 use crate::verdict::{
     Judged, Refusals, Verdicts, attached_routes, judge_gateway, judge_listener_sets, judge_policies,
     judge_route, refuse_gateway,
@@ -31,6 +34,7 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners = judge_listeners(snapshot, &gateway, &references, options, &mut problems);
+    refine_stream_listeners(&mut listeners.all, &mut problems);
     let planes = planes(&gateway.name, &listeners.all, options.layout);
     for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
         listeners.all[*listener].limits.push(limit.clone());
@@ -41,13 +45,12 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 
     let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, &references);
     let mut backends = Backends::default();
-    let http_routes = snapshot.http_routes.values().map(|route| normalise_http_route(route));
-    let grpc_routes = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
-    let mut routes = Vec::with_capacity(snapshot.http_routes.len() + snapshot.grpc_routes.len());
-    for route in http_routes.chain(grpc_routes) {
+    let mut routes = Vec::new();
+    for route in normalised(snapshot) {
         let parents = attach_route(&route, &listeners, &references);
         let host = only_host(&route.hostnames, &parents, &listeners.all);
-        let in_effect = policies.for_host(host.as_ref());
+        let carried = Carried::by(route.traffic, &parents, &listeners.all, host.as_ref());
+        let in_effect = policies.for_route(carried);
         let rules = route
             .rules
             .iter()
@@ -66,6 +69,13 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         refusals.add_zones(&listeners.all, &refused_zones, served_zones);
         // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
         data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
+    }
+
+    let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
+    if options.stream {
+        let (key, plane) =
+            lower_streams(&gateway.name, &listeners.all, &routes, &backends, options, &mut problems);
+        stream_planes.insert(key, if refused.is_some() { StreamPlane::default() } else { plane });
     }
 
     let mut route_verdicts = BTreeMap::new();
@@ -92,5 +102,15 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
         ingresses: BTreeSet::new(),
         problems,
     };
-    Translation { data_planes, verdicts }
+    Translation { data_planes, stream_planes, verdicts }
+}
+
+/// The routes of every kind.
+fn normalised(snapshot: &Snapshot) -> impl Iterator<Item = Route> {
+    let http = snapshot.http_routes.values().map(|route| normalise_http_route(route));
+    let grpc = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
+    let tls = snapshot.tls_routes.values().map(|route| normalise_tls_route(route));
+    let tcp = snapshot.tcp_routes.values().map(|route| normalise_tcp_route(route));
+    let udp = snapshot.udp_routes.values().map(|route| normalise_udp_route(route));
+    http.chain(grpc).chain(tls).chain(tcp).chain(udp)
 }

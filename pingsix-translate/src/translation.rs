@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::{Config, DocumentKey};
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, StreamProvenance};
+use crate::stream::{StreamConfig, StreamKey};
 use crate::verdict::Verdicts;
 
 /// The result of translating one snapshot.
@@ -14,6 +15,9 @@ use crate::verdict::Verdicts;
 pub struct Translation {
     /// What each data plane should hold. A data plane without Routes is still there, empty.
     pub data_planes: BTreeMap<DataPlaneKey, DataPlane>,
+    /// What a proxy for TCP, UDP and TLS should hold; nothing unless [`crate::Options::stream`] says there is one. A
+    /// Gateway without anything for it is still there, empty.
+    pub stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
     /// What to tell the authors.
     pub verdicts: Verdicts,
 }
@@ -29,6 +33,17 @@ pub struct DataPlane {
     pub size: Size,
 }
 
+/// The stream documents of a Gateway, and where each comes from.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPlane {
+    /// The documents.
+    pub config: StreamConfig,
+    /// One entry per document of `config`.
+    pub provenance: BTreeMap<StreamKey, StreamProvenance>,
+    /// Bytes of the list response. Nothing is refused for it: the program that reads these documents is ours too.
+    pub size: usize,
+}
+
 /// How large a data plane's configuration is, in the units of [`crate::options::Budget`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
@@ -38,7 +53,7 @@ pub struct Size {
     pub matcher_entries: usize,
 }
 
-/// Identity of a data plane: one PingSIX fleet that reads one prefix.
+/// Identity of a data plane: one PingSIX fleet, or one fleet of stream proxies, that reads one prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataPlaneKey {
     /// The data plane of a Gateway, or of one of its ports.
@@ -53,6 +68,11 @@ pub enum DataPlaneKey {
         /// The IngressClass.
         class: Arc<str>,
     },
+    /// The stream documents of a Gateway, for all of its ports.
+    Stream {
+        /// The Gateway.
+        gateway: ObjectName,
+    },
 }
 
 impl DataPlaneKey {
@@ -62,6 +82,7 @@ impl DataPlaneKey {
         match self {
             Self::Gateway { .. } => format!("{root}/{self}"),
             Self::Ingress { class } => format!("{root}-ingress/{class}"),
+            Self::Stream { gateway } => format!("{root}-stream/{gateway}"),
         }
     }
 
@@ -69,14 +90,16 @@ impl DataPlaneKey {
     pub const fn port(&self) -> Option<u16> {
         match self {
             Self::Gateway { port, .. } => *port,
-            Self::Ingress { .. } => None,
+            Self::Ingress { .. } | Self::Stream { .. } => None,
         }
     }
 
     /// The object the data plane belongs to.
     pub fn owner(&self) -> ObjectKey {
         match self {
-            Self::Gateway { gateway, .. } => ObjectKey { kind: Kind::Gateway, name: gateway.clone() },
+            Self::Gateway { gateway, .. } | Self::Stream { gateway } => {
+                ObjectKey { kind: Kind::Gateway, name: gateway.clone() }
+            }
             Self::Ingress { class } => ObjectKey::new(Kind::IngressClass, "", class.clone()),
         }
     }
@@ -89,6 +112,7 @@ impl fmt::Display for DataPlaneKey {
             Self::Gateway { gateway, port: Some(port) } => write!(f, "{gateway}:{port}"),
             // No namespace has an upper-case letter, so no Gateway is called this.
             Self::Ingress { class } => write!(f, "{}/{class}", Kind::IngressClass),
+            Self::Stream { gateway } => write!(f, "stream/{gateway}"),
         }
     }
 }
@@ -100,19 +124,18 @@ mod tests {
     #[test]
     fn no_prefix_contains_another() {
         // Names that look like parts of other kinds' prefixes.
-        let names = ["a", "b", "ingress", "stream", "pingsix", "pingsix-ingress", "a-ingress"];
+        let names = ["a", "b", "ingress", "stream", "pingsix", "pingsix-ingress", "a-ingress", "a-stream"];
         let mut prefixes = Vec::new();
         for root in ["/pingsix", "/a", "/a/b"] {
             let mut of_root = Vec::new();
             for name in names {
                 of_root.push(DataPlaneKey::Ingress { class: name.into() }.prefix(root));
                 for namespace in names {
+                    let gateway = ObjectName::new(namespace, name);
+                    of_root.push(DataPlaneKey::Stream { gateway: gateway.clone() }.prefix(root));
                     for port in [None, Some(8), Some(80)] {
-                        let gateway = ObjectName::new(namespace, name);
-                        of_root.push(DataPlaneKey::Gateway { gateway, port }.prefix(root));
+                        of_root.push(DataPlaneKey::Gateway { gateway: gateway.clone(), port }.prefix(root));
                     }
-                    // Where stream documents are to be.
-                    of_root.push(format!("{root}-stream/{namespace}/{name}"));
                 }
             }
             prefixes.push(of_root);
@@ -127,6 +150,14 @@ mod tests {
                 assert_eq!(contained, None, "{prefix}");
             }
         }
+    }
+
+    #[test]
+    fn stream_documents_have_a_root_of_their_own() {
+        let key = DataPlaneKey::Stream { gateway: ObjectName::new("infra", "web") };
+        assert_eq!(key.prefix("/pingsix"), "/pingsix-stream/infra/web");
+        assert_eq!((key.to_string().as_str(), key.port()), ("stream/infra/web", None));
+        assert_eq!(key.owner(), ObjectKey::new(Kind::Gateway, "infra", "web"));
     }
 
     #[test]

@@ -75,6 +75,11 @@ pub(crate) struct TranslationArguments {
     /// How many matcher entries the configuration of one data plane may have: hosts times paths, over all routes.
     #[arg(long, value_name = "N", default_value_t = Budget::default().matcher_entries, help_heading = "Translation")]
     pub(crate) budget_entries: usize,
+
+    /// Translate TCPRoute, UDPRoute and TLSRoute too, into stream documents under a prefix of their own. PingSIX has no
+    /// stream proxy, so another program has to serve them.
+    #[arg(long, help_heading = "Translation")]
+    pub(crate) stream: bool,
 }
 
 impl TranslationArguments {
@@ -91,6 +96,7 @@ impl TranslationArguments {
                 ResponderArgument::At(address) => Some(address),
             },
             budget: Budget { bytes: self.budget_bytes, matcher_entries: self.budget_entries },
+            stream: self.stream,
             ..Options::default()
         }
     }

@@ -7,6 +7,7 @@ use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::validate::{
     Severity, Subject, ValidateOptions, Violation, order_dependence, validate_static,
 };
+use pingsix_translate::stream::StreamKind;
 use serde_json::{Value, json};
 
 use crate::arguments::{CheckArguments, ReportOutput};
@@ -24,7 +25,7 @@ pub(crate) fn run(arguments: &CheckArguments, streams: &mut Streams<'_>) -> anyh
         subjects.push(format!(
             "{}, {}",
             counted(manifests.count, "object"),
-            counted(translated.planes.len(), "data plane")
+            counted(translated.planes.len() + translated.streams.len(), "data plane")
         ));
         findings.extend(translated.findings);
     }
@@ -97,6 +98,19 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
 
 impl Checked {
     fn add(&mut self, place: &Place, value: &Value, options: &ValidateOptions) {
+        // Judged by PingSIX's rules, they would be full of faults that are none.
+        if value.get(StreamKind::StreamRoute.segment()).is_some() {
+            self.findings.push(Finding {
+                place: Some(place.clone()),
+                object: String::new(),
+                field: StreamKind::StreamRoute.segment().to_owned(),
+                severity: Level::Error,
+                reason: reason::STREAM_DOCUMENTS.to_owned(),
+                message: "These are stream documents, which are for a stream proxy; PingSIX refuses them as a whole."
+                    .to_owned(),
+            });
+            return;
+        }
         let mut violations = validate_static(value, options);
         if let Ok(config) = Config::from_static(value) {
             self.documents += config.len();

@@ -6,6 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use http::Uri;
 use pingsix_gateway_api::explain::{Explanation, explain, listeners, serving_listeners};
 use pingsix_translate::pingsix::Request;
+use pingsix_translate::verdict::ListenerVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use crate::arguments::{ExplainArguments, ReportOutput};
@@ -25,6 +26,7 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
     let manifests = manifest::load(&paths, &arguments.translation.endpoints)?;
     let translated = Translated::new(&manifests, &arguments.translation.options());
     let explanations = inquiry.answer(&translated)?;
+    let notes = inquiry.stream_notes(&translated);
     match arguments.output {
         ReportOutput::Text => {
             if explanations.is_empty() {
@@ -37,8 +39,12 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
                 print_grouped(&errors, streams.out)?;
             }
             streams.out.write_all(in_words(&explanations).as_bytes())?;
+            streams.out.write_all(notes.as_bytes())?;
         }
-        ReportOutput::Json => writeln!(streams.out, "{}", serde_json::to_string_pretty(&explanations)?)?,
+        ReportOutput::Json => {
+            writeln!(streams.out, "{}", serde_json::to_string_pretty(&explanations)?)?;
+            streams.err.write_all(notes.as_bytes())?;
+        }
     }
     let answered = explanations.iter().any(Explanation::is_answered);
     Ok(if answered { Exit::Success } else { Exit::Problems })
@@ -111,6 +117,35 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
 }
 
 impl Inquiry {
+    /// What to know when the port is one of stream documents: nothing there is a request.
+    pub(crate) fn stream_notes(&self, translated: &Translated) -> String {
+        let (Port::Known(port) | Port::Likely(port)) = self.port else { return String::new() };
+        let mut notes: Vec<String> = Vec::new();
+        for verdicts in &translated.gateways {
+            let Some(gateway) = &verdicts.gateway else { continue };
+            if self.owner.as_ref().is_some_and(|asked| *asked != *gateway.key) {
+                continue;
+            }
+            let on_port = || verdicts.listeners().filter(|listener| listener.port == i32::from(port));
+            let of_streams = |listener: &&ListenerVerdict| {
+                matches!(listener.data_plane, Some(DataPlaneKey::Stream { .. }))
+            };
+            // UDP shares the numbers of HTTP.
+            if on_port().any(|listener| matches!(listener.data_plane, Some(DataPlaneKey::Gateway { .. }))) {
+                continue;
+            }
+            notes.extend(on_port().filter(of_streams).map(|listener| {
+                format!(
+                    "note: port {port} of {} is that of listener {} ({}). Stream documents decide there, by port and \
+                     server name; they know nothing of requests, so there is nothing to explain. \
+                     `translate --stream` prints them.\n",
+                    gateway.key, listener.name, listener.protocol
+                )
+            }));
+        }
+        notes.concat()
+    }
+
     /// One explanation per data plane with a listener for the request; if none has one, per data plane at all.
     ///
     /// # Errors

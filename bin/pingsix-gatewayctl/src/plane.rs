@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
-use pingsix_gateway_api::{Bridged, bridge};
+use pingsix_gateway_api::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
+use pingsix_translate::stream::StreamKey;
 use pingsix_translate::verdict::{
     GatewayClassVerdict, PolicyVerdict, Reason, RouteVerdict, Verdicts, finish, judge_gateway_class,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, Translation, translate,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, Translation,
+    translate,
 };
 
 use crate::finding::{Finding, Level, reason};
@@ -23,6 +25,8 @@ use crate::manifest::Manifests;
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
     pub(crate) planes: BTreeMap<DataPlaneKey, ServedPlane>,
+    /// The stream documents of each Gateway.
+    pub(crate) streams: BTreeMap<DataPlaneKey, ServedStreams>,
     pub(crate) classes: Vec<GatewayClassVerdict>,
     /// With `Programmed`, as far as that is known offline.
     pub(crate) gateways: Vec<Arc<Verdicts>>,
@@ -59,6 +63,14 @@ impl ServedPlane {
     }
 }
 
+/// The stream documents of a Gateway and where they come from.
+#[derive(Debug)]
+pub(crate) struct ServedStreams {
+    pub(crate) provenance: BTreeMap<StreamKey, StreamProvenance>,
+    /// None when nothing can be published; a finding says why.
+    pub(crate) bridged: Option<BridgedStream>,
+}
+
 impl Translated {
     pub(crate) fn new(manifests: &Manifests, options: &Options) -> Self {
         let mut translated = Self { findings: manifests.findings.clone(), ..Self::default() };
@@ -78,8 +90,16 @@ impl Translated {
         for (name, policy) in manifests.objects.backend_tls_policies() {
             translated.check_targets(manifests, name, policy);
         }
+        if !options.stream {
+            translated.hint_at_streams(manifests);
+        }
         translated.drop_repetitions();
         translated
+    }
+
+    /// Whether there is such a data plane.
+    pub(crate) fn has(&self, key: &DataPlaneKey) -> bool {
+        self.planes.contains_key(key) || self.streams.contains_key(key)
     }
 
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
@@ -92,6 +112,25 @@ impl Translated {
                 self.findings.extend(findings);
                 self.classes.push(verdict);
             }
+        }
+    }
+
+    /// What is said of routes that are no HTTP is true of PingSIX, and not all there is.
+    fn hint_at_streams(&mut self, manifests: &Manifests) {
+        let objects = &manifests.objects;
+        let routes = objects
+            .tcp_routes()
+            .map(|(name, _)| (Kind::TcpRoute, name))
+            .chain(objects.udp_routes().map(|(name, _)| (Kind::UdpRoute, name)))
+            .chain(objects.tls_routes().map(|(name, _)| (Kind::TlsRoute, name)));
+        for (kind, name) in routes {
+            let object = ObjectKey { kind, name: name.clone() };
+            let fault = Fault {
+                field: String::new(),
+                reason: reason::NO_STREAMS,
+                message: format!("--stream translates {kind}s too, for a stream proxy beside PingSIX."),
+            };
+            self.report(manifests, &object, Level::Info, fault);
         }
     }
 
@@ -189,21 +228,35 @@ impl Translated {
                     Some(bridged)
                 }
                 Err(error) => {
-                    let fault = Fault {
-                        field: String::new(),
-                        reason: reason::NOT_PUBLISHED,
-                        message: format!("{error}."),
-                    };
-                    self.report(manifests, owner, Level::Error, fault);
+                    self.report_unpublished(manifests, owner, &error);
                     None
                 }
             };
             let plane = ServedPlane { verdicts: verdicts.clone(), data_plane, bridged };
             self.planes.insert(key, plane);
         }
+        for (key, plane) in translation.stream_planes {
+            let bridged = match bridge_stream(&key, &plane, options) {
+                Ok(bridged) => {
+                    problems.extend(bridged.problems.iter().cloned());
+                    Some(bridged)
+                }
+                Err(error) => {
+                    self.report_unpublished(manifests, owner, &error);
+                    None
+                }
+            };
+            self.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
+        }
         let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
         self.findings.extend(findings);
         verdicts
+    }
+
+    fn report_unpublished(&mut self, manifests: &Manifests, owner: &ObjectKey, error: &BridgeError) {
+        let fault =
+            Fault { field: String::new(), reason: reason::NOT_PUBLISHED, message: format!("{error}.") };
+        self.report(manifests, owner, Level::Error, fault);
     }
 
     /// Routes that name a parent that is not there; a cluster would leave them without a word.

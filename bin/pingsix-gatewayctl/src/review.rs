@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use pingsix_translate::{Decision, Options, Origin, Provenance};
+use pingsix_translate::{Decision, Options, Origin, Provenance, StreamProvenance};
 use serde_json::{Map, Value};
 
 use crate::finding::Finding;
@@ -24,21 +24,42 @@ fn configuration(translated: &Translated, options: &Options) -> String {
     let mut out = String::new();
     for (key, plane) in &translated.planes {
         let Some(bridged) = &plane.bridged else { continue };
-        let prefix = key.prefix(&options.root);
-        if bridged.config.is_empty() {
-            write_field(&mut out, 0, &prefix, &Value::Object(Map::new()));
-            continue;
-        }
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{prefix}:");
-        for (key, document) in bridged.config.iter() {
-            for line in plane.provenance(key).map(origin).unwrap_or_default() {
-                let _ = writeln!(out, "  # {line}");
-            }
-            write_field(&mut out, 2, &key.to_string(), &document.to_shown_value());
-        }
+        let documents = bridged.config.iter().map(|(key, document)| {
+            let comments = plane.provenance(key).map(origin).unwrap_or_default();
+            (key.to_string(), comments, document.to_shown_value())
+        });
+        write_documents(&mut out, &key.prefix(&options.root), documents);
+    }
+    for (key, streams) in &translated.streams {
+        let Some(bridged) = &streams.bridged else { continue };
+        let documents = bridged.config.iter().map(|(key, document)| {
+            let comments = streams.provenance.get(key).map(stream_origin).unwrap_or_default();
+            (key.to_string(), comments, document.to_shown_value())
+        });
+        write_documents(&mut out, &key.prefix(&options.root), documents);
     }
     if out.is_empty() { "{}\n".to_owned() } else { out }
+}
+
+/// The documents of a data plane: key, comments, value.
+fn write_documents(
+    out: &mut String,
+    prefix: &str,
+    documents: impl Iterator<Item = (String, Vec<String>, Value)>,
+) {
+    let mut documents = documents.peekable();
+    if documents.peek().is_none() {
+        write_field(out, 0, prefix, &Value::Object(Map::new()));
+        return;
+    }
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{prefix}:");
+    for (key, comments, value) in documents {
+        for line in comments {
+            let _ = writeln!(out, "  # {line}");
+        }
+        write_field(out, 2, &key, &value);
+    }
 }
 
 fn verdicts(translated: &Translated, options: &Options) -> String {
@@ -102,6 +123,22 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
         Provenance::Certificate { owner, listener } => vec![format!("{owner} listener {listener}")],
         Provenance::IngressCertificate { ingress, tls } => vec![format!("{ingress} spec.tls[{tls}]")],
+    }
+}
+
+/// Where a stream document comes from, in lines.
+fn stream_origin(provenance: &StreamProvenance) -> Vec<String> {
+    match provenance {
+        StreamProvenance::Route { owner, listener, origin, shadowed } => {
+            let mut lines = vec![format!("{owner} listener {listener}"), at(origin)];
+            lines.extend(shadowed.iter().map(|origin| format!("never reached: {}", at(origin))));
+            lines
+        }
+        StreamProvenance::Guard { owner, listener } => {
+            vec![format!("keeps {owner} listener {listener} from listeners with a wider hostname")]
+        }
+        StreamProvenance::Backend { service, port } => vec![format!("{service} port {port}")],
+        StreamProvenance::Certificate { secret } => vec![secret.to_string()],
     }
 }
 

@@ -1,7 +1,6 @@
 //! `translate`: manifests to PingSIX configuration.
 
 use anyhow::Context as _;
-use pingsix_translate::pingsix::Config;
 use pingsix_translate::verdict::PolicyVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use serde_json::{Map, Value, json};
@@ -20,7 +19,10 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
         TranslateOutput::Yaml => {
             for (key, config) in configs(&translated) {
                 writeln!(streams.out, "---\n# data plane {key}, etcd prefix {}", key.prefix(&options.root))?;
-                let lists = yaml::encode(&config.to_static())?;
+                if matches!(key, DataPlaneKey::Stream { .. }) {
+                    writeln!(streams.out, "# for a stream proxy, not for PingSIX")?;
+                }
+                let lists = yaml::encode(&config)?;
                 writeln!(streams.out, "{}", lists.trim_end())?;
             }
         }
@@ -28,7 +30,7 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
             let planes: Vec<Value> = configs(&translated)
                 .map(|(key, config)| {
                     json!({
-                        "dataPlane": key.to_string(), "prefix": key.prefix(&options.root), "config": config.to_static(),
+                        "dataPlane": key.to_string(), "prefix": key.prefix(&options.root), "config": config,
                     })
                 })
                 .collect();
@@ -54,8 +56,17 @@ pub(crate) fn run(arguments: &TranslateArguments, streams: &mut Streams<'_>) -> 
     Ok(if tally.errors > 0 { Exit::Problems } else { Exit::Success })
 }
 
-fn configs(translated: &Translated) -> impl Iterator<Item = (&DataPlaneKey, &Config)> {
-    translated.planes.iter().filter_map(|(key, plane)| Some((key, &plane.bridged.as_ref()?.config)))
+/// The lists of documents of each data plane: PingSIX's, then those for stream proxies.
+fn configs(translated: &Translated) -> impl Iterator<Item = (&DataPlaneKey, Value)> {
+    let pingsix = translated
+        .planes
+        .iter()
+        .filter_map(|(key, plane)| Some((key, plane.bridged.as_ref()?.config.to_static())));
+    let streams = translated
+        .streams
+        .iter()
+        .filter_map(|(key, streams)| Some((key, streams.bridged.as_ref()?.config.to_static())));
+    pingsix.chain(streams)
 }
 
 fn print_json(value: &Value, streams: &mut Streams<'_>) -> anyhow::Result<()> {
@@ -63,14 +74,19 @@ fn print_json(value: &Value, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every key with its value, as a PingSIX reads them.
+/// Every key with its value, as they are served.
 fn etcd(translated: &Translated, options: &Options) -> anyhow::Result<Map<String, Value>> {
+    let pingsix = translated.planes.iter().filter_map(|(key, plane)| {
+        let config = &plane.bridged.as_ref()?.config;
+        Some(config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
+    });
+    let streams = translated.streams.iter().filter_map(|(key, streams)| {
+        Some(streams.bridged.as_ref()?.config.to_pairs(&key.prefix(&options.root)).collect::<Vec<_>>())
+    });
     let mut pairs = Map::new();
-    for (key, config) in configs(translated) {
-        for (key, value) in config.to_pairs(&key.prefix(&options.root)) {
-            let value = serde_json::from_str(&value).with_context(|| format!("cannot print {key}"))?;
-            pairs.insert(key, value);
-        }
+    for (key, value) in pingsix.chain(streams).flatten() {
+        let value = serde_json::from_str(&value).with_context(|| format!("cannot print {key}"))?;
+        pairs.insert(key, value);
     }
     Ok(pairs)
 }

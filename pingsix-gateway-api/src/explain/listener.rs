@@ -37,7 +37,7 @@ impl fmt::Display for Listener {
 /// plane has the two every Ingress is served on.
 pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
     match plane.key {
-        DataPlaneKey::Gateway { .. } => plane
+        DataPlaneKey::Gateway { .. } | DataPlaneKey::Stream { .. } => plane
             .verdicts
             .listeners()
             .filter(|listener| listener.data_plane.as_ref() == Some(plane.key))

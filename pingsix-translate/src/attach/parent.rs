@@ -131,15 +131,19 @@ pub(crate) fn served_names(hostnames: &Hostnames, listener: Option<&Hostname>) -
     }
 }
 
+/// The listeners that a route is attached to, once for each parentRef that does it.
+pub(crate) fn attached_listeners(parents: &[Attachment]) -> impl Iterator<Item = usize> {
+    parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied()
+}
+
 /// The one host of every request that reaches a route, through whichever listener; `None` when there may be several.
 pub(crate) fn only_host(
     hostnames: &Hostnames,
     parents: &[Attachment],
     listeners: &[Listener],
 ) -> Option<Hostname> {
-    let attached = parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten();
-    let mut served = attached
-        .flat_map(|&listener| served_names(hostnames, listeners[listener].hostname.as_ref()))
+    let mut served = attached_listeners(parents)
+        .flat_map(|listener| served_names(hostnames, listeners[listener].hostname.as_ref()))
         .map(|name| name.served);
     let only = served.next()??;
     (!only.is_wildcard() && served.all(|other| other.as_ref() == Some(&only))).then_some(only)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Hostname, Listener, ListenerState};
+use super::{Hostname, Listener, ListenerState, Protocol};
 use crate::resolve::Certificate;
 use crate::route::Limit;
 
@@ -57,6 +57,10 @@ impl Listener {
 
     /// How what clients see differs from the certificates the listener refers to.
     pub(super) fn certificate_limits(&self) -> Vec<Limit> {
+        if self.protocol == Some(Protocol::Tls) {
+            // Not PingSIX terminates it, and who does has whole chains and every certificate to choose from.
+            return Vec::new();
+        }
         let shown = self.certificates();
         shown.iter().filter_map(|(certificate, names)| self.certificate_limit(certificate, names)).collect()
     }

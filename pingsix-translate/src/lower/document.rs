@@ -180,7 +180,14 @@ impl<'a> Writer<'a, '_> {
         let mut entrances = self.lowering.plane.zones[zone].entrances.clone();
         match to_https {
             Some(_) => entrances.retain(|entrance| entrance.protocol == Protocol::Https),
-            None => self.refuse_mixed_audiences(&rows, &mut steps),
+            None => {
+                self.refuse_mixed_audiences(&rows, &mut steps);
+                // Whoever a row is for, once it fails for everybody, nobody goes further.
+                if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
+                    rows.truncate(last + 1);
+                    steps.truncate(last + 1);
+                }
+            }
         }
         let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
         let alone = steps.len() == 1 && !ends_in_404;

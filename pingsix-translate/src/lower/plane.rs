@@ -111,7 +111,15 @@ pub(crate) fn data_plane_of(
     listener: &Listener,
     layout: Layout,
 ) -> Option<DataPlaneKey> {
-    listener.is_served().then(|| key(gateway, (layout == Layout::PerPort).then_some(listener.port)))
+    if !listener.is_served() {
+        return None;
+    }
+    let protocol = listener.protocol?;
+    Some(if protocol.is_http() {
+        key(gateway, (layout == Layout::PerPort).then_some(listener.port))
+    } else {
+        DataPlaneKey::Stream { gateway: gateway.clone() }
+    })
 }
 
 fn key(gateway: &ObjectName, port: Option<u16>) -> DataPlaneKey {

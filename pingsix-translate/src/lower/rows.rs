@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Zone};
-use crate::attach::{Attachment, Hostname, Protocol, ServedName, served_names};
+use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
 use crate::resolve::ResolvedRule;
 use crate::route::Route;
 
@@ -23,14 +23,18 @@ pub(crate) struct RouteInput {
 
 impl RouteInput {
     pub(crate) fn new(route: Route, rules: Vec<ResolvedRule>, parents: Vec<Attachment>) -> Self {
-        let listeners =
-            parents.iter().filter_map(|parent| parent.outcome.as_ref().ok()).flatten().copied().collect();
+        let listeners = attached_listeners(&parents).collect();
         Self { route, rules, parents, listeners }
     }
 
     /// A route that every data plane of the translation serves.
     pub(crate) fn everywhere(route: Route, rules: Vec<ResolvedRule>) -> Self {
         Self { route, rules, parents: Vec::new(), listeners: BTreeSet::from([EVERY_PORT]) }
+    }
+
+    /// Whether the route is attached to a listener, through whichever parentRef.
+    pub(crate) fn is_attached_to(&self, listener: usize) -> bool {
+        self.listeners.contains(&listener)
     }
 }
 
@@ -260,7 +264,7 @@ fn only_redirects_to_https(input: &RouteInput) -> bool {
 }
 
 /// The longest of the zones' hostnames that covers a name; none is the zone of every host.
-fn most_specific(hostnames: &BTreeSet<&Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
+pub(super) fn most_specific(hostnames: &BTreeSet<&Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
     let name = name?;
     if hostnames.contains(name) {
         return Some(name.clone());

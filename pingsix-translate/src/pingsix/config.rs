@@ -8,7 +8,7 @@ use super::kind::canonical_prefix;
 use super::{Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream};
 
 /// Bytes a list response spends on each key beside key and value: field tags, lengths and revisions.
-pub(super) const FRAMING: usize = 25;
+pub(crate) const FRAMING: usize = 25;
 
 /// The documents of one prefix, ordered by key and therefore by dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

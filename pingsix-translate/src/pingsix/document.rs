@@ -110,7 +110,7 @@ impl From<Ssl> for Document {
 }
 
 /// The length of a value's compact JSON in bytes.
-pub(super) fn json_len(value: &impl Serialize) -> usize {
+pub(crate) fn json_len(value: &impl Serialize) -> usize {
     let mut counter = ByteCounter(0);
     // Counting never fails, and what is counted here always encodes.
     let _ = serde_json::to_writer(&mut counter, value);

@@ -150,6 +150,6 @@ pub enum KeyError {
 }
 
 /// The prefix as PingSIX canonicalises it: no trailing slashes, then exactly one.
-pub(super) fn canonical_prefix(prefix: &str) -> String {
+pub(crate) fn canonical_prefix(prefix: &str) -> String {
     format!("{}/", prefix.trim_end_matches('/'))
 }

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::ResourceKind;
 
 /// What is shown in the place of a secret.
-const REDACTED: &str = "<redacted>";
+pub(crate) const REDACTED: &str = "<redacted>";
 
 /// Stands for a secret in `Debug` output.
-pub(super) struct Redacted;
+pub(crate) struct Redacted;
 
 impl fmt::Debug for Redacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

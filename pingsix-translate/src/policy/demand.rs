@@ -1,15 +1,51 @@
 //! What policies demand of the connections that carry a route's requests.
 
 use super::BackendTlsPolicies;
-use crate::attach::Hostname;
+use crate::attach::{Attachment, Hostname, Listener, attached_listeners};
 use crate::object::{ObjectKey, ObjectName};
+use crate::route::Traffic;
 
-/// Policies as they apply to requests of one route.
+/// What a route carries to backends, as far as policies are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Carried<'a> {
+    /// Requests, and the Host all of them reach a backend with; `None` when there may be several.
+    Requests(Option<&'a Hostname>),
+    /// What clients send, which is for us to encrypt.
+    Bytes,
+    /// What clients encrypt for the backend, or send as datagrams: there is nothing for us to encrypt.
+    Sealed,
+}
+
+impl<'a> Carried<'a> {
+    /// What a route carries; requests that all have this host, or may have several.
+    pub(crate) fn by(
+        traffic: Traffic,
+        parents: &[Attachment],
+        listeners: &[Listener],
+        host: Option<&'a Hostname>,
+    ) -> Self {
+        match traffic {
+            Traffic::Http | Traffic::Grpc => Self::Requests(host),
+            Traffic::Udp => Self::Sealed,
+            Traffic::Tcp => Self::Bytes,
+            // A rule is resolved once for all listeners, so that one which terminates counts for the others.
+            Traffic::Tls => {
+                let mut attached = attached_listeners(parents).map(|listener| &listeners[listener]);
+                if attached.any(|listener| !listener.terminates_with().is_empty()) {
+                    Self::Bytes
+                } else {
+                    Self::Sealed
+                }
+            }
+        }
+    }
+}
+
+/// Policies as they apply to what one route carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InEffect<'a> {
     pub(super) policies: &'a BackendTlsPolicies,
-    /// The Host all of the requests reach a backend with; `None` when there may be several.
-    pub(super) host: Option<&'a Hostname>,
+    pub(super) carried: Carried<'a>,
 }
 
 /// What a policy demands of connections to a Service port.
@@ -24,16 +60,25 @@ pub(crate) struct Demand<'a> {
 impl<'a> InEffect<'a> {
     /// The policies as they apply to a rule that sends this Host instead of the client's, if it does.
     pub(crate) fn rewritten(self, host: Option<&'a Hostname>) -> Self {
-        Self { host: host.or(self.host), ..self }
+        let carried = match self.carried {
+            Carried::Requests(own) => Carried::Requests(host.or(own)),
+            other @ (Carried::Bytes | Carried::Sealed) => other,
+        };
+        Self { carried, ..self }
     }
 
     /// What the policy that counts for a port of a Service demands; nothing when there is none.
     pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
         let (index, policy) = self.policies.of_port(service, port)?;
+        let host = match self.carried {
+            Carried::Requests(host) => host,
+            Carried::Sealed => return None,
+            Carried::Bytes => return Some(Demand { policy: index, tls: Err(no_tls(&policy.key, service)) }),
+        };
         let tls = match &policy.verified {
             // PingSIX sends one name as Host and as server name, and verifies it. To send another Host than the
             // client did would change the request, so both have to be the same from the start.
-            Ok(hostname) if self.host == Some(hostname) => Ok(hostname),
+            Ok(hostname) if host == Some(hostname) => Ok(hostname),
             Ok(hostname) => Err(other_host(&policy.key, service, hostname)),
             Err(flaws) => {
                 let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
@@ -47,6 +92,13 @@ impl<'a> InEffect<'a> {
         };
         Some(Demand { policy: index, tls })
     }
+}
+
+fn no_tls(policy: &ObjectKey, service: &ObjectName) -> String {
+    format!(
+        "{policy} has connections to Service {service} encrypted and verified, which is done for requests alone, so \
+         this share of connections is closed, not passed on in plaintext."
+    )
 }
 
 fn other_host(policy: &ObjectKey, service: &ObjectName, hostname: &Hostname) -> String {

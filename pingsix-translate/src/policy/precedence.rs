@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::backend_tls::{BackendTls, PolicyTarget};
-use crate::attach::Hostname;
 use crate::object::{ObjectKey, ObjectName};
 use crate::resolve::References;
 use crate::snapshot::BackendTlsPolicy;
 
-use super::InEffect;
+use super::{Carried, InEffect};
 
 /// The BackendTLSPolicies of a snapshot.
 #[derive(Debug, Default)]
@@ -65,8 +64,8 @@ impl BackendTlsPolicies {
         (winner != index).then(|| self.list.get(winner).map(|policy| &policy.key))?
     }
 
-    /// The policies as they apply to requests that all have this host, or may have several.
-    pub(crate) fn for_host<'a>(&'a self, host: Option<&'a Hostname>) -> InEffect<'a> {
-        InEffect { policies: self, host }
+    /// The policies as they apply to what a route carries.
+    pub(crate) fn for_route<'a>(&'a self, carried: Carried<'a>) -> InEffect<'a> {
+        InEffect { policies: self, carried }
     }
 }

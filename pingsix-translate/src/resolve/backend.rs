@@ -12,7 +12,7 @@ use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traf
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::{Problem, Reason, Severity};
 
-/// A port of a Service, and how it is used. Every use becomes an upstream of its own.
+/// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
@@ -116,8 +116,12 @@ impl AppProtocol {
     /// and is to be used without.
     fn of(written: &str, usage: &Usage) -> Option<Self> {
         match (written, usage.traffic) {
-            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", _) => Some(Self::H2c),
-            ("" | "http" | "kubernetes.io/http", Traffic::Http) => Some(Self::Http),
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
+                Some(Self::H2c)
+            }
+            // Bytes are passed on as they are, whatever is said about them.
+            ("" | "http" | "kubernetes.io/http", Traffic::Http)
+            | (_, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => Some(Self::Http),
             ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
             ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
             ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
@@ -130,6 +134,7 @@ impl AppProtocol {
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
     pub(crate) key: BackendKey,
+    /// Of no meaning unless HTTP is spoken.
     pub(crate) protocol: AppProtocol,
     pub(crate) endpoints: Endpoints,
 }
@@ -282,7 +287,9 @@ impl References<'_> {
             |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
         let port = match &backend.port {
             Some(BackendPort::Number(port)) => *port,
-            Some(BackendPort::Name(port)) => self.port_named(&service, port).map_err(refusal)?,
+            Some(BackendPort::Name(port)) => {
+                self.port_named(&service, port, route.traffic).map_err(refusal)?
+            }
             None => {
                 return Err(Refusal::new(
                     at().child("port"),
@@ -291,7 +298,7 @@ impl References<'_> {
                 ));
             }
         };
-        let service_port = self.service_port(&service, port).map_err(refusal)?;
+        let service_port = self.service_port(&service, port, route.traffic).map_err(refusal)?;
         let mut usage =
             Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
         let mut used = None;
@@ -351,7 +358,7 @@ impl References<'_> {
     }
 
     /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).
-    fn port_named(&self, service: &ObjectName, port: &str) -> Result<i32, Unusable> {
+    fn port_named(&self, service: &ObjectName, port: &str, traffic: Traffic) -> Result<i32, Unusable> {
         let unusable = |reason, message| Unusable { field: "port", reason, message };
         let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
         let mut ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
@@ -362,16 +369,16 @@ impl References<'_> {
                 Reason::BackendNotFound,
                 format!("Service {service} has no port named \"{port}\"."),
             )),
-            Some(named) if !is_tcp(named) => Err(unusable(
+            Some(named) if protocol_of(named) != traffic.transport() => Err(unusable(
                 Reason::UnsupportedProtocol,
-                format!("Port \"{port}\" of Service {service} is not a TCP port."),
+                format!("Port \"{port}\" of Service {service} is not a {} port.", traffic.transport()),
             )),
             Some(named) => Ok(named.port),
         }
     }
 
     /// The port of a Service that a backendRef means.
-    fn service_port(&self, name: &ObjectName, port: i32) -> Result<&ServicePort, Unusable> {
+    fn service_port(&self, name: &ObjectName, port: i32, traffic: Traffic) -> Result<&ServicePort, Unusable> {
         let unusable = |field, reason, message| Err(Unusable { field, reason, message });
         let Some(service) = self.referents.services.get(name) else {
             return Err(Unusable::missing(name));
@@ -380,21 +387,27 @@ impl References<'_> {
             return unusable(
                 "name",
                 Reason::UnsupportedValue,
-                format!(
-                    "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, so \
-                     it is not used."
-                ),
+                match traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
+                        "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
+                         so it is not used."
+                    ),
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
+                        format!("Service {name} is of type ExternalName; names are not resolved.")
+                    }
+                },
             );
         }
         let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
+        let transport = traffic.transport();
         let with_number = || ports.iter().filter(|candidate| candidate.port == port);
-        match with_number().find(|port| is_tcp(port)) {
+        match with_number().find(|port| protocol_of(port) == transport) {
             Some(service_port) => Ok(service_port),
             None if with_number().next().is_some() => unusable(
                 "port",
                 Reason::UnsupportedProtocol,
-                format!("Port {port} of Service {name} is not a TCP port."),
+                format!("Port {port} of Service {name} is not a {transport} port."),
             ),
             None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
         }
@@ -406,11 +419,9 @@ impl References<'_> {
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
         let Some(protocol) = AppProtocol::of(written, usage) else {
             let cannot = match (usage.traffic, written) {
-                (Traffic::Http, "https" | "kubernetes.io/wss") => {
-                    "needs a BackendTLSPolicy that says what to verify"
-                }
-                (Traffic::Http, _) => "is not supported",
                 (Traffic::Grpc, _) => "does not carry gRPC",
+                (_, "https" | "kubernetes.io/wss") => "needs a BackendTLSPolicy that says what to verify",
+                _ => "is not supported",
             };
             return unusable(
                 "port",
@@ -427,10 +438,15 @@ impl References<'_> {
             None if Endpoints::are_names(slices) => unusable(
                 "name",
                 Reason::UnsupportedValue,
-                format!(
-                    "The endpoints of Service {name} are DNS names; one that does not resolve would freeze PingSIX, \
-                     so they are not used."
-                ),
+                match usage.traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
+                        "The endpoints of Service {name} are DNS names; one that does not resolve would freeze \
+                         PingSIX, so they are not used."
+                    ),
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
+                        format!("The endpoints of Service {name} are DNS names; names are not resolved.")
+                    }
+                },
             ),
             None => Found::NoEndpoints,
         }
@@ -451,8 +467,8 @@ enum Destination {
     Denied,
 }
 
-fn is_tcp(port: &ServicePort) -> bool {
-    port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP")
+fn protocol_of(port: &ServicePort) -> &str {
+    port.protocol.as_deref().unwrap_or("TCP")
 }
 
 fn is_external_name(service: &Service) -> bool {
@@ -466,8 +482,13 @@ fn no_endpoints(key: &BackendKey) -> Problem {
         severity: Severity::Warning,
         reason: Reason::NoEndpoints,
         message: format!(
-            "Service {} has no endpoint that takes traffic on port {}; its share of requests is answered with 503.",
-            key.service, key.port
+            "Service {} has no endpoint that takes traffic on port {}; {}.",
+            key.service,
+            key.port,
+            match key.usage.traffic {
+                Traffic::Http | Traffic::Grpc => "its share of requests is answered with 503",
+                Traffic::Tcp | Traffic::Tls | Traffic::Udp => "its share of connections is refused",
+            }
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! backendRefs of every kind of route, and the filters on the way to them.
 
-use gateway_api::experimental::{grpcroutes, httproutes};
+use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, udproutes};
 use serde::Serialize;
 
 use super::{BackendPort, BackendRef, FilterReader, Match, ReadFilters, Refusal};
@@ -13,25 +13,22 @@ const MAX_WEIGHT: u32 = 1_000_000;
 
 /// A backendRef of some kind of route.
 pub(super) trait WrittenBackend {
-    type Filter: Serialize;
-
-    fn filters(&self) -> &[Self::Filter];
-
-    /// Reads what does not depend on the kind, but for the weight.
+    /// Reads it, but for the weight.
     fn read(&self, index: usize, weight: u32) -> BackendRef;
 
     fn weight(&self) -> Option<i32>;
 }
 
+/// A backendRef with filters of its own.
+pub(super) trait FilteredBackend: WrittenBackend {
+    type Filter: Serialize;
+
+    fn filters(&self) -> &[Self::Filter];
+}
+
 macro_rules! written_backends {
-    ($($backend:ty, $filter:ty;)+) => {$(
+    ($($backend:ty;)+) => {$(
         impl WrittenBackend for $backend {
-            type Filter = $filter;
-
-            fn filters(&self) -> &[$filter] {
-                self.filters.as_deref().unwrap_or_default()
-            }
-
             fn read(&self, index: usize, weight: u32) -> BackendRef {
                 BackendRef {
                     index,
@@ -52,8 +49,43 @@ macro_rules! written_backends {
 }
 
 written_backends! {
+    httproutes::HttpRouteRulesBackendRefs;
+    grpcroutes::GrpcRouteRulesBackendRefs;
+    tlsroutes::TlsRouteRulesBackendRefs;
+    tcproutes::TcpRouteRulesBackendRefs;
+    udproutes::UdpRouteRulesBackendRefs;
+}
+
+macro_rules! filtered_backends {
+    ($($backend:ty, $filter:ty;)+) => {$(
+        impl FilteredBackend for $backend {
+            type Filter = $filter;
+
+            fn filters(&self) -> &[$filter] {
+                self.filters.as_deref().unwrap_or_default()
+            }
+        }
+    )+};
+}
+
+filtered_backends! {
     httproutes::HttpRouteRulesBackendRefs, httproutes::HttpRouteRulesBackendRefsFilters;
     grpcroutes::GrpcRouteRulesBackendRefs, grpcroutes::GrpcRouteRulesBackendRefsFilters;
+}
+
+/// The backends of a rule, without what they say about requests on the way to them.
+pub(super) fn normalise_backends<B: WrittenBackend>(
+    rule: usize,
+    refs: &[B],
+    refusals: &mut Vec<Refusal>,
+) -> Vec<BackendRef> {
+    refs.iter()
+        .enumerate()
+        .map(|(position, backend)| {
+            let at = || field::rule(rule).child("backendRefs").index(position).child("weight");
+            backend.read(position, normalise_weight(backend.weight(), at, refusals))
+        })
+        .collect()
 }
 
 /// What a rule says about its backends.
@@ -65,7 +97,7 @@ pub(super) struct WrittenBackends<'a, B> {
     pub(super) has_filters: bool,
 }
 
-impl<B: WrittenBackend> WrittenBackends<'_, B> {
+impl<B: FilteredBackend> WrittenBackends<'_, B> {
     /// The backends, and the filters of the rule, which `read` reads, with those of its only backend.
     pub(super) fn normalise(
         &self,
@@ -75,14 +107,7 @@ impl<B: WrittenBackend> WrittenBackends<'_, B> {
     ) -> (Vec<BackendRef>, ReadFilters) {
         let at = |name: &str| field::rule(self.rule).child(name);
         let refs = self.refs.unwrap_or_default();
-        let backends: Vec<BackendRef> = refs
-            .iter()
-            .enumerate()
-            .map(|(position, backend)| {
-                let at = || at("backendRefs").index(position).child("weight");
-                backend.read(position, normalise_weight(backend.weight(), at, refusals))
-            })
-            .collect();
+        let backends = normalise_backends(self.rule, refs, refusals);
         let mut of_backends = Vec::new();
         for (position, backend) in refs.iter().enumerate() {
             let filters = backend.filters();

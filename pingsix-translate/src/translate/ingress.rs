@@ -12,7 +12,7 @@ use crate::field::FieldPath;
 use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
-use crate::policy::BackendTlsPolicies;
+use crate::policy::{BackendTlsPolicies, Carried};
 use crate::provenance::Provenance;
 use crate::resolve::{Backends, References};
 use crate::route::normalise_ingress;
@@ -34,7 +34,7 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
         problems: Vec::new(),
     };
     let Some(class) = judge_ingress_class(&snapshot.class, options) else {
-        return Translation { data_planes: BTreeMap::new(), verdicts };
+        return Translation { data_planes: BTreeMap::new(), stream_planes: BTreeMap::new(), verdicts };
     };
     let is_served = class.is_served();
     let mut problems = class.problems;
@@ -53,7 +53,7 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
     problems.sort();
     problems.dedup();
     verdicts.problems = problems;
-    Translation { data_planes: BTreeMap::from([(key, data_plane)]), verdicts }
+    Translation { data_planes: BTreeMap::from([(key, data_plane)]), stream_planes: BTreeMap::new(), verdicts }
 }
 
 fn lower(
@@ -65,7 +65,7 @@ fn lower(
     let references = References::new(&snapshot.referents);
     // Policies of Gateway API are for what Gateways serve.
     let policies = BackendTlsPolicies::new(&BTreeMap::new(), &references);
-    let in_effect = policies.for_host(None);
+    let in_effect = policies.for_route(Carried::Requests(None));
     let mut backends = Backends::default();
     let mut routes = Vec::new();
     for ingress in snapshot.ingresses.values() {

@@ -32,9 +32,9 @@ pub(crate) fn judge_policies(
             continue;
         }
         let faults = target_faults(index, policy, policies, &services, references);
-        let unserved = uses.get(&index).and_then(|uses| uses.unserved(policy));
+        let unserved = uses.get(&index).map(|uses| uses.unserved(policy)).unwrap_or_default();
         let served = uses.get(&index).is_some_and(|uses| uses.honoured);
-        let conditions = judge_policy(policy, &faults, unserved.as_ref(), served);
+        let conditions = judge_policy(policy, &faults, &unserved, served);
         let refused = faults.iter().chain(flaws(policy)).chain(&policy.unresolved).chain(&unserved);
         problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
         problems.extend(policy.limits.iter().map(|limit| limit.of(&policy.key)));
@@ -49,12 +49,7 @@ pub(crate) fn judge_policies(
     verdicts
 }
 
-fn judge_policy(
-    policy: &BackendTls,
-    faults: &[Refusal],
-    unserved: Option<&Refusal>,
-    served: bool,
-) -> Conditions {
+fn judge_policy(policy: &BackendTls, faults: &[Refusal], unserved: &[Refusal], served: bool) -> Conditions {
     let mut conditions = Conditions::default();
     let mut set = |kind, status, reason, message: String| {
         conditions.set(Condition { kind, status, reason, message, observed_generation: policy.generation });
@@ -62,12 +57,12 @@ fn judge_policy(
     // The first decides: whether a policy applies comes before whether it can be honoured. There is one entry for all
     // targets, and one that loses any of them says so; it still counts for the others, and the message has the field.
     let against: Vec<&Refusal> =
-        faults.iter().chain(flaws(policy)).chain(unserved.filter(|_| !served)).collect();
+        faults.iter().chain(flaws(policy)).chain(unserved.iter().filter(|_| !served)).collect();
     if let Some(first) = against.first() {
         let message = joined(against.iter().copied());
         set(ConditionType::Accepted, ConditionStatus::False, first.reason, message);
     } else {
-        let also = unserved.map(|refusal| format!(" {refusal}")).unwrap_or_default();
+        let also = if unserved.is_empty() { String::new() } else { format!(" {}", joined(unserved)) };
         let message = format!("The policy is accepted.{also}");
         set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
     }
@@ -161,18 +156,17 @@ fn missing(target: &PolicyTarget, references: &References<'_>) -> Option<(&'stat
 struct Uses {
     /// Whether some of them are spoken to as the policy wants.
     honoured: bool,
-    /// The others, as object and field.
+    /// The others that requests go to, as object and field.
     denied: Vec<String>,
+    /// The others that connections without requests go to, likewise.
+    closed: Vec<String>,
 }
 
 impl Uses {
     /// What a policy that PingSIX could honour is not honoured for.
-    fn unserved(&self, policy: &BackendTls) -> Option<Refusal> {
-        let hostname = policy.verified.as_ref().ok()?;
-        if self.denied.is_empty() {
-            return None;
-        }
-        Some(Refusal::new(
+    fn unserved(&self, policy: &BackendTls) -> Vec<Refusal> {
+        let Ok(hostname) = &policy.verified else { return Vec::new() };
+        let denied = (!self.denied.is_empty()).then(|| Refusal::new(
             FieldPath::new("spec").child("validation").child("hostname"),
             Reason::UnsupportedValue,
             format!(
@@ -181,7 +175,17 @@ impl Uses {
                  answered with an error: {}.",
                 self.denied.join(", ")
             ),
-        ))
+        ));
+        let closed = (!self.closed.is_empty()).then(|| Refusal::new(
+            FieldPath::new("spec").child("targetRefs"),
+            Reason::UnsupportedValue,
+            format!(
+                "Only requests are sent to backends over TLS. These connections carry none that is known of, and are \
+                 closed: {}.",
+                self.closed.join(", ")
+            ),
+        ));
+        denied.into_iter().chain(closed).collect()
     }
 }
 
@@ -193,7 +197,11 @@ fn uses(routes: &[RouteInput]) -> BTreeMap<usize, Uses> {
             let of_policy = uses.entry(used.policy).or_default();
             match &used.outcome {
                 Ok(()) => of_policy.honoured = true,
-                Err(refusal) => of_policy.denied.push(format!("{} {}", input.route.key, refusal.at)),
+                Err(refusal) => {
+                    let has_requests = input.route.traffic.has_requests();
+                    let told = if has_requests { &mut of_policy.denied } else { &mut of_policy.closed };
+                    told.push(format!("{} {}", input.route.key, refusal.at));
+                }
             }
         }
     }

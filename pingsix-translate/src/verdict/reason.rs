@@ -125,7 +125,7 @@ words! {
         RefNotPermitted = "RefNotPermitted",
         /// Every reference is resolved.
         ResolvedRefs = "ResolvedRefs",
-        /// Something equal of an older object comes first.
+        /// Something equal of an older object comes first, or something more specific.
         Shadowed = "Shadowed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",

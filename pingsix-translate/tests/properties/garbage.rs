@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
+use pingsix_translate::stream;
 use pingsix_translate::verdict::{finish, judge_gateway_class};
 use pingsix_translate::{
     Layout, Object, ObjectName, Objects, Options, Translation, translate, translate_ingress,
@@ -46,7 +47,8 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
     for snapshot in names.iter().filter_map(|name| all.snapshot(name)) {
         for layout in [Layout::Shared, Layout::PerPort] {
             for responder in [None, Some(([127, 0, 0, 1], 9080).into())] {
-                let options = Options { layout, responder, ..Options::default() };
+                let options =
+                    Options { layout, responder, stream: responder.is_some(), ..Options::default() };
                 check(&translate(&snapshot, &options), &options, &mut faults);
             }
         }
@@ -70,6 +72,12 @@ fn check(translation: &Translation, options: &Options, faults: &mut Vec<String>)
             if let Err(error) = table.insert_in(order) {
                 faults.push(format!("{key}: {error}: {}", error.cause));
             }
+        }
+    }
+    for (key, plane) in &translation.stream_planes {
+        faults.extend(stream::validate(&plane.config).iter().map(|violation| format!("{key}: {violation}")));
+        if !plane.config.iter().map(|(key, _)| key).eq(plane.provenance.keys()) {
+            faults.push(format!("{key}: not every document has a provenance"));
         }
     }
     for problem in &translation.verdicts.problems {
@@ -256,6 +264,9 @@ fn decode(object: Value) -> Option<Object> {
         "Gateway" => read(object).map(Object::Gateway),
         "HTTPRoute" => read(object).map(Object::HttpRoute),
         "GRPCRoute" => read(object).map(Object::GrpcRoute),
+        "TLSRoute" => read(object).map(Object::TlsRoute),
+        "TCPRoute" => read(object).map(Object::TcpRoute),
+        "UDPRoute" => read(object).map(Object::UdpRoute),
         "ReferenceGrant" => read(object).map(Object::ReferenceGrant),
         "Service" => read(object).map(Object::Service),
         "EndpointSlice" => read(object).map(Object::EndpointSlice),
@@ -270,6 +281,7 @@ fn decode(object: Value) -> Option<Object> {
 /// One sane object or more of every kind, with every field that translation may look at.
 fn templates() -> Vec<Value> {
     let mut objects = vec![gateway(), route("web"), route("api"), grpc_route(), ingress_class(), ingress()];
+    objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
     objects.extend(surroundings());
     objects
 }
@@ -346,6 +358,13 @@ fn gateway() -> Value {
                     "name": "tls", "port": 443, "protocol": "HTTPS", "hostname": "b.example.com",
                     "tls": { "mode": "Terminate", "certificateRefs": [{ "group": "", "kind": "Secret", "name": "cert" }] },
                 },
+                {
+                    "name": "ended", "port": 8883, "protocol": "TLS", "hostname": "*.example.com",
+                    "tls": { "mode": "Terminate", "certificateRefs": [{ "name": "cert" }] },
+                },
+                { "name": "passed", "port": 8883, "protocol": "TLS", "tls": { "mode": "Passthrough" } },
+                { "name": "tcp", "port": 5432, "protocol": "TCP" },
+                { "name": "udp", "port": 53, "protocol": "UDP" },
             ],
         },
     })
@@ -396,6 +415,26 @@ fn route(name: &str) -> Value {
                     "backendRefs": [{ "name": "web", "port": 80, "filters": [{ "type": "ResponseHeaderModifier", "responseHeaderModifier": { "add": [{ "name": "a", "value": "b" }] } }] }],
                 },
             ],
+        },
+    })
+}
+
+fn stream_route(kind: &str) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": kind,
+        "metadata": { "namespace": "shop", "name": "stream", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "parentRefs": [{ "name": "gateway" }, { "name": "gateway", "sectionName": "ended", "port": 8883 }],
+            "hostnames": ["a.example.com", "*.example.com", "*.com", "example.org"],
+            "rules": [{
+                "name": "only",
+                "backendRefs": [
+                    { "group": "", "kind": "Service", "name": "web", "port": 80, "weight": 3 },
+                    { "namespace": "other", "name": "web", "port": 53 },
+                    { "name": "missing", "port": 80 },
+                ],
+            }],
         },
     })
 }

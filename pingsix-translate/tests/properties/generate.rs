@@ -1,7 +1,7 @@
 //! Random tables of objects, with vocabularies so small that names, paths and conditions collide all the time.
 
 mod filter;
-mod gateway;
+pub(crate) mod gateway;
 mod grpc;
 mod request;
 mod route;

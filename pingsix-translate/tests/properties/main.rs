@@ -17,6 +17,7 @@
 
 mod accepted;
 mod answer;
+mod audience;
 mod case;
 mod certificate;
 mod effect;

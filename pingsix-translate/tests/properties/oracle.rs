@@ -7,7 +7,7 @@ mod attach;
 mod backend;
 mod filter;
 mod grpc;
-mod hostname;
+pub(crate) mod hostname;
 mod list;
 mod row;
 mod verdict;

@@ -44,10 +44,15 @@ impl Publisher {
                 failures.extend(self.send(key, &bridged.desired, Held::Current).await?);
             }
         }
+        for (key, streams) in &translated.streams {
+            if let Some(bridged) = &streams.bridged {
+                failures.extend(self.send(key, &bridged.desired, Held::Current).await?);
+            }
+        }
         let gone: Vec<DataPlaneKey> = self
             .known
             .iter()
-            .filter(|(key, held)| **held == Held::Current && !translated.planes.contains_key(*key))
+            .filter(|(key, held)| **held == Held::Current && !translated.has(key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {

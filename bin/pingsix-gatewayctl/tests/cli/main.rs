@@ -17,5 +17,6 @@ mod quickstart;
 #[path = "../scenarios/sample.rs"]
 mod sample;
 mod serve;
+mod stream;
 mod support;
 mod translate;

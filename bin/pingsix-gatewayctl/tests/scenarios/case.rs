@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::validate::{ValidateOptions, order_dependence, validate};
-use serde_json::Value;
+use pingsix_translate::stream::{self, StreamConfig};
+use serde_json::{Map, Value};
 
 use crate::diff::difference;
 
@@ -95,19 +96,46 @@ impl Case {
         faults
     }
 
+    /// The documents as they are stored.
+    fn stored(&self) -> Map<String, Value> {
+        serde_json::from_str(&self.run(&["translate", "-o", "etcd-json"], &[])).unwrap()
+    }
+
+    /// The stream documents by prefix, as they are stored.
+    pub(crate) fn stream_documents(&self) -> Vec<(String, StreamConfig)> {
+        let shown: Value = serde_saphyr::from_str(&self.read("config.yaml").unwrap_or_default()).unwrap();
+        let prefixes = shown.as_object().unwrap().keys().filter(|prefix| is_for_streams(prefix));
+        let stored = self.stored();
+        prefixes
+            .map(|prefix| {
+                let pairs = below(&stored, prefix);
+                (prefix.clone(), StreamConfig::from_pairs(prefix, pairs).unwrap())
+            })
+            .collect()
+    }
+
+    /// Every fault a stream proxy would find with the documents as they are stored.
+    pub(crate) fn refused_by_stream_proxies(&self) -> Vec<String> {
+        let faults = self.stream_documents().into_iter().flat_map(|(prefix, config)| {
+            let violations = stream::validate(&config);
+            violations.into_iter().map(move |violation| format!("{prefix}: {violation:?}"))
+        });
+        faults.collect()
+    }
+
     /// Every fault PingSIX would find with the documents as they are stored.
     pub(crate) fn refused_by_pingsix(&self) -> Vec<String> {
-        let stored = self.run(&["translate", "-o", "etcd-json"], &[]);
-        let stored: serde_json::Map<String, Value> = serde_json::from_str(&stored).unwrap();
+        let stored = self.stored();
         let shown: Value = serde_saphyr::from_str(&self.read("config.yaml").unwrap_or_default()).unwrap();
         let mut faults = Vec::new();
         let Some(shown) = shown.as_object() else { return vec!["there is no config.yaml".to_owned()] };
         for (prefix, documents) in shown {
-            let below = format!("{prefix}/");
-            let pairs = stored.iter().filter(|(key, _)| key.starts_with(&below));
-            let pairs: Vec<_> = pairs.map(|(key, value)| (key.clone(), value.to_string())).collect();
+            let pairs = below(&stored, prefix);
             if pairs.len() != documents.as_object().unwrap().len() {
                 faults.push(format!("{prefix}: {} documents are stored", pairs.len()));
+            }
+            if is_for_streams(prefix) {
+                continue;
             }
             let config = match Config::from_pairs(prefix, pairs) {
                 Ok(config) => config,
@@ -123,4 +151,16 @@ impl Case {
         }
         faults
     }
+}
+
+/// Whether a prefix is one that PingSIX never reads.
+fn is_for_streams(prefix: &str) -> bool {
+    prefix.starts_with("/pingsix-stream/")
+}
+
+/// The documents below a prefix.
+fn below(stored: &Map<String, Value>, prefix: &str) -> Vec<(String, String)> {
+    let below = format!("{prefix}/");
+    let pairs = stored.iter().filter(|(key, _)| key.starts_with(&below));
+    pairs.map(|(key, value)| (key.clone(), value.to_string())).collect()
 }

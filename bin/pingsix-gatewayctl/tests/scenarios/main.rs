@@ -7,6 +7,7 @@
 )]
 
 mod case;
+mod connection;
 mod coverage;
 mod diff;
 mod sample;
@@ -76,6 +77,16 @@ fn every_scenario_says_what_it_shows() {
 #[test]
 fn pingsix_accepts_the_documents_of_every_scenario_in_any_order() {
     check_all(Case::refused_by_pingsix);
+}
+
+#[test]
+fn stream_proxies_accept_the_documents_of_every_scenario() {
+    check_all(Case::refused_by_stream_proxies);
+}
+
+#[test]
+fn every_sample_connection_ends_where_it_should() {
+    check_all(connection::check);
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(crate) fn check_leaf_and_key(certificates: &str, key: &str) -> Result<(), Fa
 }
 
 /// As [`check_leaf_and_key`], and every other certificate must parse too.
-pub(super) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
+pub(crate) fn check_chain_and_key(certificates: &str, key: &str) -> Result<(), Fault> {
     let chain = read_certificates(certificates);
     if chain.iter().any(|der| public_key_of_certificate(der).is_none()) {
         return Err(Fault::Certificate);

@@ -6,7 +6,7 @@ use super::*;
 use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gateway, object, run, snapshot};
 use crate::options::Options;
 use crate::pingsix::Scheme;
-use crate::policy::BackendTlsPolicies;
+use crate::policy::{BackendTlsPolicies, Carried};
 use crate::route::{normalise_grpc_route, normalise_http_route};
 use crate::snapshot::{Object, Objects};
 
@@ -25,7 +25,7 @@ fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>
     let rule = references.resolve_rule(
         &route,
         &route.rules[0],
-        policies.for_host(None),
+        policies.for_route(Carried::Requests(None)),
         &mut Backends::default(),
         &mut Vec::new(),
     );
@@ -143,7 +143,7 @@ fn speak_grpc(objects: &Objects, backend: &Value) -> Result<AppProtocol, (Reason
     let mut backends = Backends::default();
     let references = References::new(&snapshot.referents);
     let policies = BackendTlsPolicies::default();
-    let in_effect = policies.for_host(None);
+    let in_effect = policies.for_route(Carried::Requests(None));
     let rule = references.resolve_rule(&route, &route.rules[0], in_effect, &mut backends, &mut Vec::new());
     match rule.unresolved.first() {
         None => Ok(backends.get(0).protocol),

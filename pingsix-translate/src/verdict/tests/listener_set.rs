@@ -27,7 +27,7 @@ fn brief(conditions: &Conditions, kind: ConditionType) -> String {
 
 /// `Accepted` and `Programmed` of a ListenerSet, then of each listener, when every data plane is confirmed.
 fn said(objects: &Objects, name: &str) -> Vec<[String; 2]> {
-    let Translation { data_planes, verdicts } = run(objects, &per_port());
+    let Translation { data_planes, verdicts, .. } = run(objects, &per_port());
     let delivery = data_planes.into_keys().map(|key| (key, Delivery::Confirmed)).collect();
     let verdicts = finish(verdicts, &delivery);
     let set = verdicts.listener_sets.values().find(|set| &*set.key.name.name == name).unwrap();

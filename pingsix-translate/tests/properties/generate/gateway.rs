@@ -65,7 +65,7 @@ pub(super) fn gateway(rng: &mut SmallRng, taste: Taste, name: &str) -> Value {
 }
 
 /// The Secrets that HTTPS listeners refer to.
-pub(super) fn certificates() -> Vec<Value> {
+pub(crate) fn certificates() -> Vec<Value> {
     let secret = |name: &str, certificate: &str, key: &str| {
         json!({
             "apiVersion": "v1",

@@ -1,0 +1,204 @@
+//! TCPRoute, UDPRoute and TLSRoute.
+
+use serde_json::{Value, json};
+
+use crate::serve::Served;
+use crate::support::{Manifests, run, run_with};
+
+/// Gateway `shop/web` for HTTP, TCP, UDP and TLS, with a route for each.
+fn manifests() -> Manifests {
+    let listeners = r"  - { name: db, port: 5432, protocol: TCP }
+  - { name: dns, port: 5353, protocol: UDP }
+  - { name: tls, port: 443, protocol: TLS, hostname: '*.example.com', tls: { mode: Passthrough } }
+";
+    let manifests = Manifests::shop(&crate::support::route("cart", "/cart", "cart"));
+    manifests.write("gateway.yaml", &format!("{}{listeners}", crate::support::GATEWAY));
+    manifests.write(
+        "streams.yaml",
+        r"
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: { name: db, namespace: shop }
+spec:
+  parentRefs: [{ name: web, sectionName: db }]
+  rules: [{ backendRefs: [{ name: cart, port: 80, weight: 3 }, { name: nowhere, port: 80 }] }]
+---
+apiVersion: gateway.networking.k8s.io/v1alpha2
+kind: UDPRoute
+metadata: { name: dns, namespace: shop }
+spec:
+  parentRefs: [{ name: web, sectionName: dns }]
+  rules: [{ backendRefs: [{ name: dns, port: 53 }] }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: dns, namespace: shop }
+spec: { ports: [{ port: 53, protocol: UDP }] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: dns, namespace: shop, labels: { kubernetes.io/service-name: dns } }
+addressType: IPv4
+ports: [{ port: 5354, protocol: UDP }]
+endpoints: [{ addresses: [127.0.0.1] }, { addresses: [127.0.0.2] }]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TLSRoute
+metadata: { name: site, namespace: shop }
+spec:
+  parentRefs: [{ name: web }]
+  hostnames: [a.example.com, '*.example.com']
+  rules: [{ backendRefs: [{ name: cart, port: 80 }] }]
+",
+    );
+    manifests
+}
+
+/// The stream documents, with the nodes of upstreams in the place of their ids.
+fn resolved(config: &Value) -> Vec<Value> {
+    let nodes = |id: &Value| {
+        let all = config["upstreams"].as_array().unwrap();
+        all.iter().find(|upstream| upstream["id"] == *id).unwrap()["nodes"].clone()
+    };
+    let mut routes: Vec<Value> = config["stream_routes"].as_array().unwrap().clone();
+    for route in &mut routes {
+        route.as_object_mut().unwrap().remove("id").unwrap();
+        for target in route["targets"].as_array_mut().unwrap() {
+            if let Some(id) = target.as_object_mut().unwrap().remove("upstream_id") {
+                target["nodes"] = nodes(&id);
+            }
+        }
+    }
+    routes.sort_by_key(|route| (route["server_port"].as_u64(), route["snis"].to_string()));
+    routes
+}
+
+#[test]
+fn stream_documents_are_printed_under_a_prefix_of_their_own() {
+    let run = manifests()
+        .translate(&["--stream", "-o", "json"])
+        .exits(1)
+        .warns("Service shop/nowhere does not exist");
+    let planes = run.json()["dataPlanes"].as_array().unwrap().clone();
+    let names: Vec<&str> = planes.iter().map(|plane| plane["dataPlane"].as_str().unwrap()).collect();
+    assert_eq!(names, ["shop/web", "stream/shop/web"]);
+    assert_eq!(planes[1]["prefix"], "/pingsix-stream/shop/web");
+    let cart = planes[0]["config"]["upstreams"][0]["nodes"].clone();
+    let to_cart = |weight: u32| json!({ "nodes": cart, "weight": weight });
+    let expected = [
+        json!({"server_port": 443, "protocol": "tls", "snis": ["*.example.com"], "tls": "passthrough",
+            "targets": [to_cart(1)]}),
+        json!({"server_port": 443, "protocol": "tls", "snis": ["a.example.com"], "tls": "passthrough",
+            "targets": [to_cart(1)]}),
+        json!({"server_port": 5353, "protocol": "udp",
+            "targets": [{"nodes": {"127.0.0.1:5354": 1, "127.0.0.2:5354": 1}, "weight": 1}]}),
+        json!({"server_port": 5432, "protocol": "tcp",
+            "targets": [to_cart(3), {"reject": "invalid", "weight": 1}]}),
+    ];
+    assert_eq!(resolved(&planes[1]["config"]), expected);
+}
+
+#[test]
+fn all_forms_agree() {
+    let manifests = manifests();
+    let yaml = manifests.translate(&["--stream", "--root", "/edge"]).exits(1);
+    let yaml =
+        yaml.says("# data plane stream/shop/web, etcd prefix /edge-stream/shop/web\n# for a stream proxy");
+    assert!(yaml.out.contains("stream_routes:"));
+    let json = manifests.translate(&["--stream", "-o", "json"]).json();
+    let etcd = manifests.translate(&["--stream", "-o", "etcd-json"]).json();
+    for route in json["dataPlanes"][1]["config"]["stream_routes"].as_array().unwrap() {
+        let key = format!("/pingsix-stream/shop/web/stream_routes/{}", route["id"].as_str().unwrap());
+        assert_eq!(etcd[&key]["targets"], route["targets"], "{key}");
+    }
+}
+
+#[test]
+fn without_the_flag_there_is_nobody_to_serve_them() {
+    let manifests = manifests();
+    let run = manifests.check().exits(1);
+    let run = run.says("The data plane does not serve protocol TCP. [UnsupportedProtocol]");
+    run.says("allows a TCPRoute of namespace shop. [NotAllowedByListeners]").says("1 data plane)");
+    let printed = manifests.translate(&["-o", "json"]).json();
+    assert_eq!(printed["dataPlanes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn check_reports_routes_and_their_parents() {
+    let manifests = manifests();
+    manifests.write(
+        "lost.yaml",
+        r"
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: { name: lost, namespace: shop }
+spec:
+  parentRefs: [{ name: missing }]
+  rules: [{ backendRefs: [{ name: cart, port: 80 }] }]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: { name: late, namespace: shop }
+spec:
+  parentRefs: [{ name: web }]
+  rules: [{ backendRefs: [{ name: cart, port: 80 }] }]
+",
+    );
+    let path = manifests.path().display().to_string();
+    let run = run(["check", &path, "--stream"]).exits(1);
+    let run = run.says("TCPRoute shop/lost").says("Gateway shop/missing does not exist. [ParentNotFound]");
+    let run = run.says("TCPRoute shop/late").says("goes to TCPRoute shop/db, which is older. [Shadowed]");
+    run.says("2 data planes)");
+}
+
+#[test]
+fn serve_publishes_them_beside_what_pingsix_reads() {
+    let manifests = manifests();
+    let served = Served::start(&manifests, &["--stream"]);
+    served.wait_for("published stream/shop/web revision");
+    served.wait_for("ready");
+    let keys = served.keys("/pingsix-stream/shop/web/").unwrap();
+    let of_kind = |kind: &str| {
+        let prefix = format!("/pingsix-stream/shop/web/{kind}/");
+        keys.iter().filter(|key| key.starts_with(&prefix)).count()
+    };
+    assert_eq!((of_kind("stream_routes"), of_kind("upstreams"), keys.len()), (4, 2, 6), "{keys:?}");
+    assert!(!served.keys("/pingsix/shop/web/").unwrap().is_empty());
+    manifests.remove("streams.yaml");
+    served.wait_for("published stream/shop/web revision");
+    assert!(served.keys("/pingsix-stream/shop/web/").unwrap().is_empty());
+    // A Gateway that goes takes its stream documents with it.
+    manifests.remove("gateway.yaml");
+    served.wait_for("published stream/shop/web (withdrawn)");
+}
+
+#[test]
+fn status_has_a_verdict_for_every_route() {
+    let run = manifests().translate(&["--stream", "-o", "status"]).exits(1);
+    for kind in ["kind: TCPRoute", "kind: UDPRoute", "kind: TLSRoute"] {
+        assert!(run.out.contains(kind), "{kind} in {}", run.out);
+    }
+    assert!(!run.out.contains("UnsupportedProtocol"), "{}", run.out);
+}
+
+#[test]
+fn explain_says_that_connections_are_no_requests() {
+    let manifests = manifests();
+    let path = manifests.path().display().to_string();
+    let ask = |url: &str, more: &[&str]| run(["explain", &path, "GET", url, "--stream"].iter().chain(more));
+    let note =
+        "note: port 5432 of Gateway shop/web is that of listener db (TCP). Stream documents decide there";
+    let stream = ask("http://db.example.com:5432/", &[]).exits(1).says(note);
+    assert!(!stream.out.contains("panicked"));
+    ask("http://db.example.com:5432/", &["-o", "json"]).exits(1).warns(note);
+    ask("https://a.example.com/", &[]).exits(1).says("listener tls (TLS)");
+    assert!(!ask("http://shop.example.com/cart", &[]).exits(0).out.contains("note:"));
+}
+
+#[test]
+fn stream_documents_are_not_judged_as_those_of_pingsix() {
+    let printed = manifests().translate(&["--stream"]).exits(1).out;
+    let checked = run_with(&printed, ["check", "--pingsix", "-"]).exits(1);
+    let checked = checked.says("[StreamDocuments]").says("These are stream documents").says("1 error");
+    assert!(!checked.out.contains("PingSIX refuses the whole configuration"), "{}", checked.out);
+}

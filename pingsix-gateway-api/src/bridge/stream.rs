@@ -1,0 +1,210 @@
+//! From the stream documents of a Gateway to what a sink publishes.
+//!
+//! The guard is the one of [`mod@crate::bridge`], with the rules of stream documents: a route at fault, or one that
+//! refers to something left out, keeps its port and server names and rejects their connections; if those are at fault,
+//! it keeps the ones that are not; only when none is left is it left out. So nothing falls to another route, and one bad
+//! document never costs another.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pingsix_sink::{Desired, Document, DocumentSet, Key, OrderHint, Owner, Scope, SinkError};
+use pingsix_translate::stream::{
+    Destination, Rejection, StreamConfig, StreamDocument, StreamKey, StreamProtocol, StreamRoute,
+    StreamTarget, StreamViolation, TlsMode, validate,
+};
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{DataPlaneKey, Hostname, ObjectKey, Options, Origin, StreamPlane, StreamProvenance};
+
+use super::{BridgeError, Measure};
+
+/// The stream documents of a Gateway, ready to be published.
+#[derive(Clone, Debug)]
+pub struct BridgedStream {
+    /// What the sink shall hold, under the prefix of the stream documents.
+    pub desired: Desired,
+    /// The same documents, decoded: the configuration after quarantine.
+    pub config: StreamConfig,
+    /// What breaks a rule; normally nothing.
+    pub quarantined: Vec<QuarantinedStream>,
+    /// The same, by object.
+    pub problems: Vec<Problem>,
+}
+
+/// A stream document that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantinedStream {
+    /// The document.
+    pub key: StreamKey,
+    /// What became of it: where a Route of PingSIX answers 500, a stream route rejects connections.
+    pub measure: Measure,
+    /// The field at fault, empty for the document itself.
+    pub field: String,
+    /// The rule it breaks, in one sentence that quotes no secret.
+    pub because: String,
+}
+
+impl fmt::Display for QuarantinedStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, measure, field, because } = self;
+        let consequence = match measure {
+            Measure::Closed => "the connections it takes are rejected",
+            Measure::Narrowed => "the connections it can take are rejected",
+            Measure::LeftOut => "it is left out",
+        };
+        let colon = if field.is_empty() { "" } else { ": " };
+        write!(f, "Stream document {key}{colon}{field} cannot be served, so {consequence}. {because}")
+    }
+}
+
+/// A stream document's place in the order of writing: upstreams, certificates, routes, so that a reference never
+/// dangles. Among routes there is nothing to order, since no two can take one connection.
+pub const fn stream_order_hint(document: &StreamDocument) -> OrderHint {
+    OrderHint(match document {
+        StreamDocument::Upstream(_) => 0,
+        StreamDocument::Ssl(_) => 1,
+        StreamDocument::StreamRoute(_) => 2,
+    })
+}
+
+/// Makes of translated stream documents what a sink publishes.
+///
+/// A pure function: equal arguments give equal bytes. `options` are those of the translation.
+///
+/// # Errors
+///
+/// [`BridgeError::Key`] when the prefix or a key cannot be used.
+pub fn bridge_stream(
+    key: &DataPlaneKey,
+    plane: &StreamPlane,
+    options: &Options,
+) -> Result<BridgedStream, BridgeError> {
+    let (config, quarantined) = quarantine(&plane.config);
+    let owner = Arc::new(key.owner());
+    let origin = |key: &StreamKey| origin_of(plane.provenance.get(key), &owner);
+    let documents = config.iter().map(|(key, document)| {
+        Ok(Document {
+            key: Key::new(key.to_string())?,
+            value: Bytes::from(document.to_json()),
+            order: stream_order_hint(document),
+            owner: Owner::new(origin(key).object.to_string()),
+        })
+    });
+    let desired = || -> Result<Desired, SinkError> {
+        let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
+        Ok(Desired::new(Scope::new(key.prefix(&options.root))?, DocumentSet::new(documents)?))
+    };
+    let desired = desired().map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
+    let mut problems: Vec<Problem> = quarantined
+        .iter()
+        .map(|entry: &QuarantinedStream| {
+            let origin = origin(&entry.key);
+            Problem {
+                field: origin.field(),
+                object: origin.object,
+                severity: Severity::Error,
+                reason: Reason::Quarantined,
+                message: entry.to_string(),
+            }
+        })
+        .collect();
+    problems.sort();
+    problems.dedup();
+    Ok(BridgedStream { desired, config, quarantined, problems })
+}
+
+/// Who asked for a document.
+fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> Origin {
+    match provenance {
+        Some(StreamProvenance::Route { origin, .. }) => origin.clone(),
+        Some(
+            StreamProvenance::Backend { service: object, .. }
+            | StreamProvenance::Certificate { secret: object }
+            | StreamProvenance::Guard { owner: object, .. },
+        ) => Origin::object(object.clone()),
+        None => Origin::object(owner.clone()),
+    }
+}
+
+/// Takes steps against documents at fault until no rule is broken.
+///
+/// Ends after at most three rounds per document, because each round takes a further step against every document that
+/// is at fault.
+fn quarantine(original: &StreamConfig) -> (StreamConfig, Vec<QuarantinedStream>) {
+    let mut config = original.clone();
+    let mut taken: BTreeMap<StreamKey, QuarantinedStream> = BTreeMap::new();
+    loop {
+        let mut at_fault: BTreeMap<StreamKey, StreamViolation> = BTreeMap::new();
+        for violation in validate(&config) {
+            at_fault.entry(violation.key.clone()).or_insert(violation);
+        }
+        if at_fault.is_empty() {
+            return (config, taken.into_values().collect());
+        }
+        for (key, violation) in at_fault {
+            let held = taken.get(&key).map(|entry| entry.measure);
+            let (measure, replacement) = step(&config, &key, held);
+            match replacement {
+                Some(route) => config.insert(key.id.clone(), route),
+                None => config.remove(&key),
+            };
+            taken.entry(key.clone()).and_modify(|entry| entry.measure = measure).or_insert(
+                QuarantinedStream { key, measure, field: violation.field, because: violation.message },
+            );
+        }
+    }
+}
+
+/// The next step against a document at fault, and what is published in its place.
+fn step(config: &StreamConfig, key: &StreamKey, held: Option<Measure>) -> (Measure, Option<StreamRoute>) {
+    let route = match config.get(key) {
+        Some(StreamDocument::StreamRoute(route)) => route,
+        Some(StreamDocument::Upstream(_) | StreamDocument::Ssl(_)) | None => {
+            return (Measure::LeftOut, None);
+        }
+    };
+    match held {
+        None => (Measure::Closed, Some(closed(route))),
+        Some(Measure::Closed) => match narrowed(config, key, route) {
+            Some(route) => (Measure::Narrowed, Some(route)),
+            None => (Measure::LeftOut, None),
+        },
+        Some(Measure::Narrowed | Measure::LeftOut) => (Measure::LeftOut, None),
+    }
+}
+
+/// A route that takes what another does and rejects it.
+fn closed(route: &StreamRoute) -> StreamRoute {
+    StreamRoute {
+        server_port: route.server_port,
+        protocol: route.protocol,
+        snis: route.snis.clone(),
+        tls: (route.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
+        ssl_ids: Vec::new(),
+        targets: vec![StreamTarget { to: Destination::Reject(Rejection::Invalid), weight: 1 }],
+    }
+}
+
+/// The route with those server names that can be names and are nobody else's; `None` when there is none left.
+fn narrowed(config: &StreamConfig, key: &StreamKey, route: &StreamRoute) -> Option<StreamRoute> {
+    let on_port =
+        |other: &StreamRoute| other.server_port == route.server_port && other.protocol == StreamProtocol::Tls;
+    let others: BTreeSet<&String> = config
+        .routes()
+        .filter(|(other, route)| *other != key && on_port(route))
+        .flat_map(|(_, route)| &route.snis)
+        .collect();
+    let own: BTreeSet<&String> = route.snis.iter().collect();
+    let snis: Vec<String> = own
+        .into_iter()
+        .filter(|name| Hostname::parse(name).is_ok_and(|parsed| parsed.as_str() == name.as_str()))
+        .filter(|name| !others.contains(name))
+        .cloned()
+        .collect();
+    (!snis.is_empty()).then(|| StreamRoute { snis, ..route.clone() })
+}

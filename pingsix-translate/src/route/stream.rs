@@ -1,0 +1,83 @@
+//! TLSRoute, TCPRoute and UDPRoute to the kind-neutral shape.
+
+use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
+
+use super::assemble::{RouteFrame, assemble};
+use super::backend::{WrittenBackend, normalise_backends};
+use super::{Exchange, Hostnames, Refusal, Route, Rule, Traffic};
+use crate::field::FieldPath;
+use crate::object::Kind;
+use crate::snapshot::{TcpRoute, TlsRoute, UdpRoute};
+use crate::verdict::Reason;
+
+/// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: Some(&route.spec.hostnames),
+        uses_default_gateways: route.spec.use_default_gateways
+            == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
+    };
+    let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    let mut normal = assemble(route, &frame, Traffic::Tls, vec![only_rule(Kind::TlsRoute, rules)]);
+    if normal.hostnames == Hostnames::Any {
+        // Nothing says whose connections are meant, so nobody's are.
+        normal.hostnames = Hostnames::Named(Vec::new());
+        normal.refusals.push(Refusal::new(
+            FieldPath::new("spec").child("hostnames"),
+            Reason::UnsupportedValue,
+            "A TLSRoute needs a hostname.",
+        ));
+    }
+    normal
+}
+
+/// Reads a TCPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_tcp_route(route: &TcpRoute) -> Route {
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: None,
+        uses_default_gateways: route.spec.use_default_gateways
+            == Some(tcproutes::TcpRouteUseDefaultGateways::All),
+    };
+    let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    assemble(route, &frame, Traffic::Tcp, vec![only_rule(Kind::TcpRoute, rules)])
+}
+
+/// Reads a UDPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_udp_route(route: &UdpRoute) -> Route {
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: None,
+        uses_default_gateways: route.spec.use_default_gateways
+            == Some(udproutes::UdpRouteUseDefaultGateways::All),
+    };
+    let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    assemble(route, &frame, Traffic::Udp, vec![only_rule(Kind::UdpRoute, rules)])
+}
+
+/// Exactly one rule, whatever was written: every connection a route stands for meets the same fate.
+fn only_rule<'a, B: WrittenBackend + 'a>(
+    kind: Kind,
+    mut rules: impl ExactSizeIterator<Item = &'a [B]>,
+) -> Rule {
+    let mut refusals = Vec::new();
+    if rules.len() != 1 {
+        refusals.push(Refusal::new(
+            FieldPath::new("spec").child("rules"),
+            Reason::UnsupportedValue,
+            format!("A {kind} has exactly one rule, not {}.", rules.len()),
+        ));
+    }
+    let backends = normalise_backends(0, rules.next().unwrap_or_default(), &mut refusals);
+    Rule {
+        index: 0,
+        matches: Vec::new(),
+        backends,
+        filters: None,
+        host: None,
+        exchange: Exchange::default(),
+        limits: Vec::new(),
+        refusals,
+    }
+}

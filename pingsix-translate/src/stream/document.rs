@@ -1,0 +1,251 @@
+//! The stream documents, field by field.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::validate::rules;
+use super::{StreamKey, StreamKind};
+use crate::pingsix::{REDACTED, Redacted, json_len};
+
+/// Where the connections of a port go, or those for some server names on it.
+///
+/// Of all routes, one takes a connection at most, and which one does not depend on any order: a port has one `tcp`
+/// route, one `udp` route, or any number of `tls` routes without a common server name, of which the most specific
+/// server name decides. A connection that none takes is closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct StreamRoute {
+    /// The port clients connect to, from 1.
+    #[garde(range(min = 1))]
+    pub server_port: u16,
+    /// What clients speak.
+    pub protocol: StreamProtocol,
+    /// For [`StreamProtocol::Tls`], the server names (SNI) whose connections the route takes: at least one, in lower
+    /// case, each a DNS name or `*.` and one, which stands for one label or more in front of the name. No other route
+    /// of the port has any of them. None for the other protocols.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[garde(custom(rules::snis(self.protocol)))]
+    pub snis: Vec<String>,
+    /// Who speaks TLS to the client; present exactly for [`StreamProtocol::Tls`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(custom(rules::tls(self.protocol)))]
+    pub tls: Option<TlsMode>,
+    /// For [`TlsMode::Terminate`], ids of the certificates, in order of preference: the first that is valid for the
+    /// server name is shown, and the first of all if none is. At least one; none for [`TlsMode::Passthrough`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[garde(custom(rules::ssl_ids(self.tls)))]
+    pub ssl_ids: Vec<String>,
+    /// Where connections go: at least one place, none twice, each connection to one of them by weight.
+    #[garde(custom(rules::targets))]
+    pub targets: Vec<StreamTarget>,
+}
+
+/// What clients speak on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamProtocol {
+    /// TCP; the bytes mean nothing to the proxy.
+    Tcp,
+    /// UDP; the datagrams between one client address and the port are one connection.
+    Udp,
+    /// TLS over TCP; the server name in the `ClientHello` chooses the route.
+    Tls,
+}
+
+impl StreamProtocol {
+    /// The word in the document.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Tls => "tls",
+        }
+    }
+}
+
+/// Who speaks TLS to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TlsMode {
+    /// The backend: the proxy reads the `ClientHello` and passes everything on, from the first byte.
+    Passthrough,
+    /// The proxy, with the certificates of the route; the backend gets what was encrypted, over plain TCP.
+    Terminate,
+}
+
+/// One place connections go to: `{"upstream_id":"u","weight":3}` or `{"reject":"invalid","weight":1}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "WrittenTarget", try_from = "WrittenTarget")]
+pub struct StreamTarget {
+    /// The place.
+    pub to: Destination,
+    /// The share of the connections, from 1, out of the sum over all targets, which can exceed 32 bits.
+    pub weight: u32,
+}
+
+/// Where a connection ends.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Destination {
+    /// At a node of the upstream with this id. If it cannot be reached, another node may be tried.
+    Upstream(String),
+    /// Nowhere: the connection is closed, the datagram dropped. With [`StreamProtocol::Tls`], before any handshake.
+    Reject(Rejection),
+}
+
+/// Why connections are rejected; for logs and metrics, since the client sees no difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rejection {
+    /// A reference leads nowhere, or the route cannot be honoured.
+    Invalid,
+    /// The Service has no endpoint that takes traffic.
+    NoEndpoints,
+    /// The listener that serves these server names has no route for them; a wider one must not take them.
+    NoRoute,
+}
+
+/// [`StreamTarget`] as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTarget {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upstream_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reject: Option<Rejection>,
+    weight: u32,
+}
+
+impl From<StreamTarget> for WrittenTarget {
+    fn from(StreamTarget { to, weight }: StreamTarget) -> Self {
+        match to {
+            Destination::Upstream(id) => Self { upstream_id: Some(id), reject: None, weight },
+            Destination::Reject(why) => Self { upstream_id: None, reject: Some(why), weight },
+        }
+    }
+}
+
+impl TryFrom<WrittenTarget> for StreamTarget {
+    type Error = &'static str;
+
+    fn try_from(WrittenTarget { upstream_id, reject, weight }: WrittenTarget) -> Result<Self, Self::Error> {
+        let to = match (upstream_id, reject) {
+            (Some(id), None) => Destination::Upstream(id),
+            (None, Some(why)) => Destination::Reject(why),
+            (None, None) | (Some(_), Some(_)) => return Err("a target has one of upstream_id and reject"),
+        };
+        Ok(Self { to, weight })
+    }
+}
+
+/// A set of backend nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[serde(deny_unknown_fields)]
+pub struct StreamUpstream {
+    /// Weight by `address:port`, IPv6 addresses in brackets. At least one node; ports and weights from 1. Never names:
+    /// whoever reads this need not resolve anything.
+    #[garde(custom(rules::nodes))]
+    pub nodes: BTreeMap<String, u32>,
+}
+
+/// A certificate with its key. `Debug` shows the key not.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, garde::Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct StreamSsl {
+    /// The certificate chain in PEM, leaf first. All of it is for the client.
+    pub cert: String,
+    /// The private key of the leaf in PEM.
+    #[garde(custom(rules::key(&self.cert)))]
+    pub key: String,
+}
+
+impl std::fmt::Debug for StreamSsl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamSsl").field("cert", &self.cert).field("key", &Redacted).finish()
+    }
+}
+
+/// The value of one key: a stream document of any kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum StreamDocument {
+    /// A named upstream.
+    Upstream(StreamUpstream),
+    /// A certificate.
+    Ssl(StreamSsl),
+    /// A route.
+    StreamRoute(StreamRoute),
+}
+
+impl StreamDocument {
+    /// The kind, which is also that of the document's key.
+    pub const fn kind(&self) -> StreamKind {
+        match self {
+            Self::Upstream(_) => StreamKind::Upstream,
+            Self::Ssl(_) => StreamKind::Ssl,
+            Self::StreamRoute(_) => StreamKind::StreamRoute,
+        }
+    }
+
+    /// The canonical compact JSON, as [`crate::pingsix::Document::to_json`] has it: no blanks, nothing that says
+    /// nothing, fields in the order of their declaration, maps sorted, no id. Equal documents give equal bytes.
+    pub fn to_json(&self) -> String {
+        // Nothing in the types can fail to encode: all map keys are text.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The length of [`to_json`](Self::to_json) in bytes, without keeping it.
+    pub fn json_len(&self) -> usize {
+        json_len(self)
+    }
+
+    /// The document as it may be shown to people: `<redacted>` stands for a private key.
+    pub fn to_shown_value(&self) -> Value {
+        let mut value = self.to_value();
+        if matches!(self, Self::Ssl(_))
+            && let Some(key) = value.get_mut("key")
+        {
+            *key = REDACTED.into();
+        }
+        value
+    }
+
+    /// The document as a JSON value.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Decodes the value of a key. Unknown fields are refused: they may hold what must not be overlooked.
+    ///
+    /// # Errors
+    ///
+    /// The decoder's. Its text can quote the value.
+    pub fn decode(key: &StreamKey, value: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(match key.kind {
+            StreamKind::Upstream => Self::Upstream(serde_json::from_slice(value)?),
+            StreamKind::Ssl => Self::Ssl(serde_json::from_slice(value)?),
+            StreamKind::StreamRoute => Self::StreamRoute(serde_json::from_slice(value)?),
+        })
+    }
+}
+
+impl From<StreamUpstream> for StreamDocument {
+    fn from(upstream: StreamUpstream) -> Self {
+        Self::Upstream(upstream)
+    }
+}
+
+impl From<StreamSsl> for StreamDocument {
+    fn from(ssl: StreamSsl) -> Self {
+        Self::Ssl(ssl)
+    }
+}
+
+impl From<StreamRoute> for StreamDocument {
+    fn from(route: StreamRoute) -> Self {
+        Self::StreamRoute(route)
+    }
+}

@@ -1,0 +1,42 @@
+//! Which route takes a connection.
+
+use super::{StreamConfig, StreamKey, StreamProtocol, StreamRoute};
+use crate::attach::Hostname;
+
+/// How a connection arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival<'a> {
+    /// Over TCP, at a port that looks no further.
+    Tcp,
+    /// Over UDP.
+    Udp,
+    /// Over TCP, with a `ClientHello` for this server name. One without a server name is never taken.
+    Tls(&'a str),
+}
+
+impl StreamConfig {
+    /// The route that takes a connection; none, and the connection is to be closed.
+    ///
+    /// Of the TLS routes of a port whose server names match, an exact name wins over a wildcard, and a longer wildcard
+    /// over a shorter one. Since no name stands twice on a port, that is one route at most in a valid configuration.
+    pub fn route_for(&self, port: u16, arrival: Arrival<'_>) -> Option<(&StreamKey, &StreamRoute)> {
+        let on_port = self.routes().filter(|(_, route)| route.server_port == port);
+        match arrival {
+            Arrival::Tcp => on_port.into_iter().find(|(_, route)| route.protocol == StreamProtocol::Tcp),
+            Arrival::Udp => on_port.into_iter().find(|(_, route)| route.protocol == StreamProtocol::Udp),
+            Arrival::Tls(name) => on_port
+                .filter(|(_, route)| route.protocol == StreamProtocol::Tls)
+                .filter_map(|(key, route)| Some((route.specificity(name)?, (key, route))))
+                .max_by_key(|(specificity, _)| *specificity)
+                .map(|(_, found)| found),
+        }
+    }
+}
+
+impl StreamRoute {
+    /// How specific the best of its names is that matches; `None` when none does.
+    fn specificity(&self, name: &str) -> Option<u32> {
+        let patterns = self.snis.iter().filter_map(|sni| Hostname::parse(sni).ok());
+        patterns.filter(|pattern| pattern.matches(name)).map(|pattern| pattern.precedence()).max()
+    }
+}

@@ -1,0 +1,229 @@
+//! What must hold of stream documents.
+//!
+//! Rules of single fields stand on the types, as `garde` attributes, with their functions in [`rules`]; those that need
+//! more than one document stand here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use garde::Validate;
+
+use super::key::is_id;
+use super::{Destination, StreamConfig, StreamDocument, StreamKey, StreamKind, StreamProtocol, StreamRoute};
+
+/// One fault of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamViolation {
+    /// The document at fault. Of two that cannot both stand, it is the later one by key.
+    pub key: StreamKey,
+    /// The field, for example `snis`; empty for the document itself.
+    pub field: String,
+    /// One full sentence that says what is wrong. It quotes no secret.
+    pub message: String,
+}
+
+impl fmt::Display for StreamViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, field, message } = self;
+        let colon = if field.is_empty() { "" } else { ": " };
+        write!(f, "{key}{colon}{field}: {message}")
+    }
+}
+
+/// Every fault of a configuration, in the order of its documents.
+pub fn validate(config: &StreamConfig) -> Vec<StreamViolation> {
+    let mut violations = Vec::new();
+    let mut places = Places::default();
+    for (key, document) in config.iter() {
+        let mut fault = |field: String, message: String| {
+            violations.push(StreamViolation { key: key.clone(), field, message });
+        };
+        if !is_id(&key.id) {
+            fault("id".to_owned(), "An id cannot be empty, start with a dot or contain a slash.".to_owned());
+        }
+        let fields = match document {
+            StreamDocument::Upstream(upstream) => upstream.validate(),
+            StreamDocument::Ssl(ssl) => ssl.validate(),
+            StreamDocument::StreamRoute(route) => {
+                check_references(config, route, &mut fault);
+                if let Some((field, message)) = places.take(key, route) {
+                    fault(field.to_owned(), message);
+                }
+                route.validate()
+            }
+        };
+        if let Err(report) = fields {
+            for (path, error) in report.iter() {
+                fault(path.to_string(), sentence(error.message()));
+            }
+        }
+    }
+    violations
+}
+
+/// The texts of the rules below are sentences, those that `garde` has built in are not.
+fn sentence(text: &str) -> String {
+    if text.ends_with('.') { text.to_owned() } else { format!("The value is refused: {text}.") }
+}
+
+fn check_references(config: &StreamConfig, route: &StreamRoute, fault: &mut impl FnMut(String, String)) {
+    let mut check = |kind, id: &str, field: String| {
+        let key = StreamKey::new(kind, id);
+        if config.get(&key).is_none() {
+            fault(field, format!("There is no document {key}."));
+        }
+    };
+    for (index, id) in route.ssl_ids.iter().enumerate() {
+        check(StreamKind::Ssl, id, format!("ssl_ids[{index}]"));
+    }
+    for (index, target) in route.targets.iter().enumerate() {
+        if let Destination::Upstream(id) = &target.to {
+            check(StreamKind::Upstream, id, format!("targets[{index}].upstream_id"));
+        }
+    }
+}
+
+/// Who takes which connections.
+#[derive(Default)]
+struct Places<'a> {
+    /// TCP ports, with the protocol they are used for.
+    tcp: BTreeMap<u16, (StreamProtocol, &'a StreamKey)>,
+    udp: BTreeMap<u16, &'a StreamKey>,
+    names: BTreeMap<(u16, &'a str), &'a StreamKey>,
+}
+
+impl<'a> Places<'a> {
+    /// Gives a route its place; the field and message when somebody else has it.
+    fn take(&mut self, key: &'a StreamKey, route: &'a StreamRoute) -> Option<(&'static str, String)> {
+        let port = route.server_port;
+        match route.protocol {
+            StreamProtocol::Udp => {
+                let holder = *self.udp.entry(port).or_insert(key);
+                (holder != key).then(|| ("server_port", format!("UDP port {port} is that of {holder}.")))
+            }
+            StreamProtocol::Tcp | StreamProtocol::Tls => {
+                let (protocol, holder) = *self.tcp.entry(port).or_insert((route.protocol, key));
+                if holder != key && (protocol, route.protocol) != (StreamProtocol::Tls, StreamProtocol::Tls) {
+                    return Some(("server_port", format!("TCP port {port} is that of {holder}.")));
+                }
+                route.snis.iter().find_map(|name| {
+                    let holder = *self.names.entry((port, name)).or_insert(key);
+                    (holder != key).then(|| {
+                        ("snis", format!("Server name \"{name}\" of port {port} is that of {holder}."))
+                    })
+                })
+            }
+        }
+    }
+}
+
+/// Rules of single fields. `garde` fixes the shape of the functions here.
+pub(super) mod rules {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::net::SocketAddr;
+
+    use crate::attach::Hostname;
+    use crate::pingsix::validate::check_chain_and_key;
+    use crate::stream::{StreamProtocol, StreamTarget, TlsMode};
+
+    fn refuse(sentence: impl std::fmt::Display) -> garde::Result {
+        Err(garde::Error::new(sentence))
+    }
+
+    /// The first of some values that stands twice.
+    fn repeated<T: Ord>(values: impl IntoIterator<Item = T>) -> Option<T> {
+        let mut seen = BTreeSet::new();
+        values.into_iter().find_map(|value| seen.replace(value))
+    }
+
+    pub(in crate::stream) fn snis(
+        protocol: StreamProtocol,
+    ) -> impl FnOnce(&Vec<String>, &()) -> garde::Result {
+        move |names, ()| {
+            match (protocol, names.is_empty()) {
+                (StreamProtocol::Tls, true) => return refuse("A route for TLS needs a server name."),
+                (StreamProtocol::Tcp | StreamProtocol::Udp, false) => {
+                    return refuse(format_args!("There are no server names in {}.", protocol.as_str()));
+                }
+                (StreamProtocol::Tls, false) | (StreamProtocol::Tcp | StreamProtocol::Udp, true) => {}
+            }
+            for name in names {
+                match Hostname::parse(name) {
+                    Ok(parsed) if parsed.as_str() == name => {}
+                    Ok(_) => return refuse(format_args!("Server name \"{name}\" is not in lower case.")),
+                    Err(flaw) => return refuse(format_args!("\"{name}\" is not a server name: {flaw}.")),
+                }
+            }
+            match repeated(names) {
+                Some(name) => refuse(format_args!("Server name \"{name}\" stands twice.")),
+                None => Ok(()),
+            }
+        }
+    }
+
+    pub(in crate::stream) fn tls(
+        protocol: StreamProtocol,
+    ) -> impl FnOnce(&Option<TlsMode>, &()) -> garde::Result {
+        move |mode, ()| match (protocol, mode) {
+            (StreamProtocol::Tls, None) => refuse("A route for TLS says who terminates it."),
+            (StreamProtocol::Tcp | StreamProtocol::Udp, Some(_)) => {
+                refuse(format_args!("There is no TLS in {}.", protocol.as_str()))
+            }
+            (StreamProtocol::Tls, Some(_)) | (StreamProtocol::Tcp | StreamProtocol::Udp, None) => Ok(()),
+        }
+    }
+
+    pub(in crate::stream) fn ssl_ids(
+        mode: Option<TlsMode>,
+    ) -> impl FnOnce(&Vec<String>, &()) -> garde::Result {
+        move |ids, ()| match (mode, ids.is_empty()) {
+            (Some(TlsMode::Terminate), true) => refuse("Whoever terminates TLS needs a certificate."),
+            (Some(TlsMode::Passthrough) | None, false) => {
+                refuse("Only a route that terminates TLS has certificates.")
+            }
+            (Some(TlsMode::Terminate), false) | (Some(TlsMode::Passthrough) | None, true) => {
+                match repeated(ids) {
+                    Some(id) => refuse(format_args!("Certificate {id} stands twice.")),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]
+    pub(in crate::stream) fn targets(targets: &[StreamTarget], (): &()) -> garde::Result {
+        if targets.is_empty() {
+            return refuse("A route needs a target.");
+        }
+        if targets.iter().any(|target| target.weight == 0) {
+            return refuse("A target has weight 0; weights start at 1.");
+        }
+        match repeated(targets.iter().map(|target| &target.to)) {
+            Some(_) => refuse("Two targets are the same."),
+            None => Ok(()),
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "garde fixes the shape")]
+    pub(in crate::stream) fn nodes(nodes: &BTreeMap<String, u32>, (): &()) -> garde::Result {
+        if nodes.is_empty() {
+            return refuse("There must be at least one node.");
+        }
+        for (node, weight) in nodes {
+            if !node.parse::<SocketAddr>().is_ok_and(|address| address.port() > 0) {
+                return refuse(format_args!("Node \"{node}\" is no IP address with a port from 1."));
+            }
+            if *weight == 0 {
+                return refuse(format_args!("Node \"{node}\" has weight 0; weights start at 1."));
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::stream) fn key(chain: &str) -> impl FnOnce(&String, &()) -> garde::Result {
+        move |key, ()| match check_chain_and_key(chain, key) {
+            Ok(()) => Ok(()),
+            Err(fault) => refuse(format_args!("The certificate cannot be used: {fault}.")),
+        }
+    }
+}
