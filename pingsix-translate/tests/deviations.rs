@@ -2,12 +2,13 @@
 //!
 //! The request domain of the property tests leaves out exactly these.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
 use std::sync::Arc;
 
-use pingsix_translate::pingsix::Config;
+use pingsix_translate::pingsix::plugin::{Cors, Redirect, ResponseRewrite, TrafficSplit};
 use pingsix_translate::pingsix::router::{Outcome, Request, Router};
+use pingsix_translate::pingsix::{Config, Route};
 use pingsix_translate::{Object, ObjectName, Objects, Options, translate, translate_ingress};
 use serde_json::{Value, json};
 
@@ -17,12 +18,20 @@ fn object<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
 
 /// The configuration for one HTTPRoute with one rule and a backend, on `*.example.com`.
 fn config(matched: &Value) -> Config {
+    config_of(&json!({"matches": [matched], "backendRefs": [{"name": "cart", "port": 80}]}))
+}
+
+/// The configuration for one HTTPRoute with this rule, on `*.example.com`.
+fn config_of(rule: &Value) -> Config {
+    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.example.com"});
+    config_on(&json!([listener]), rule)
+}
+
+fn config_on(listeners: &Value, rule: &Value) -> Config {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({
         "metadata": {"name": "gateway", "namespace": "shop"},
-        "spec": {"gatewayClassName": "pingsix", "listeners": [
-            {"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.example.com"},
-        ]},
+        "spec": {"gatewayClassName": "pingsix", "listeners": listeners},
     }))));
     objects.insert(Object::Service(object(json!({
         "metadata": {"name": "cart", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]},
@@ -33,9 +42,7 @@ fn config(matched: &Value) -> Config {
     }))));
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": {"name": "cart", "namespace": "shop"},
-        "spec": {"parentRefs": [{"name": "gateway"}], "rules": [
-            {"matches": [matched], "backendRefs": [{"name": "cart", "port": 80}]},
-        ]},
+        "spec": {"parentRefs": [{"name": "gateway"}], "rules": [rule]},
     }))));
     let snapshot = objects.snapshot(&ObjectName::new("shop", "gateway")).unwrap();
     let options = Options { responder: Some("127.0.0.1:8089".parse().unwrap()), ..Options::default() };
@@ -127,4 +134,121 @@ fn ingress_wildcard_stands_for_several_labels() {
     assert!(!is_served(&config, &Request::get("example.com", "/")));
     // `networking.k8s.io/v1` has a wildcard stand for one label.
     assert!(is_served(&config, &Request::get("a.b.example.com", "/")));
+}
+
+/// The outcome of a request, as text.
+fn outcome(config: &Config, request: &Request) -> String {
+    let router = Router::build(config, 0..config.routes().count()).unwrap();
+    match router.outcome(request) {
+        Outcome::Redirect { location, .. } => location,
+        Outcome::Preflight { allowed, .. } => format!("preflight, allowed: {allowed}"),
+        Outcome::Forward { candidates, .. } => format!("{:?}", candidates[0].upstream),
+        Outcome::NotFound => "404".to_owned(),
+        Outcome::Static { status, .. } => status.to_string(),
+    }
+}
+
+fn only_route(config: &Config) -> &Route {
+    config.routes().next().unwrap().1
+}
+
+fn redirect_of_the_path() -> Config {
+    let path = json!({"type": "ReplaceFullPath", "replaceFullPath": "/new"});
+    config_of(&json!({"filters": [{"type": "RequestRedirect", "requestRedirect": {"path": path}}]}))
+}
+
+fn preflight(config: &Config) -> String {
+    let request = get("/").method("OPTIONS").header("Origin", "https://shop.example");
+    outcome(config, &request.header("Access-Control-Request-Method", "PUT"))
+}
+
+fn cors(cors: &Value, matched: &Value) -> Config {
+    config_of(&json!({
+        "matches": [matched],
+        "filters": [{"type": "CORS", "cors": cors}],
+        "backendRefs": [{"name": "cart", "port": 80}],
+    }))
+}
+
+#[test]
+fn statuses_of_the_responder_get_the_response_headers_of_the_list() {
+    let modifier = json!({"set": [{"name": "X-Served-By", "value": "shop"}]});
+    let config = config_of(&json!({
+        "matches": [{"headers": [{"name": "X-Version", "value": "2"}]}],
+        "filters": [{"type": "ResponseHeaderModifier", "responseHeaderModifier": modifier}],
+        "backendRefs": [{"name": "cart", "port": 80}],
+    }));
+    // 404 is a target of the same Route, and the plugin is the Route's.
+    assert!(outcome(&config, &get("/")).contains("status-404"));
+    let plugins = &only_route(&config).plugins;
+    assert!(plugins.get::<TrafficSplit>().is_some() && plugins.get::<ResponseRewrite>().is_some());
+}
+
+#[test]
+fn redirect_of_the_path_keeps_the_origin_the_client_says() {
+    let config = redirect_of_the_path();
+    // Over HTTP/1.1 the client completes it by what it asked for.
+    assert_eq!(outcome(&config, &get("/old?a=b")), "/new?a=b");
+    // The listener has port 80.
+    let request = Request::get("a.example.com:8443", "/old?a=b").over_http2();
+    assert_eq!(outcome(&config, &request), "http://a.example.com:8443/new?a=b");
+    assert_eq!(outcome(&config, &request.over_tls()), "https://a.example.com:8443/new?a=b");
+}
+
+#[test]
+fn empty_query_is_lost_with_the_path() {
+    assert_eq!(outcome(&redirect_of_the_path(), &get("/old?")), "/new");
+}
+
+#[test]
+fn redirect_to_https_has_no_backend_behind_it() {
+    let listener = |name: &str| json!({"name": name, "port": 80, "protocol": "HTTP", "hostname": name});
+    let filter = json!([{"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}}]);
+    let config = config_on(&json!([listener("a.example.com")]), &json!({"filters": filter}));
+    assert_eq!(outcome(&config, &get("/p?")), "https://a.example.com/p?");
+    // As what claims to have come over TLS does.
+    assert_eq!(outcome(&config, &get("/p").over_tls()), "Named(\"nowhere\")");
+    let nodes = &config.upstream("nowhere").unwrap().nodes;
+    assert_eq!(nodes.keys().collect::<Vec<_>>(), ["127.0.0.1:9"]);
+    let redirect = only_route(&config).plugins.get::<Redirect>().unwrap().unwrap();
+    assert!(redirect.http_to_https);
+}
+
+#[test]
+fn cors_methods_with_credentials_are_a_list() {
+    let any = json!({"allowOrigins": ["*"], "allowMethods": ["*"], "allowCredentials": true});
+    let config = cors(&any, &json!({}));
+    let plugin = only_route(&config).plugins.get::<Cors>().unwrap().unwrap();
+    // What PingSIX takes for the methods it knows.
+    assert_eq!(plugin.allow_methods, "**");
+    assert_eq!(preflight(&config), "preflight, allowed: true");
+    let purge = get("/").method("OPTIONS").header("Origin", "https://shop.example");
+    let purge = purge.header("Access-Control-Request-Method", "PURGE");
+    assert_eq!(outcome(&config, &purge), "preflight, allowed: false");
+}
+
+#[test]
+fn preflight_is_answered_whatever_the_conditions() {
+    let any = json!({"allowOrigins": ["*"], "allowMethods": ["*"]});
+    let config = cors(&any, &json!({"headers": [{"name": "X-Version", "value": "2"}]}));
+    assert!(outcome(&config, &get("/")).contains("status-404"));
+    assert_eq!(preflight(&config), "preflight, allowed: true");
+}
+
+#[test]
+fn preflight_finds_the_rule_for_the_method_it_asks_for() {
+    let any = json!({"allowOrigins": ["*"], "allowMethods": ["*"]});
+    let config = cors(&any, &json!({"method": "PUT"}));
+    assert_eq!(outcome(&config, &get("/").method("OPTIONS")), "404");
+    assert_eq!(preflight(&config), "preflight, allowed: true");
+}
+
+#[test]
+fn timeout_is_an_idle_timer_of_whole_seconds() {
+    let backends = json!([{"name": "cart", "port": 80}]);
+    let config = config_of(&json!({"timeouts": {"request": "1200ms"}, "backendRefs": backends}));
+    let timeouts: Vec<_> = config.upstreams().filter_map(|(_, upstream)| upstream.timeout.as_ref()).collect();
+    // PingSIX starts `read` anew with whatever it reads, and has no other timer.
+    let [timeout] = timeouts.as_slice() else { panic!("{timeouts:?}") };
+    assert_eq!((timeout.connect, timeout.send, timeout.read), (2, 2, 2));
 }

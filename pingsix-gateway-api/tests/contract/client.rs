@@ -67,6 +67,21 @@ impl Protocol {
         matches!(self, Self::H2c | Self::HttpsHttp2)
     }
 
+    /// The protocol with TLS below it, or without.
+    pub(crate) fn over_tls(self, tls: bool) -> Self {
+        match (tls, self.http2()) {
+            (false, false) => Self::Http1,
+            (false, true) => Self::H2c,
+            (true, false) => Self::HttpsHttp1,
+            (true, true) => Self::HttpsHttp2,
+        }
+    }
+
+    /// HTTP/1.1, with TLS below it as before.
+    pub(crate) fn over_http1(self) -> Self {
+        if self.tls() { Self::HttpsHttp1 } else { Self::Http1 }
+    }
+
     /// The scheme of its URLs.
     pub(crate) fn scheme(self) -> &'static str {
         if self.tls() { "https" } else { "http" }

@@ -9,9 +9,11 @@ use serde_json::Value;
 
 use crate::client::{Addresses, Protocol, Reply, ask_all, speaks_http2};
 use crate::echo::BACKEND;
-use crate::oracle::{Decided, Target, World};
+use crate::effect::Effect;
+use crate::oracle::{Decided, Speech, Target, World};
 use crate::probe::Probe;
 use crate::properties::generate::{hosts, probe};
+use crate::received::{difference, is_answer};
 
 /// Whether a backend of some name serves the port of a Service: namespace, name, port, backend.
 pub(crate) type ServedBy = fn(&World, (&str, &str, u16), &str) -> bool;
@@ -30,6 +32,10 @@ pub(crate) struct Tally {
     pub(crate) protocols: BTreeMap<Protocol, usize>,
     pub(crate) by_backend: usize,
     pub(crate) weighted: usize,
+    pub(crate) redirected: usize,
+    pub(crate) preflights: usize,
+    /// Answers of backends that something became of.
+    pub(crate) changed: usize,
     pub(crate) refused: usize,
     pub(crate) shares: usize,
     pub(crate) planes: usize,
@@ -39,12 +45,13 @@ pub(crate) struct Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { requests, protocols, by_backend, weighted, refused, shares, planes, tables, starts } =
-            self;
+        let Self { requests, protocols, by_backend, weighted, redirected, preflights, changed, .. } = self;
+        let Self { refused, shares, planes, tables, starts, .. } = self;
         write!(
             f,
             "{requests} requests compared on {planes} data planes of {tables} tables in {starts} process starts; \
-             {by_backend} were answered by backends, {refused} with 500 or 503, {weighted} met weights, and the \
+             {by_backend} were answered by backends, {changed} of them with changes, {redirected} redirected, {preflights} \
+             as preflights, {refused} with 500 or 503, {weighted} met weights, and the \
              shares of {shares} lists were counted; {protocols:?}"
         )
     }
@@ -76,7 +83,8 @@ impl Comparison {
         let (mut probes, mut lost) = (Vec::new(), 0);
         for _ in 0..20 * count {
             let probe = probe(rng, &self.hosts);
-            if self.world.decide(port, &probe).rule.is_some() {
+            let (probe, decided) = self.world.meet(port, &probe);
+            if decided.rule.is_some() || is_preflight(&decided) {
                 probes.push(probe);
             } else if lost < count / 5 {
                 probes.push(probe);
@@ -90,14 +98,49 @@ impl Comparison {
     }
 
     /// The index of the target that answered, among those the oracle names.
-    fn target_of(&self, decided: &Decided, reply: &Reply) -> Option<usize> {
+    fn target_of(&self, decided: &Decided, request: &Request, reply: &Reply) -> Option<usize> {
         decided.answer.into_iter().position(|(target, _)| match target {
-            Target::Status(status) => reply.status == *status && reply.header(BACKEND).is_none(),
             Target::Service { namespace, name, port, .. } => {
                 let served = |backend: &str| (self.served_by)(&self.world, (namespace, name, *port), backend);
                 reply.status == 200 && reply.header(BACKEND).is_some_and(served)
             }
+            other => reply.header(BACKEND).is_none() && is_answer(other, request, reply),
         })
+    }
+
+    /// What is wrong with an answer; `None` when nothing is.
+    fn fault(
+        &self,
+        port: Option<u16>,
+        decided: &Decided,
+        asked: (&Probe, &Request),
+        reply: &Reply,
+    ) -> Option<String> {
+        let (probe, request) = asked;
+        // The responder redirects nobody who does not name a host, wherever to.
+        if reply.status == 400 && decided.redirects() && probe.usable_host().is_none() {
+            return None;
+        }
+        // A host that is none, or is missing, cannot be said to a backend over HTTP/2.
+        let is_spoken_to_over_http2 =
+            |target: &&Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
+        if matches!(reply.status, 500 | 502)
+            && decided.answer.targets().iter().any(is_spoken_to_over_http2)
+            && probe.usable_host().is_none()
+            && decided.effect.as_ref().is_some_and(|effect| effect.host == probe.host)
+        {
+            return None;
+        }
+        if self.target_of(decided, request, reply).is_none() {
+            // A preflight for what no rule takes: PingSIX looks for a rule that has the method asked for.
+            let is_late = decided.rule.is_none()
+                && probe.is_preflight()
+                && matches!(reply.status, 204 | 403)
+                && self.world.may_answer_preflight(port, probe);
+            return (!is_late).then(|| "another answer".to_owned());
+        }
+        reply.header(BACKEND)?;
+        difference(decided.effect.as_ref()?, request, reply)
     }
 
     /// Asks one data plane and compares.
@@ -111,21 +154,38 @@ impl Comparison {
     ) {
         let mut sent = |probe: &Probe| {
             let request = probe.request();
-            let protocol = draw_protocol(rng);
-            if protocol.http2() && !speaks_http2(&request) { request } else { protocol.carry(&request) }
+            let mut protocol = draw_protocol(rng);
+            // A redirect may be to where the client came from.
+            if addresses.tls.is_none() || self.world.decide(port, probe).redirects() {
+                protocol = protocol.over_tls(addresses.tls.is_some() && probe.tls);
+            }
+            if protocol.http2() && !speaks_http2(&request) {
+                protocol.over_http1().carry(&request)
+            } else {
+                protocol.carry(&request)
+            }
         };
         let requests: Vec<Request> = probes.iter().map(&mut sent).collect();
         let replies = ask_all(addresses, &requests).await;
         let mut to_be_counted = None;
         for ((probe, request), reply) in probes.iter().zip(&requests).zip(&replies) {
             let decided = self.world.decide(port, probe);
-            assert!(
-                self.target_of(&decided, reply).is_some(),
-                "port {port:?}: {request:?}\n  the oracle: {decided:?}\n  PingSIX: {reply:?}"
-            );
+            // Who came over TLS to a PingSIX without it came another way.
+            if decided.redirects() && probe.tls != request.tls {
+                continue;
+            }
+            if let Some(fault) = self.fault(port, &decided, (probe, request), reply) {
+                panic!(
+                    "port {port:?}: {fault}\n  {request:?}\n  the oracle: {decided:#?}\n  PingSIX: {reply:?}\n  {}",
+                    String::from_utf8_lossy(&reply.body)
+                );
+            }
             tally.requests += 1;
             *tally.protocols.entry(Protocol::of(request)).or_default() += 1;
             tally.by_backend += usize::from(reply.header(BACKEND).is_some());
+            tally.redirected += usize::from(decided.redirects());
+            tally.preflights += usize::from(is_preflight(&decided));
+            tally.changed += usize::from(decided.effect.as_ref().is_some_and(Effect::is_one));
             tally.refused += usize::from(matches!(reply.status, 500 | 503));
             if decided.answer.into_iter().count() > 1 {
                 tally.weighted += 1;
@@ -143,7 +203,7 @@ impl Comparison {
     async fn count_shares(&self, addresses: Addresses, decided: &Decided, request: &Request) {
         let mut counted = BTreeMap::new();
         for reply in ask_all(addresses, &vec![request.clone(); SHARE_SAMPLE]).await {
-            *counted.entry(self.target_of(decided, &reply).unwrap()).or_insert(0) += 1;
+            *counted.entry(self.target_of(decided, request, &reply).unwrap()).or_insert(0) += 1;
         }
         let total: u64 = decided.answer.into_iter().map(|(_, weight)| weight).sum();
         for (index, (_, weight)) in decided.answer.into_iter().enumerate() {
@@ -158,6 +218,11 @@ impl Comparison {
             );
         }
     }
+}
+
+/// Whether a browser asked and was answered by the gateway.
+fn is_preflight(decided: &Decided) -> bool {
+    matches!(decided.answer.targets().as_slice(), [Target::Preflight(_)])
 }
 
 /// Weights and counts stay far below what a float cannot hold.

@@ -1,5 +1,6 @@
 //! Small backends that say who they are.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,8 +13,11 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::effect::backend_answer;
 
 /// The response header that names the backend.
 pub(crate) const BACKEND: &str = "x-backend";
@@ -73,9 +77,30 @@ impl Echo {
     }
 }
 
+/// The head of a request: path and query, host, and the values of each header in order.
+fn head(request: &Request<Incoming>) -> Value {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let mut headers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, value) in request.headers() {
+        headers.entry(name.as_str()).or_default().push(text(value));
+    }
+    // In HTTP/2 the authority is the host.
+    let authority = request.uri().authority().map(ToString::to_string);
+    json!({
+        "target": request.uri().path_and_query().map_or("*", |target| target.as_str()),
+        "host": authority.or_else(|| request.headers().get(HOST).map(text)),
+        "headers": headers,
+    })
+}
+
 fn answer(identity: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(identity.to_owned())));
+    let mut response = Response::new(Full::new(Bytes::from(head(request).to_string())));
     let headers = response.headers_mut();
+    for (name, values) in backend_answer() {
+        for value in values {
+            headers.append(HeaderName::try_from(&name).unwrap(), value.parse().unwrap());
+        }
+    }
     headers.insert(BACKEND, identity.parse().unwrap());
     if let Some(route) = request.headers().get(ROUTE) {
         headers.insert(ROUTE_SEEN, route.clone());

@@ -26,6 +26,7 @@ mod mirror;
 mod nodes;
 mod plugins;
 mod process;
+mod received;
 mod redirect;
 mod routing;
 mod run;
@@ -44,10 +45,12 @@ mod tls;
 mod properties {
     pub(crate) mod answer;
     pub(crate) mod case;
+    pub(crate) mod effect;
+    pub(crate) mod evaluate;
     pub(crate) mod generate;
     pub(crate) mod oracle;
     pub(crate) mod probe;
 }
 
 // They call each other by these names.
-use properties::{answer, oracle, probe};
+use properties::{answer, effect, evaluate, oracle, probe};

@@ -12,8 +12,8 @@ use pingsix_translate::responder::parse_status_host;
 use pingsix_translate::{DataPlane, Decision, Provenance};
 
 use crate::effect::{Effect, permission, resolve};
+use crate::evaluate;
 use crate::oracle::{Answer, Decided, Speech, Target, World};
-use crate::plugins;
 
 /// Where the data planes of all cases reach the responder.
 pub(crate) const RESPONDER: SocketAddr =
@@ -42,7 +42,7 @@ pub(crate) fn answer(
             for candidate in candidates {
                 let (target, upstream) = target_of(world, plane, plugins, request, &candidate.upstream)?;
                 if matches!(target, Target::Service { .. }) {
-                    let own = plugins::effect(plugins, upstream, request)?;
+                    let own = evaluate::effect(plugins, upstream, request)?;
                     if let Some(other) = effect.replace(own.clone()).filter(|other| *other != own) {
                         return Err(format!(
                             "{route} does {other:?} for one backend and {own:?} for another"
@@ -61,7 +61,7 @@ pub(crate) fn answer(
             let (origin, method) = (header("origin"), header("access-control-request-method"));
             let permission = match (allowed, origin, method) {
                 (true, Some(origin), Some(method)) => {
-                    let headers = plugins::preflight(plugins_of(plane, route)?, request)?;
+                    let headers = evaluate::preflight(plugins_of(plane, route)?, request)?;
                     permission(&headers, origin, method, header("access-control-request-headers"))
                 }
                 _ => None,
@@ -115,7 +115,7 @@ pub(crate) fn target_of<'u>(
                         name: service.name.name.to_string(),
                         port: u16::try_from(*port).unwrap(),
                         speech: speech_of(upstream)?,
-                        way: plugins::way(upstream),
+                        way: evaluate::way(upstream),
                     };
                     let by_nodes = target_by_nodes(world, upstream)?;
                     if by_nodes == target {
@@ -138,7 +138,7 @@ pub(crate) fn target_of<'u>(
                     {
                         return Err(format!("{key} does not lead to the responder"));
                     }
-                    let (status, location) = plugins::instructed(plugins, request)?;
+                    let (status, location) = evaluate::instructed(plugins, request)?;
                     Ok((redirect(status, location.as_deref(), request), upstream))
                 }
                 other => Err(format!("{key} is a target and has provenance {other:?}")),
@@ -173,7 +173,7 @@ fn target_by_nodes(world: &World, upstream: &Upstream) -> Result<Target, String>
                     name: name.clone(),
                     port: port.port,
                     speech: speech_of(upstream)?,
-                    way: plugins::way(upstream),
+                    way: evaluate::way(upstream),
                 });
             }
         }

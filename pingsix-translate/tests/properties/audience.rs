@@ -294,7 +294,7 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
         Provenance::Backend { port, .. } => port.to_string(),
         Provenance::Redirect => {
             let plugins = &plane.config.route(&route.id).unwrap().plugins;
-            let (_, location) = crate::plugins::instructed(plugins, request).unwrap();
+            let (_, location) = crate::evaluate::instructed(plugins, request).unwrap();
             location.unwrap()
         }
         _ => {

@@ -88,7 +88,7 @@ pub(crate) fn take_script(headers: &mut Headers, origin: Option<&str>) -> Option
         credentials,
         exposed: match exposed.as_str() {
             "*" if !credentials => None,
-            names => Some(split(names).map(|name| name.to_ascii_lowercase()).collect()),
+            names => Some(split(names).map(str::to_ascii_lowercase).collect()),
         },
     })
 }

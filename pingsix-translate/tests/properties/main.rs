@@ -21,6 +21,7 @@ mod audience;
 mod case;
 mod certificate;
 mod effect;
+mod evaluate;
 mod garbage;
 mod gateways;
 mod generate;
@@ -29,7 +30,7 @@ mod listener_set;
 mod locality;
 mod oracle;
 mod order;
-mod plugins;
+
 mod probe;
 mod regressions;
 mod shrink;

@@ -24,6 +24,7 @@ mod harness {
     pub(crate) mod comparison;
     pub(crate) mod echo;
     pub(crate) mod process;
+    pub(crate) mod received;
     pub(crate) mod run;
 }
 
@@ -39,11 +40,13 @@ mod harness {
 mod properties {
     pub(crate) mod answer;
     pub(crate) mod case;
+    pub(crate) mod effect;
+    pub(crate) mod evaluate;
     pub(crate) mod generate;
     pub(crate) mod oracle;
     pub(crate) mod probe;
 }
 
 // They call each other by these names.
-use harness::{client, comparison, echo, process, run};
-use properties::{answer, oracle, probe};
+use harness::{client, comparison, echo, process, received, run};
+use properties::{answer, effect, evaluate, oracle, probe};

@@ -43,12 +43,13 @@ pub(super) fn decorate(rng: &mut SmallRng, routes: &mut [Value]) {
 /// Puts filters into a rule, where they need it with the match they ask for and without backends.
 fn place(rng: &mut SmallRng, rule: &mut Map<String, Value>, filters: Vec<Value>, is_grpc: bool) {
     let text = Value::from(filters.clone()).to_string();
-    if text.contains("ReplacePrefixMatch") && !one_in(rng, 8) {
-        if let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut) {
-            matches.truncate(1);
-            if matches[0]["path"]["type"] == "Exact" {
-                matches[0]["path"]["type"] = json!("PathPrefix");
-            }
+    if text.contains("ReplacePrefixMatch")
+        && !one_in(rng, 8)
+        && let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut)
+    {
+        matches.truncate(1);
+        if matches[0]["path"]["type"] == "Exact" {
+            matches[0]["path"]["type"] = json!("PathPrefix");
         }
     }
     if text.contains("RequestRedirect") && !one_in(rng, 10) {

@@ -27,7 +27,7 @@ impl World {
                     let speech = if speech == Speech::WebSocket { Speech::Http1 } else { speech };
                     Target::Service { namespace, name, port, speech, way }
                 }
-                target => target,
+                other @ (Target::Status(_) | Target::Redirect { .. } | Target::Preflight(_)) => other,
             };
             *shares.entry(target).or_default() += backend.weight.unwrap_or(1);
         }

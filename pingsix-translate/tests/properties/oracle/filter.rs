@@ -119,14 +119,16 @@ impl Read {
             "URLRewrite" => {
                 let rewrite = &filter["urlRewrite"];
                 self.host = rewrite["hostname"].as_str().map(str::to_owned);
-                self.filters.path = NewPath::read(&rewrite["path"], prefix)?;
+                if rewrite["path"].is_object() {
+                    self.filters.path = Some(NewPath::read(&rewrite["path"], prefix)?);
+                }
                 // PingSIX takes a dollar sign in a replacement for a reference.
                 if matches!(&self.filters.path, Some(NewPath::Prefix(_, to)) if to.contains('$')) {
                     return None;
                 }
             }
             "RequestRedirect" => {
-                self.filters.redirect = Some(Redirect::read(&filter["requestRedirect"], prefix)?)
+                self.filters.redirect = Some(Redirect::read(&filter["requestRedirect"], prefix)?);
             }
             "CORS" => self.filters.cors = Some(Cors::read(&filter["cors"])?),
             _ => return None,
@@ -239,27 +241,22 @@ impl Changes {
     }
 }
 
-/// Headers that belong to the gateway, and the Host, which a URLRewrite changes.
+/// Headers that belong to the gateway, and the Host, which a `URLRewrite` changes.
 fn may_be_changed(name: &str, of_request: bool) -> bool {
     let is_framing = ["content-length", "transfer-encoding", "connection", "upgrade", "x-pingsix-redirect"]
         .contains(&name);
-    !is_framing && !(of_request && name == "host")
+    !(is_framing || (of_request && name == "host"))
 }
 
 impl NewPath {
     /// `None` when it cannot be: a prefix is replaced where one is matched.
-    fn read(modifier: &Value, prefix: Option<&str>) -> Option<Option<Self>> {
-        match modifier["type"].as_str() {
-            None => Some(None),
-            Some("ReplaceFullPath") => {
-                Some(Some(Self::Full(modifier["replaceFullPath"].as_str().unwrap().to_owned())))
-            }
-            Some(_) => {
-                let prefix = prefix?;
-                let stem = prefix.strip_suffix('/').unwrap_or(prefix).to_owned();
-                Some(Some(Self::Prefix(stem, modifier["replacePrefixMatch"].as_str().unwrap().to_owned())))
-            }
+    fn read(modifier: &Value, prefix: Option<&str>) -> Option<Self> {
+        if modifier["type"] == "ReplaceFullPath" {
+            return Some(Self::Full(modifier["replaceFullPath"].as_str().unwrap().to_owned()));
         }
+        let prefix = prefix?;
+        let stem = prefix.strip_suffix('/').unwrap_or(prefix).to_owned();
+        Some(Self::Prefix(stem, modifier["replacePrefixMatch"].as_str().unwrap().to_owned()))
     }
 
     /// The table of `HTTPPathModifier`.
@@ -282,7 +279,10 @@ impl Redirect {
             scheme: redirect["scheme"].as_str().map(str::to_owned),
             hostname: redirect["hostname"].as_str().map(str::to_owned),
             port: redirect["port"].as_u64().map(|port| u16::try_from(port).unwrap()),
-            path: NewPath::read(&redirect["path"], prefix)?,
+            path: match &redirect["path"] {
+                Value::Null => None,
+                path => Some(NewPath::read(path, prefix)?),
+            },
         })
     }
 
@@ -316,10 +316,9 @@ impl Redirect {
     fn keeps_origin(&self) -> bool {
         let path = match &self.path {
             None => return false,
-            Some(NewPath::Full(path)) => path,
             // An empty replacement may leave a path that starts with two slashes.
             Some(NewPath::Prefix(_, path)) if path.trim_matches('/').is_empty() => return false,
-            Some(NewPath::Prefix(_, path)) => path,
+            Some(NewPath::Full(path) | NewPath::Prefix(_, path)) => path,
         };
         self.scheme.is_none()
             && self.hostname.is_none()
