@@ -92,6 +92,7 @@ pub(crate) mod reason {
     pub(crate) const INGRESS_CLASS_NOT_OURS: &str = "IngressClassNotOurs";
     pub(crate) const INGRESS_CLASS_NOT_SERVED: &str = "IngressClassNotServed";
     pub(crate) const PARENT_NOT_FOUND: &str = "ParentNotFound";
+    pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";
     pub(crate) const NO_PARENT: &str = "NoParent";
     pub(crate) const NO_TARGET: &str = "NoTarget";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";

@@ -90,6 +90,9 @@ impl Translated {
         for (name, policy) in manifests.objects.backend_tls_policies() {
             translated.check_targets(manifests, name, policy);
         }
+        if !options.stream {
+            translated.hint_at_streams(manifests);
+        }
         translated.drop_repetitions();
         translated
     }
@@ -109,6 +112,25 @@ impl Translated {
                 self.findings.extend(findings);
                 self.classes.push(verdict);
             }
+        }
+    }
+
+    /// What is said of routes that are no HTTP is true of PingSIX, and not all there is.
+    fn hint_at_streams(&mut self, manifests: &Manifests) {
+        let objects = &manifests.objects;
+        let routes = objects
+            .tcp_routes()
+            .map(|(name, _)| (Kind::TcpRoute, name))
+            .chain(objects.udp_routes().map(|(name, _)| (Kind::UdpRoute, name)))
+            .chain(objects.tls_routes().map(|(name, _)| (Kind::TlsRoute, name)));
+        for (kind, name) in routes {
+            let object = ObjectKey { kind, name: name.clone() };
+            let fault = Fault {
+                field: String::new(),
+                reason: reason::NO_STREAMS,
+                message: format!("--stream translates {kind}s too, for a stream proxy beside PingSIX."),
+            };
+            self.report(manifests, &object, Level::Info, fault);
         }
     }
 

@@ -142,8 +142,7 @@ pub(super) fn report_missing(manifests: &mut Manifests) {
             reason: reason::NO_ENDPOINT_SLICES.to_owned(),
             message: format!(
                 "No EndpointSlice is given, so its share of requests is answered with 503, and that of connections \
-                 is refused; --endpoints \
-                 {name}=IP:PORT supplies endpoints."
+                 is refused; --endpoints {name}=IP:PORT supplies endpoints."
             ),
         });
     }
