@@ -96,3 +96,35 @@ fn every_row_of_the_mapping_names_a_scenario() {
     assert!(rows > 30, "the tables of the mapping are missing");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
+
+/// Scenarios with a fault that concerns everything there is.
+const WITHOUT_NEIGHBOURS: [&str; 3] = ["budget/not-even-guards", "class/missing", "ingress/parameters"];
+
+/// Whether a sample request is answered by a Service, or sent elsewhere, as somebody wants it.
+fn is_served(sample: &Value) -> bool {
+    let backends = sample["backends"].as_object();
+    let has_service = backends.is_some_and(|shares| shares.keys().any(|name| name.contains('/')));
+    has_service || sample.get("location").is_some()
+}
+
+#[test]
+fn what_is_refused_has_a_neighbour_that_is_served() {
+    let mut faults = Vec::new();
+    // Streams are no matter of requests.
+    for case in cases().iter().filter(|case| !case.name().starts_with("stream/")) {
+        let status: Value = serde_saphyr::from_str(&case.read("status.yaml").unwrap_or_default()).unwrap();
+        let mut problems = status["problems"].as_array().into_iter().flatten();
+        if !problems.any(|problem| problem["severity"] == "error") {
+            continue;
+        }
+        let samples = case.read("requests.yaml").unwrap_or_else(|| "[]".to_owned());
+        let samples: Value = serde_saphyr::from_str(&samples).unwrap();
+        let served = samples.as_array().into_iter().flatten().any(is_served);
+        match (served, WITHOUT_NEIGHBOURS.contains(&case.name().as_str())) {
+            (false, false) => faults.push(format!("{}: no request is served", case.name())),
+            (true, true) => faults.push(format!("{}: a request is served", case.name())),
+            (true, false) | (false, true) => {}
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
