@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
-use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::process::{Listener, PATIENCE, PingSix, Verdict};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/backend-tls";
@@ -115,7 +115,8 @@ async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
     let Some(binary) = binary(TEST) else { return };
     let (trusted, unknown) = (authority(), authority());
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
-    let pingsix = PingSix::start_trusting(&trusted.pem(), &binary, etcd.address, SCOPE).await;
+    let pingsix =
+        PingSix::start_trusting(&trusted.pem(), Listener::Plaintext, &binary, etcd.address, SCOPE).await;
     let backends = [
         ("the name", backend(NAME, &trusted).await, true),
         ("a wildcard for it", backend("*.shop.test", &trusted).await, true),

@@ -82,9 +82,15 @@ impl PingSix {
         Self::start_by(|| Self::spawn(listener, None, binary, etcd, scope)).await
     }
 
-    /// As [`Self::start`], with this CA certificate for backends in place of those of the system.
-    pub(crate) async fn start_trusting(ca: &str, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
-        Self::start_by(|| Self::spawn(Listener::Plaintext, Some(ca), binary, etcd, scope)).await
+    /// As [`Self::start_with`], with this CA certificate for backends in place of those of the system.
+    pub(crate) async fn start_trusting(
+        ca: &str,
+        listener: Listener,
+        binary: &Path,
+        etcd: SocketAddr,
+        scope: &str,
+    ) -> Self {
+        Self::start_by(|| Self::spawn(listener, Some(ca), binary, etcd, scope)).await
     }
 
     async fn start_by(spawn: impl Fn() -> Self) -> Self {

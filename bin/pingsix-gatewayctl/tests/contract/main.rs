@@ -23,6 +23,7 @@ mod harness {
     pub(crate) mod client;
     pub(crate) mod comparison;
     pub(crate) mod echo;
+    pub(crate) mod etcd;
     pub(crate) mod process;
     pub(crate) mod received;
     pub(crate) mod run;
@@ -48,5 +49,5 @@ mod properties {
 }
 
 // They call each other by these names.
-use harness::{client, comparison, echo, process, received, run};
+use harness::{client, comparison, echo, etcd, process, received, run};
 use properties::{answer, effect, evaluate, oracle, probe};

@@ -42,6 +42,9 @@ struct Sample {
     /// Response headers the client gets, likewise.
     #[serde(default, rename = "gets")]
     _gets: BTreeMap<String, String>,
+    /// The Secret whose certificate is shown, likewise.
+    #[serde(default, rename = "certificate")]
+    _certificate: Option<String>,
 }
 
 /// What is wrong with the answers to sample requests; `explain` takes the arguments behind the manifests, and returns

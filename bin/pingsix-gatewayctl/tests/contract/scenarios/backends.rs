@@ -1,0 +1,136 @@
+//! Backends that stand for the endpoints of a scenario, those behind TLS too.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use pingsix_translate::pingsix::{Config, Document, Scheme, Upstream};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::echo::Echo;
+
+/// The backends by the address they stand for, and what proves their names.
+pub(super) struct Backends {
+    plain: BTreeMap<String, Echo>,
+    /// Where TLS to a backend ends, by its address and the name it proves.
+    secure: BTreeMap<(String, String), SocketAddr>,
+    authority: CertifiedIssuer<'static, KeyPair>,
+    /// Ends what `secure` holds.
+    shutdown: CancellationToken,
+    _shutdown: DropGuard,
+}
+
+impl Backends {
+    pub(super) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        // A certificate whose issuer has the name of its subject counts as its own issuer.
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let shutdown = CancellationToken::new();
+        let guard = shutdown.clone().drop_guard();
+        Self { plain: BTreeMap::new(), secure: BTreeMap::new(), authority, shutdown, _shutdown: guard }
+    }
+
+    /// The certificate that PingSIX is to trust.
+    pub(super) fn authority(&self) -> String {
+        self.authority.pem()
+    }
+
+    /// A configuration with backends of this machine; the responder stands for itself.
+    pub(super) async fn stand_in(&mut self, config: &Config, responder: SocketAddr) -> Config {
+        let mut changed = config.clone();
+        for (key, document) in config.iter() {
+            let mut document = document.clone();
+            match &mut document {
+                Document::Upstream(upstream) => self.replace(upstream, responder).await,
+                Document::Route(route) => {
+                    if let Some(upstream) = &mut route.upstream {
+                        self.replace(upstream, responder).await;
+                    }
+                    let split =
+                        route.plugins.raw("traffic-split").map(ToString::to_string).unwrap_or_default();
+                    assert!(!split.contains("nodes"), "an inline upstream in a list: {split}");
+                }
+                Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {}
+            }
+            changed.insert(&*key.id, document);
+        }
+        changed
+    }
+
+    async fn replace(&mut self, upstream: &mut Upstream, responder: SocketAddr) {
+        let is_secure = matches!(upstream.scheme, Scheme::Https | Scheme::Grpcs);
+        let name = upstream.upstream_host.clone().filter(|_| is_secure);
+        let mut nodes = BTreeMap::new();
+        for (node, weight) in &upstream.nodes {
+            let address = if *node == responder.to_string() {
+                responder
+            } else {
+                let plain = self.plain(node).await;
+                match &name {
+                    Some(name) => self.secure(node, name, plain).await,
+                    None => plain,
+                }
+            };
+            nodes.insert(address.to_string(), *weight);
+        }
+        upstream.nodes = nodes;
+    }
+
+    async fn plain(&mut self, node: &str) -> SocketAddr {
+        if !self.plain.contains_key(node) {
+            self.plain.insert(node.to_owned(), Echo::start(node).await);
+        }
+        self.plain[node].address
+    }
+
+    /// Where TLS ends that proves a name, before a backend that knows nothing of it.
+    async fn secure(&mut self, node: &str, name: &str, plain: SocketAddr) -> SocketAddr {
+        let key = (node.to_owned(), name.to_owned());
+        if let Some(address) = self.secure.get(&key) {
+            return *address;
+        }
+        let acceptor = self.acceptor(name);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else { continue };
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // A client that goes away, or does not like the certificate, is no matter of the backend.
+                    let Ok(mut outside) = acceptor.accept(stream).await else { return };
+                    let Ok(mut inside) = TcpStream::connect(plain).await else { return };
+                    let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+                });
+            }
+        };
+        tokio::spawn(self.shutdown.clone().run_until_cancelled_owned(serving));
+        self.secure.insert(key, address);
+        address
+    }
+
+    fn acceptor(&self, name: &str) -> TlsAcceptor {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.authority).unwrap();
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+}

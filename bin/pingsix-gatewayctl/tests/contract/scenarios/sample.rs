@@ -1,0 +1,205 @@
+//! Sample requests: how they are sent, and which answers their expectations allow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::pingsix::Request;
+use serde::Deserialize;
+
+use super::case::Material;
+use crate::client::{Protocol, Reply, speaks_http2};
+use crate::echo::{BACKEND, HEADER_SEEN, TARGET_SEEN};
+
+/// How often a request is asked at least.
+const REPEATS: usize = 3;
+
+/// How often it is asked for each address its backend has, so that all of them are seen.
+const REPEATS_PER_ENDPOINT: usize = 4;
+
+/// How often a weighted list is asked at least.
+const SHARE_SAMPLE: u64 = 300;
+
+/// How many requests the smallest share of a weighted list gets at least, on average.
+const SMALLEST_SHARE: u64 = 30;
+
+/// An entry of `requests.yaml`.
+#[derive(Clone, Deserialize)]
+pub(super) struct Sample {
+    pub(super) request: String,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    #[serde(default)]
+    http2: bool,
+    pub(super) gateway: Option<String>,
+    #[serde(default)]
+    backends: BTreeMap<String, u64>,
+    endpoints: Option<BTreeSet<String>>,
+    status: Option<u16>,
+    pub(super) cause: Option<String>,
+    location: Option<String>,
+    preflight: Option<bool>,
+    #[serde(default)]
+    pub(super) closed: bool,
+    /// What the backend sees: `target`, `host`, and headers that start with `x-`; an empty text is none.
+    #[serde(default)]
+    sees: BTreeMap<String, String>,
+    /// Response headers the client gets; an empty text is none.
+    #[serde(default)]
+    gets: BTreeMap<String, String>,
+    /// The Secret whose certificate is shown; an empty text is none of them.
+    pub(super) certificate: Option<String>,
+}
+
+/// An answer, and the certificate shown on the connection it came over.
+pub(super) struct Answered {
+    pub(super) reply: Reply,
+    pub(super) certificate: Option<Vec<u8>>,
+}
+
+impl Sample {
+    /// Method, scheme, authority and target.
+    fn parts(&self) -> (&str, &str, &str, &str) {
+        let (method, url) = self.request.split_once(' ').unwrap();
+        let (scheme, rest) = url.split_once("://").unwrap();
+        let (authority, target) = rest.split_at(rest.find('/').unwrap());
+        (method, scheme, authority, target)
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.parts().1 == "https"
+    }
+
+    /// The host without a port, which a client asks for in TLS too.
+    pub(super) fn name(&self) -> &str {
+        self.parts().2.split(':').next().unwrap()
+    }
+
+    /// The port the client connects to.
+    pub(super) fn port(&self) -> u64 {
+        let own = if self.is_tls() { 443 } else { 80 };
+        self.parts().2.split_once(':').map_or(own, |(_, port)| port.parse().unwrap())
+    }
+
+    pub(super) fn request(&self) -> Request {
+        let (method, _, host, target) = self.parts();
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let request = Request {
+            query: query.map(str::to_owned),
+            tls: self.is_tls(),
+            ..Request::get(host, path).method(method)
+        };
+        self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
+    }
+
+    /// The protocols that can carry the request.
+    pub(super) fn protocols(&self) -> Vec<Protocol> {
+        let request = self.request();
+        let mut all = Vec::new();
+        if !self.http2 {
+            all.push(Protocol::of(&request));
+        }
+        if self.http2 || speaks_http2(&request) {
+            all.push(Protocol::of(&request.over_http2()));
+        }
+        all
+    }
+
+    /// How often the request is asked over each protocol.
+    pub(super) fn repeats(&self) -> usize {
+        let weights = || self.backends.values().copied().filter(|weight| *weight > 0);
+        if weights().count() > 1 {
+            let (total, least) = (weights().sum::<u64>(), weights().min().unwrap());
+            let needed = SMALLEST_SHARE * total.div_ceil(least);
+            return usize::try_from(needed.max(SHARE_SAMPLE)).unwrap();
+        }
+        let endpoints = self.endpoints.as_ref().map_or(0, BTreeSet::len);
+        REPEATS.max(REPEATS_PER_ENDPOINT * endpoints)
+    }
+
+    /// What is wrong with the answers over one protocol.
+    pub(super) fn fault(&self, answers: &[Answered], material: &Material) -> Option<String> {
+        let wrong = answers.iter().find(|answered| !self.allows(answered, material));
+        if let Some(Answered { reply, certificate }) = wrong {
+            let shown = certificate.as_deref().map(|shown| material.secret_of(shown));
+            return Some(format!("status {}, certificate {shown:?}, {:?}", reply.status, reply.headers));
+        }
+        self.unfair(answers, material).or_else(|| {
+            let seen: BTreeSet<&str> =
+                answers.iter().filter_map(|answered| answered.reply.header(BACKEND)).collect();
+            let endpoints = self.endpoints.as_ref().filter(|wanted| !wanted.iter().eq(seen.iter().copied()));
+            endpoints.map(|wanted| format!("{seen:?} answered, not {wanted:?}"))
+        })
+    }
+
+    /// Whether one of several shares is not about what its weight says; without a weight nothing may come.
+    fn unfair(&self, answers: &[Answered], material: &Material) -> Option<String> {
+        let total: u64 = self.backends.values().sum();
+        let shares = self.backends.iter().filter(|_| self.backends.len() > 1);
+        let count = float(answers.len() as u64);
+        let wrong = shares.filter(|(name, weight)| {
+            let got = answers.iter().filter(|answered| is_of(name, &answered.reply, material)).count();
+            let share = float(**weight) / float(total);
+            let (expected, got) = (share * count, float(got as u64));
+            // Chance goes beyond five deviations once in a million times.
+            let deviation = (expected * (1.0 - share)).sqrt();
+            got > 0.0 && **weight == 0 || (got - expected).abs() > 5.0 * deviation
+        });
+        let names: Vec<&String> = wrong.map(|(name, _)| name).collect();
+        (!names.is_empty()).then(|| format!("the share of {names:?} in {count} answers is not its own"))
+    }
+
+    fn allows(&self, answered: &Answered, material: &Material) -> bool {
+        let reply = &answered.reply;
+        let has = |name: &str, wanted: &str| reply.header(name).unwrap_or_default() == wanted;
+        let sees = self.sees.iter().all(|(name, wanted)| match name.as_str() {
+            "target" => has(TARGET_SEEN, wanted),
+            name => has(&format!("{HEADER_SEEN}{name}"), wanted),
+        });
+        let gets = self.gets.iter().all(|(name, wanted)| has(name, wanted));
+        let shows = self.certificate.as_deref().is_none_or(|wanted| {
+            let shown = answered.certificate.as_deref().map(|shown| material.secret_of(shown));
+            shown.is_some_and(|shown| shown.unwrap_or_default() == wanted)
+        });
+        sees && gets && shows && self.allows_answer(reply, material)
+    }
+
+    fn allows_answer(&self, reply: &Reply, material: &Material) -> bool {
+        let backend = reply.header(BACKEND);
+        if let Some(allowed) = self.preflight {
+            let told = reply.header("access-control-allow-origin").is_some();
+            return backend.is_none()
+                && told == allowed
+                && (reply.status < 300 || !allowed && reply.status == 403);
+        }
+        if let Some(wanted) = self.status {
+            let location = self.location.as_deref().map(|location| self.absolute(location));
+            let found = reply.header("location").map(|location| self.absolute(location));
+            return backend.is_none() && reply.status == wanted && location == found;
+        }
+        self.backends.keys().any(|name| is_of(name, reply, material))
+    }
+
+    /// A `Location` as clients read it: PingSIX writes some as paths, depending on the version of HTTP.
+    fn absolute(&self, location: &str) -> String {
+        let (_, scheme, authority, _) = self.parts();
+        if location.starts_with('/') {
+            format!("{scheme}://{authority}{location}")
+        } else {
+            location.to_owned()
+        }
+    }
+}
+
+/// Whether an answer is of a share: of a Service by its name, or a status.
+fn is_of(name: &str, reply: &Reply, material: &Material) -> bool {
+    match (name.parse::<u16>(), reply.header(BACKEND)) {
+        (Ok(share), None) => share == reply.status,
+        (Err(_), Some(backend)) => reply.status == 200 && material.is_endpoint(name, backend),
+        _ => false,
+    }
+}
+
+/// Weights and counts stay far below what a float cannot hold.
+fn float(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap())
+}
