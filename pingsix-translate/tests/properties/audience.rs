@@ -33,6 +33,16 @@ const HOSTS: [&str; 4] = ["a.example.com", "x.a.example.com", "y.a.example.com",
 const PATHS: [(bool, &str); 4] = [(false, "/"), (false, "/app"), (true, "/app"), (false, "/app/api")];
 const TARGETS: [&str; 4] = ["/", "/app", "/app/api/x", "/other"];
 
+impl Action {
+    /// Where a client goes that asked a host for a path; `None` if nowhere else.
+    fn location(self, host: &str, path: &str) -> Option<String> {
+        match self {
+            Self::Serve => None,
+            Self::ToHttps { hostname } => Some(format!("https://{}{path}", hostname.unwrap_or(host))),
+        }
+    }
+}
+
 /// A route of the table.
 #[derive(Clone, Debug)]
 struct Route {
@@ -51,8 +61,15 @@ struct Rule {
     path: &'static str,
     /// Whether the header `x-beta: 1` is asked for.
     conditional: bool,
-    /// Whether clients are sent to HTTPS, and to which host; else the request goes to the Service.
-    to_https: Option<Option<&'static str>>,
+    action: Action,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// To the Service port that stands for the rule.
+    Serve,
+    /// To HTTPS, to the host of the request or to another one.
+    ToHttps { hostname: Option<&'static str> },
 }
 
 fn table(rng: &mut SmallRng) -> Vec<Route> {
@@ -68,9 +85,9 @@ fn table(rng: &mut SmallRng) -> Vec<Route> {
             let rules = (0..rng.random_range(1..=2))
                 .map(|_| {
                     let (is_exact, path) = PATHS[rng.random_range(0..PATHS.len())];
-                    let to_https = if rng.random_bool(0.3) { Some("www.example.com") } else { None };
-                    let to_https = redirects.then_some(to_https);
-                    Rule { is_exact, path, conditional: rng.random_bool(0.2), to_https }
+                    let hostname = if rng.random_bool(0.3) { Some("www.example.com") } else { None };
+                    let action = if redirects { Action::ToHttps { hostname } } else { Action::Serve };
+                    Rule { is_exact, path, conditional: rng.random_bool(0.2), action }
                 })
                 .collect();
             let hostname = NAMES[rng.random_range(0..NAMES.len())];
@@ -83,7 +100,8 @@ fn table(rng: &mut SmallRng) -> Vec<Route> {
 }
 
 fn everything_to_https(route: Route) -> Route {
-    let rule = Rule { is_exact: false, path: "/", conditional: false, to_https: Some(None) };
+    let rule =
+        Rule { is_exact: false, path: "/", conditional: false, action: Action::ToHttps { hostname: None } };
     Route { section: Some(0), hostname: Some("a.example.com"), rules: vec![rule], ..route }
 }
 
@@ -113,8 +131,8 @@ fn manifests(table: &[Route]) -> Vec<Value> {
             let headers = if rule.conditional { json!([{"name": "x-beta", "value": "1"}]) } else { json!([]) };
             let kind = if rule.is_exact { "Exact" } else { "PathPrefix" };
             let matched = json!({"path": {"type": kind, "value": rule.path}, "headers": headers});
-            match rule.to_https {
-                Some(hostname) => {
+            match rule.action {
+                Action::ToHttps { hostname } => {
                     let mut redirect = json!({"scheme": "https"});
                     if let Some(hostname) = hostname {
                         redirect["hostname"] = json!(hostname);
@@ -122,7 +140,7 @@ fn manifests(table: &[Route]) -> Vec<Value> {
                     let filter = json!({"type": "RequestRedirect", "requestRedirect": redirect});
                     json!({"matches": [matched], "filters": [filter]})
                 }
-                None => json!({"matches": [matched], "backendRefs": [{"name": "web", "port": port(index, position)}]}),
+                Action::Serve => json!({"matches": [matched], "backendRefs": [{"name": "web", "port": port(index, position)}]}),
             }
         };
         let mut parent = json!({"name": "public"});
@@ -181,7 +199,7 @@ fn expected(table: &[Route], request: &Request) -> String {
     let has_redirect = table.iter().filter(in_zone).any(|route| audience(route) == Audience::Plaintext);
     let audience = |route: &Route| match audience(route) {
         Audience::Tls if !has_redirect => Audience::Nobody,
-        other => other,
+        other @ (Audience::Everybody | Audience::Tls | Audience::Plaintext | Audience::Nobody) => other,
     };
 
     let mut rows: Vec<(&Route, usize)> = table
@@ -206,8 +224,7 @@ fn expected(table: &[Route], request: &Request) -> String {
         first_in_plaintext.filter(|(route, _)| audience(route) == Audience::Plaintext)
     {
         if !request.tls {
-            let host = route.rules[rule].to_https.unwrap().unwrap_or(host);
-            return format!("https://{host}{}", request.path);
+            return route.rules[rule].action.location(host, &request.path).unwrap();
         }
         rows.retain(|(route, _)| audience(route) != Audience::Plaintext);
     }
@@ -236,29 +253,26 @@ fn expected(table: &[Route], request: &Request) -> String {
     let Some((route, rule, index)) = list.iter().find(|(_, rule, _)| beta || !rule.conditional) else {
         return "404".to_owned();
     };
-    if fails(route) || agreed.is_some_and(|(_, agreed, _)| agreed.to_https != rule.to_https) {
+    if fails(route) || agreed.is_some_and(|(_, agreed, _)| agreed.action != rule.action) {
         return "500".to_owned();
     }
-    match rule.to_https {
-        Some(hostname) => format!("https://{}{}", hostname.unwrap_or(host), request.path),
-        None => {
-            let position = table.iter().position(|other| other.name == route.name).unwrap();
-            port(position, *index).to_string()
-        }
-    }
+    rule.action.location(host, &request.path).unwrap_or_else(|| {
+        let position = table.iter().position(|other| other.name == route.name).unwrap();
+        port(position, *index).to_string()
+    })
 }
 
 fn zone_of(host: Option<&str>) -> Option<&'static str> {
-    let covers = |hostname: &Option<&str>| match (hostname, host) {
+    let covers = |hostname: Option<&str>| match (hostname, host) {
         (Some(wide), Some(host)) => {
-            *wide == host || wide.strip_prefix('*').is_some_and(|suffix| host.ends_with(suffix))
+            wide == host || wide.strip_prefix('*').is_some_and(|suffix| host.ends_with(suffix))
         }
         (hostname, _) => hostname.is_none(),
     };
     LISTENERS
         .iter()
         .map(|listener| listener.3)
-        .filter(covers)
+        .filter(|hostname| covers(*hostname))
         .max_by_key(|hostname| specificity(*hostname))
         .unwrap()
 }
@@ -268,7 +282,11 @@ fn redirects(route: &Route, zone: Option<&str>) -> bool {
     let host = narrower(zone, route.hostname);
     route.rules.iter().all(|rule| {
         let is_known = |hostname: Option<&str>| hostname.or(host).is_some_and(|host| !host.starts_with('*'));
-        rule.to_https.is_some_and(is_known) && !rule.conditional
+        let to_one_host = match rule.action {
+            Action::ToHttps { hostname } => is_known(hostname),
+            Action::Serve => false,
+        };
+        to_one_host && !rule.conditional
     })
 }
 
@@ -297,10 +315,14 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
             let (_, location) = crate::evaluate::instructed(plugins, request).unwrap();
             location.unwrap()
         }
-        _ => {
+        Provenance::Status { .. } => {
             let host = plane.config.upstream(id).unwrap().upstream_host.clone().unwrap();
             parse_status_host(&host).unwrap().as_u16().to_string()
         }
+        other @ (Provenance::Rules { .. }
+        | Provenance::Guard { .. }
+        | Provenance::Certificate { .. }
+        | Provenance::IngressCertificate { .. }) => panic!("{id} is a target and has provenance {other:?}"),
     }
 }
 
@@ -329,10 +351,10 @@ fn what_is_meant_for_https_is_served_there_alone() {
         let table = table(&mut rng);
         let translation = translate(&snapshot(&manifests(&table)), &options);
         let plane = translation.data_planes.values().next().unwrap();
-        let routes = RouteTable::new(&plane.config);
-        let mut order: Vec<usize> = (0..routes.len()).collect();
+        let documents = RouteTable::new(&plane.config);
+        let mut order: Vec<usize> = (0..documents.len()).collect();
         order.shuffle(&mut rng);
-        let router = routes.insert_in(order).unwrap();
+        let router = documents.insert_in(order).unwrap();
         for request in requests() {
             let (expected, answered) = (expected(&table, &request), answered(plane, &router, &request));
             assert_eq!(answered, expected, "seed {seed}, {request:?}: {table:#?}");
