@@ -1,13 +1,15 @@
 //! Stage 4: lower attached rules to PingSIX documents.
 //!
-//! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them
-//! has; [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone into Routes with decision lists; [`closure`] makes the table
-//! independent of PingSIX's insertion order; [`document`] writes it down. [`stream`] does all that for TCP, UDP and TLS,
-//! where there is little to decide by.
+//! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them has;
+//! [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone
+//! into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order; [`decision`]
+//! lowers the lists, with [`plugins`] and [`redirect`] for filters and [`upstream`] for targets; [`document`] writes
+//! everything down. [`stream`] does all that for TCP, UDP and TLS, where there is little to decide by.
 
 mod budget;
 mod closure;
 mod condition;
+mod decision;
 mod document;
 mod id;
 mod path_map;

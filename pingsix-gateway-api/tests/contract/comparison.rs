@@ -104,7 +104,7 @@ impl Comparison {
                 let served = |backend: &str| (self.served_by)(&self.world, (namespace, name, *port), backend);
                 reply.status == 200 && reply.header(BACKEND).is_some_and(served)
             }
-            other => reply.header(BACKEND).is_none() && is_answer(other, request, reply),
+            other @ (Target::Status(_) | Target::Redirect { .. } | Target::Preflight(_)) => reply.header(BACKEND).is_none() && is_answer(other, request, reply),
         })
     }
 

@@ -118,7 +118,8 @@ fn without_the_flag_there_is_nobody_to_serve_them() {
     let manifests = manifests();
     let run = manifests.check().exits(1);
     let run = run.says("The data plane does not serve protocol TCP. [UnsupportedProtocol]");
-    run.says("allows a TCPRoute of namespace shop. [NotAllowedByListeners]").says("1 data plane)");
+    run.says("allows routes of kind TCPRoute from namespace shop. [NotAllowedByListeners]")
+        .says("1 data plane)");
     let printed = manifests.translate(&["-o", "json"]).json();
     assert_eq!(printed["dataPlanes"].as_array().unwrap().len(), 1);
 }

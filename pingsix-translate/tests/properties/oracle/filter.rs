@@ -279,9 +279,9 @@ impl Redirect {
             scheme: redirect["scheme"].as_str().map(str::to_owned),
             hostname: redirect["hostname"].as_str().map(str::to_owned),
             port: redirect["port"].as_u64().map(|port| u16::try_from(port).unwrap()),
-            path: match &redirect["path"] {
-                Value::Null => None,
-                path => Some(NewPath::read(path, prefix)?),
+            path: match redirect.get("path") {
+                None => None,
+                Some(path) => Some(NewPath::read(path, prefix)?),
             },
         })
     }

@@ -90,7 +90,10 @@ impl Call {
     /// A path that the match is about.
     pub(super) fn path(&self) -> String {
         let part = |name: &Option<String>| name.clone().map(|name| format!("/{name}")).unwrap_or_default();
-        format!("{}{}", part(&self.service), part(&self.method))
+        match (&self.service, &self.method) {
+            (None, None) => "/".to_owned(),
+            (service, method) => part(service) + &part(method),
+        }
     }
 
     /// The order among calls: characters of the service, then of the method.

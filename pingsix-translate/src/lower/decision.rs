@@ -1,0 +1,317 @@
+//! Decision lists: the rows that a Route tries in order, with what each of them does.
+//!
+//! Conditions choose among upstreams, by `traffic-split`; what runs before and after is one set of plugins for the whole
+//! Route. So everything that can differ from row to row is an upstream, statuses and redirects included, and the rows
+//! must agree on the rest.
+
+use super::condition::lower_conditions;
+use super::document::Writer;
+use super::plugins::add_filters;
+use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
+use super::table::{Audience, Row};
+use crate::attach::{Hostname, Protocol};
+use crate::field::FieldPath;
+use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
+use crate::pingsix::{self, Plugins};
+use crate::provenance::{Decision, Origin};
+use crate::resolve::{Action, Target};
+use crate::route::{Filters, Redirect, Refusal};
+use crate::verdict::Reason;
+
+impl<'a> Writer<'a, '_> {
+    fn action(&self, row: &Row<'_>, zone: usize) -> Action {
+        if self.lowering.rows.is_refused(zone, row.rule.route) {
+            return Action::status(self.failure(row));
+        }
+        self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()
+    }
+
+    /// What the row answers when it cannot be honoured.
+    fn failure(&self, row: &Row<'_>) -> u16 {
+        self.lowering.routes[row.rule.route].route.traffic.failure()
+    }
+
+    /// A Route that tries rows in order.
+    pub(super) fn decide(
+        &mut self,
+        mut rows: Vec<&Row<'a>>,
+        host: Option<&Hostname>,
+        zone: usize,
+    ) -> Decided {
+        let mut to_https = take_redirect_to_https(&mut rows);
+        let mut steps: Vec<Step<'a>> = rows
+            .iter()
+            .map(|row| Step {
+                conditions: lower_conditions(row.conditions),
+                action: self.action(row, zone),
+                filters: self.filters(row),
+            })
+            .collect();
+        let mut entrances = self.lowering.plane.zones[zone].entrances.clone();
+        if to_https.is_some() {
+            entrances.retain(|entrance| entrance.protocol == Protocol::Https);
+        } else {
+            self.refuse_mixed_audiences(&rows, &mut steps);
+            // Whoever a row is for, once it fails for everybody, nobody goes further.
+            if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
+                rows.truncate(last + 1);
+                steps.truncate(last + 1);
+            }
+        }
+        let ends_in_404 = rows.last().is_none_or(|row| !row.conditions.is_empty());
+        let alone = steps.len() == 1 && !ends_in_404;
+        // Plugins that answer would do so before a redirect to HTTPS.
+        let may_answer = alone && to_https.is_none();
+        let native =
+            steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, &entrances));
+        if native.is_none() {
+            self.refuse_ambiguous_redirects(&rows, &mut steps, &entrances);
+        }
+        let filters = self.agree_on_filters(&rows, &mut steps);
+        let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
+        let (mut document, split_rules) = if let Some(plugin) = native {
+            let plugins = Plugins::default().with(&plugin);
+            let upstream_id = Some(self.upstreams.nowhere().to_owned());
+            (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
+        } else if let Some(status) = status {
+            (self.native_status(status), vec![0])
+        } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
+            if let Some(filters) = filters {
+                let redirect = filters.redirect.as_ref();
+                let redirect = redirect.and_then(|redirect| instruction(redirect, &entrances));
+                add_filters(filters, redirect.as_ref(), &mut document.plugins);
+            }
+            (document, split_rules)
+        } else {
+            // One status for all rows: that of the first, which has the say.
+            let failure = rows.first().map_or(500, |row| self.failure(row));
+            self.refuse_for_want_of_responder(&rows, &steps, failure);
+            self.refuse_rows_for_want_of_responder(to_https.take(), failure);
+            (self.native_status(failure), vec![0; steps.len()])
+        };
+        let decision = |(row, split_rules): (&&Row<'a>, usize)| Decision {
+            origin: Some(origin_of(row)),
+            conditional: !row.conditions.is_empty(),
+            split_rules,
+        };
+        let not_found = ends_in_404.then_some(Decision { origin: None, conditional: false, split_rules: 0 });
+        let decisions = rows.iter().zip(split_rules).map(decision).chain(not_found).collect();
+        let redirect = to_https.and_then(|row| self.filters(row)?.redirect.as_ref());
+        if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
+            document.plugins.insert(&plugin);
+        }
+        Decided { document, decisions, redirect: to_https.map(origin_of) }
+    }
+
+    fn filters(&self, row: &Row<'_>) -> Option<&'a Filters> {
+        self.lowering.routes[row.rule.route].route.rules[row.rule.rule].filters.as_deref()
+    }
+
+    /// Refuses what is meant for requests with or without TLS alone, where both would get it.
+    fn refuse_mixed_audiences(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'_>]) {
+        for (row, step) in rows.iter().zip(steps) {
+            let message = match row.audience {
+                Audience::Everybody => continue,
+                Audience::Tls => {
+                    "PingSIX cannot tell ports apart, and not every request in plaintext that the rule matches is \
+                     redirected to HTTPS; use layout perPort."
+                }
+                Audience::Plaintext => {
+                    "PingSIX cannot tell ports apart, and rules of routes attached to all ports come before the \
+                     redirect; use layout perPort."
+                }
+            };
+            step.action = Action::status(self.failure(row));
+            self.refuse(row, message);
+        }
+    }
+
+    /// Refuses redirects that depend on the port a request came in by, where it may have come in by several.
+    fn refuse_ambiguous_redirects(
+        &mut self,
+        rows: &[&Row<'_>],
+        steps: &mut [Step<'_>],
+        entrances: &[Entrance],
+    ) {
+        for (row, step) in rows.iter().zip(steps) {
+            let Some(redirect) = step.redirect() else { continue };
+            if instruction(redirect, entrances).is_none() {
+                step.action = Action::status(self.failure(row));
+                self.refuse(
+                    row,
+                    "PingSIX cannot tell ports apart, and the hosts of the route are served on several; give the \
+                     redirect a scheme, or use layout perPort.",
+                );
+            }
+        }
+    }
+
+    /// The filters of a list. PingSIX runs plugins per Route, so rules with others than the oldest route's are
+    /// refused; of that route, the rule that comes last counts, which has the fewest conditions.
+    fn agree_on_filters(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<&'a Filters> {
+        let mut filtered = steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
+        let (first, row) = filtered.next()?;
+        let (mut agreed, mut of) = (first.filters, *row);
+        let mut differ = false;
+        for (step, row) in filtered {
+            differ |= step.filters != agreed;
+            if row.compare_age(of).is_le() {
+                (agreed, of) = (step.filters, row);
+            }
+        }
+        if differ {
+            let (route, rule) = (of.route, self.field_of(of));
+            for (step, row) in steps.iter_mut().zip(rows) {
+                if step.action.is_filtered() && step.filters != agreed {
+                    step.action = Action::status(self.failure(row));
+                    self.refuse(
+                        row,
+                        &format!(
+                            "PingSIX runs one set of filters for requests with the same host, path and method, and \
+                             {rule} of {route} has others; give both rules the same filters.",
+                        ),
+                    );
+                }
+            }
+        }
+        agreed
+    }
+
+    fn refuse(&mut self, row: &Row<'_>, message: &str) {
+        let at = self.field_of(row);
+        self.refused.entry(row.rule).or_insert_with(|| Refusal::new(at, Reason::UnsupportedValue, message));
+    }
+
+    /// The field of the rule that a row is of.
+    fn field_of(&self, row: &Row<'_>) -> FieldPath {
+        let route = &self.lowering.routes[row.rule.route].route;
+        route.field_of(&route.rules[row.rule.rule])
+    }
+
+    /// Lowers steps to a `traffic-split`, with the number of its rules that each step took; `None` when that
+    /// takes a responder and there is none.
+    fn split(&mut self, steps: &[Step<'_>], ends_in_404: bool) -> Option<(pingsix::Route, Vec<usize>)> {
+        let mut rules = Vec::new();
+        let mut taken = Vec::with_capacity(steps.len());
+        let mut own = ends_in_404.then_some(Target::Status(404));
+        for step in steps {
+            let unconditional = step.conditions.iter().all(Vec::is_empty);
+            match step.action.targets.as_slice() {
+                // The end of a list needs no rule: it is the Route's own upstream.
+                [(target, _)] if unconditional => {
+                    own = Some(*target);
+                    taken.push(0);
+                }
+                targets => {
+                    let weighted_upstreams = self.weighted(targets)?;
+                    rules.extend(step.conditions.iter().map(|vars| SplitRule {
+                        vars: vars.clone(),
+                        weighted_upstreams: weighted_upstreams.clone(),
+                    }));
+                    taken.push(step.conditions.len());
+                }
+            }
+        }
+        let upstream_id = match own {
+            Some(target) => self.upstreams.target(target, &mut self.ids)?.to_owned(),
+            // The last rule always holds; a Route needs an upstream of its own all the same.
+            None => rules.last()?.weighted_upstreams.first()?.upstream_id.clone()?,
+        };
+        let mut plugins = Plugins::default();
+        if !rules.is_empty() {
+            plugins.insert(&TrafficSplit { rules });
+        }
+        Some((pingsix::Route { plugins, upstream_id: Some(upstream_id), ..pingsix::Route::default() }, taken))
+    }
+
+    fn weighted(&mut self, targets: &[(Target, u32)]) -> Option<Vec<WeightedUpstream>> {
+        targets
+            .iter()
+            .map(|&(target, weight)| {
+                let id = self.upstreams.target(target, &mut self.ids)?.to_owned();
+                Some(WeightedUpstream { upstream_id: Some(id), upstream: None, weight })
+            })
+            .collect()
+    }
+
+    /// Refuses the rules whose conditions or shares could not be expressed; an unconditional rule at the end of
+    /// a list is served elsewhere and not to blame.
+    fn refuse_for_want_of_responder(&mut self, rows: &[&Row<'_>], steps: &[Step<'_>], failure: u16) {
+        for (row, step) in rows.iter().zip(steps) {
+            let is_plain = step.action.targets.len() == 1 && step.redirect().is_none();
+            if row.conditions.is_empty() && is_plain {
+                continue;
+            }
+            self.refuse_rows_for_want_of_responder([*row], failure);
+        }
+    }
+
+    fn refuse_rows_for_want_of_responder<'r>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'r Row<'r>>,
+        failure: u16,
+    ) where
+        'a: 'r,
+    {
+        for row in rows {
+            self.refuse(
+                row,
+                &format!(
+                    "PingSIX cannot answer this rule without a responder, and none is configured; where it would \
+                     decide, requests are answered with {failure}."
+                ),
+            );
+        }
+    }
+}
+
+/// A Route that decides, and how it came to be.
+pub(super) struct Decided {
+    pub(super) document: pingsix::Route,
+    pub(super) decisions: Vec<Decision>,
+    /// The row whose redirect takes requests in plaintext.
+    pub(super) redirect: Option<Origin>,
+}
+
+/// Takes the row that redirects requests in plaintext out of a list, if it is the first that counts for them: then the
+/// rest is reached by TLS alone, and rows meant for that are safe. Otherwise the list stays as it is.
+fn take_redirect_to_https<'r, 'a>(rows: &mut Vec<&'r Row<'a>>) -> Option<&'r Row<'a>> {
+    let first = rows.iter().copied().find(|row| row.audience != Audience::Tls)?;
+    if first.audience != Audience::Plaintext {
+        return None;
+    }
+    rows.retain(|row| row.audience != Audience::Plaintext);
+    if let Some(last) = rows.iter().position(|row| row.conditions.is_empty()) {
+        rows.truncate(last + 1);
+    }
+    Some(first)
+}
+
+/// One row of a decision list, lowered.
+struct Step<'a> {
+    /// Alternatives of `vars`; one empty list when the row is unconditional.
+    conditions: Vec<Vec<Vec<String>>>,
+    action: Action,
+    filters: Option<&'a Filters>,
+}
+
+impl<'a> Step<'a> {
+    /// The redirect, if that is what the step does.
+    fn redirect(&self) -> Option<&'a Redirect> {
+        self.filters?.redirect.as_ref().filter(|_| self.action.is_filtered())
+    }
+
+    /// The plugin that redirects, if PingSIX does that itself for a Route that does nothing else.
+    fn native_redirect(&self, host: Option<&Hostname>, entrances: &[Entrance]) -> Option<plugin::Redirect> {
+        let filters = self.filters?;
+        // What plugins answer gets no headers of others, and there is no request to change.
+        if filters.cors.is_some() || !filters.response_headers.is_empty() {
+            return None;
+        }
+        native(self.redirect()?, host, entrances)
+    }
+}
+
+pub(super) fn origin_of(row: &Row<'_>) -> Origin {
+    Origin { object: row.route.clone(), section: row.section }
+}
