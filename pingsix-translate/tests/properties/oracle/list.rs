@@ -41,6 +41,10 @@ impl World {
         let host = request.routing_host();
         let listeners = self.listeners_for(port, host.as_deref());
         let mut choices: Vec<Choice<'_>> = Vec::new();
+        // A listener may keep its hosts from others without serving them.
+        if !listeners.iter().any(|&listener| self.serves(listener)) {
+            return choices;
+        }
         let mut tried = BTreeSet::new();
         for row in self.rows(&listeners, host.as_deref()) {
             if !row.stands_for(request) || !tried.insert(row.conditions()) {
@@ -85,18 +89,14 @@ impl World {
         agreement
     }
 
-    /// Rules of a route that fail because they were written beside others with other filters.
-    pub(crate) fn refused_beside_others(&self, route: usize, shared: bool) -> BTreeSet<usize> {
+    /// Rules of a route that fail on a data plane because they were written beside others with other filters.
+    pub(crate) fn refused_beside_others(&self, route: usize, port: Option<u16>) -> BTreeSet<usize> {
         let mut refused = BTreeSet::new();
-        let ports = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
         for request in self.requests_of_every_kind() {
-            for port in &ports {
-                let choices = self.choices(*port, &request);
-                if choices.iter().any(|choice| choice.row.route == route) {
-                    let of_request = self.agree(*port, &request, &choices).refused;
-                    refused
-                        .extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
-                }
+            let choices = self.choices(port, &request);
+            if choices.iter().any(|choice| choice.row.route == route) {
+                let of_request = self.agree(port, &request, &choices).refused;
+                refused.extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
             }
         }
         refused

@@ -6,7 +6,7 @@ use super::World;
 use super::attach::{ListenerFault, NotAttached, is_kind};
 use super::hostname::{matches, representative};
 use super::row::is_unsupported;
-use super::world::RouteKindName;
+use super::world::{RouteKindName, Rule};
 
 /// What to expect of a listener's status.
 #[derive(Debug)]
@@ -77,13 +77,9 @@ impl World {
     pub(crate) fn parent_statuses(&self, route: usize, shared: bool) -> Vec<ParentStatus> {
         let spec = &self.routes[route].spec;
         let namespace = &self.routes[route].metadata.namespace;
-        let beside_others = self.refused_beside_others(route, shared);
-        let unsupported = spec.rules.iter().enumerate().filter(|(index, rule)| {
-            is_unsupported(rule)
-                || self.has_hostless_backend(&self.routes[route], rule)
-                || beside_others.contains(index)
-        });
-        let unsupported = unsupported.count();
+        let planes = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
+        let beside_others: BTreeMap<Option<u16>, BTreeSet<usize>> =
+            planes.into_iter().map(|port| (port, self.refused_beside_others(route, port))).collect();
         let ours = spec.parent_refs.iter().enumerate().filter(|(_, parent)| self.is_ours(namespace, parent));
         ours.map(|(index, parent)| match self.attach(route, parent) {
             Err(reason) => ParentStatus {
@@ -94,7 +90,21 @@ impl World {
             },
             Ok(listeners) => {
                 let (served, unserved) = self.zones(route, &listeners, shared);
-                let nothing = unsupported == spec.rules.len() || (unserved > 0 && served == 0);
+                // A rule may fail on one port and not on another.
+                let port_of = |listener: &usize| self.gateway.spec.listeners[*listener].port;
+                let planes: BTreeSet<Option<u16>> =
+                    listeners.iter().map(|listener| (!shared).then(|| port_of(listener))).collect();
+                let refused_on: Vec<&BTreeSet<usize>> =
+                    planes.iter().filter_map(|plane| beside_others.get(plane)).collect();
+                let fails = |(index, rule): (usize, &Rule)| {
+                    let always = is_unsupported(rule) || self.has_hostless_backend(&self.routes[route], rule);
+                    let on = refused_on.iter().filter(|refused| refused.contains(&index)).count();
+                    (always || on > 0, always || (on > 0 && on == refused_on.len()))
+                };
+                let failing: Vec<(bool, bool)> = spec.rules.iter().enumerate().map(fails).collect();
+                let unsupported = failing.iter().filter(|(somewhere, _)| *somewhere).count();
+                let everywhere = failing.iter().filter(|(_, everywhere)| *everywhere).count();
+                let nothing = everywhere == spec.rules.len() || (unserved > 0 && served == 0);
                 ParentStatus {
                     index,
                     refused: nothing.then_some("UnsupportedValue"),
