@@ -47,9 +47,12 @@ impl<'a> Writer<'a, '_> {
                 filters: self.filters(row),
             })
             .collect();
-        let mut entrances = self.lowering.plane.zones[zone].entrances.clone();
+        let all: &[Entrance] = &self.lowering.plane.zones[zone].entrances;
+        let by_tls: Vec<Entrance>;
+        let mut entrances = all;
         if to_https.is_some() {
-            entrances.retain(|entrance| entrance.protocol == Protocol::Https);
+            by_tls = all.iter().copied().filter(|entrance| entrance.protocol == Protocol::Https).collect();
+            entrances = &by_tls;
         } else {
             self.refuse_mixed_audiences(&rows, &mut steps);
             // Whoever a row is for, once it fails for everybody, nobody goes further.
@@ -63,9 +66,9 @@ impl<'a> Writer<'a, '_> {
         // Plugins that answer would do so before a redirect to HTTPS.
         let may_answer = alone && to_https.is_none();
         let native =
-            steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, &entrances));
+            steps.first().filter(|_| may_answer).and_then(|step| step.native_redirect(host, entrances));
         if native.is_none() {
-            self.refuse_ambiguous_redirects(&rows, &mut steps, &entrances);
+            self.refuse_ambiguous_redirects(&rows, &mut steps, entrances);
         }
         let filters = self.agree_on_filters(&rows, &mut steps);
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
@@ -78,7 +81,7 @@ impl<'a> Writer<'a, '_> {
         } else if let Some((mut document, split_rules)) = self.split(&steps, ends_in_404) {
             if let Some(filters) = filters {
                 let redirect = filters.redirect.as_ref();
-                let redirect = redirect.and_then(|redirect| instruction(redirect, &entrances));
+                let redirect = redirect.and_then(|redirect| instruction(redirect, entrances));
                 add_filters(filters, redirect.as_ref(), &mut document.plugins);
             }
             (document, split_rules)
