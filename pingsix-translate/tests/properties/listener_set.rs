@@ -1,7 +1,8 @@
 //! Whether it matters in whose spec a listener stands: a Gateway whose last listeners move to a ListenerSet, together with
-//! the parentRefs that reach them, is served by the same documents.
+//! the parentRefs that reach them, is served by the same documents. And whether ListenerSets that must not serve change
+//! anything: those the Gateway does not allow, and those whose listeners somebody else had first.
 
-use pingsix_translate::verdict::ConditionType;
+use pingsix_translate::verdict::{ConditionType, ListenerVerdict, Reason};
 use pingsix_translate::{Layout, Translation, translate};
 use serde_json::{Value, json};
 
@@ -55,6 +56,108 @@ fn split(objects: &[Value], kept: usize) -> Vec<Value> {
         "spec": { "parentRef": { "name": "public" }, "listeners": moved },
     }));
     split
+}
+
+/// Why a ListenerSet must not serve.
+#[derive(Clone, Copy, Debug)]
+enum Loser {
+    /// The Gateway allows none, which is the default.
+    NotAllowedAtAll,
+    /// The Gateway allows those of its own namespace.
+    OfAnotherNamespace,
+    /// Its listeners are the Gateway's.
+    LikeTheGateway,
+    /// An older ListenerSet has the same listener.
+    Younger,
+}
+
+/// What a ListenerSet changes that must not serve, though routes name it; `None` when nothing.
+pub(crate) fn harm(objects: &[Value], setting: Setting) -> Option<String> {
+    use Loser::{LikeTheGateway, NotAllowedAtAll, OfAnotherNamespace, Younger};
+    [NotAllowedAtAll, OfAnotherNamespace, LikeTheGateway, Younger].into_iter().find_map(|loser| {
+        let without = beside(objects, loser);
+        let before = translate(&snapshot(&without), &setting.options());
+        let accepted: Vec<usize> = before
+            .verdicts
+            .gateway
+            .iter()
+            .flat_map(|gateway| gateway.listeners.iter().enumerate())
+            .filter(|(_, listener)| listener.conditions.is_true(ConditionType::Accepted))
+            .map(|(index, _)| index)
+            .collect();
+        let gateway = without.iter().find(|object| object["kind"] == "Gateway")?;
+        let listeners: Vec<Value> = match loser {
+            LikeTheGateway => {
+                accepted.iter().map(|index| gateway["spec"]["listeners"][*index].clone()).collect()
+            }
+            NotAllowedAtAll | OfAnotherNamespace | Younger => vec![free_listener()],
+        };
+        let namespace = if matches!(loser, OfAnotherNamespace) { "app" } else { "infra" };
+        let mut with = without.clone();
+        with.push(listener_set(namespace, "loser", 2, &listeners));
+        let after = translate(&snapshot(&with), &setting.options());
+        if documents(&before) != documents(&after) {
+            return Some(format!("{loser:?}: the documents changed"));
+        }
+        if before.verdicts.gateway.as_ref().map(|gateway| &gateway.listeners)
+            != after.verdicts.gateway.as_ref().map(|gateway| &gateway.listeners)
+        {
+            return Some(format!("{loser:?}: the Gateway's listeners are judged otherwise"));
+        }
+        let verdict = after.verdicts.listener_sets.iter().find(|(key, _)| &*key.name.name == "loser")?.1;
+        let is_told = match loser {
+            NotAllowedAtAll | OfAnotherNamespace => {
+                let condition = verdict.conditions.get(ConditionType::Accepted);
+                condition.is_some_and(|condition| condition.reason == Reason::NotAllowed)
+            }
+            LikeTheGateway | Younger => {
+                let conflicted = |one: &ListenerVerdict| one.conditions.is_true(ConditionType::Conflicted);
+                verdict.listeners.iter().all(conflicted)
+            }
+        };
+        (!is_told).then(|| format!("{loser:?}: {verdict:?}"))
+    })
+}
+
+/// The objects with what a losing ListenerSet stands beside, and with routes that name it as well.
+fn beside(objects: &[Value], loser: Loser) -> Vec<Value> {
+    let mut objects = objects.to_vec();
+    for object in &mut objects {
+        if object["kind"] == "Gateway" {
+            let from = match loser {
+                Loser::NotAllowedAtAll => "None",
+                Loser::OfAnotherNamespace => "Same",
+                Loser::LikeTheGateway | Loser::Younger => "All",
+            };
+            object["spec"]["allowedListeners"] = json!({ "namespaces": { "from": from } });
+        }
+        if let Some(parents) = object["spec"].get_mut("parentRefs").and_then(Value::as_array_mut) {
+            let namespace = if matches!(loser, Loser::OfAnotherNamespace) { "app" } else { "infra" };
+            parents.push(json!({ "kind": "ListenerSet", "name": "loser", "namespace": namespace }));
+        }
+    }
+    if matches!(loser, Loser::Younger) {
+        objects.push(listener_set("infra", "winner", 1, &[free_listener()]));
+    }
+    objects
+}
+
+/// A listener that no generated Gateway has.
+fn free_listener() -> Value {
+    let allowed = json!({ "namespaces": { "from": "All" } });
+    json!({ "name": "free", "port": 9090, "protocol": "HTTP", "allowedRoutes": allowed })
+}
+
+/// A ListenerSet of the Gateway, created in this second.
+fn listener_set(namespace: &str, name: &str, second: u8, listeners: &[Value]) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "ListenerSet",
+        "metadata": {
+            "namespace": namespace, "name": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"),
+        },
+        "spec": { "parentRef": { "name": "public", "namespace": "infra" }, "listeners": listeners },
+    })
 }
 
 /// The same reference to the ListenerSet, unless it is one to something else.

@@ -161,6 +161,11 @@ fn a_client_gets_a_certificate_of_the_listener_it_asks_for() {
 }
 
 #[test]
+fn listener_sets_that_must_not_serve_change_nothing() {
+    check_tables(listener_set::harm);
+}
+
+#[test]
 fn it_does_not_matter_in_whose_spec_a_listener_stands() {
     check_tables(listener_set::difference);
 }
