@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 pub(crate) use authority::AuthorityRef;
 pub(crate) use backend::{Action, AppProtocol, Backend, BackendKey, Backends, ResolvedRule, Target, Usage};
+pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;

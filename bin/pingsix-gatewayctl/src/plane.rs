@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_gateway_api::explain::Plane;
-use pingsix_gateway_api::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
+use pingsix_gateway_api::{
+    BridgeError, Bridged, BridgedStream, bridge, bridge_stream, outdated_certificates,
+};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
 use pingsix_translate::stream::StreamKey;
@@ -222,6 +224,7 @@ impl Translated {
         let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
         for (key, data_plane) in translation.data_planes {
+            problems.extend(outdated_certificates(&data_plane, jiff::Timestamp::now()));
             let bridged = match bridge(&key, &data_plane, options) {
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());

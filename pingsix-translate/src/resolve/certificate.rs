@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub(crate) use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
 
 use chain::Chain;
+pub use chain::certificate_validity;
 
 use super::References;
 use crate::attach::Hostname;

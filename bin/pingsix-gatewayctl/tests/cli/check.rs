@@ -1,5 +1,5 @@
 use crate::support::{Manifests, grpc_route, route, run, run_with};
-use crate::translate::{backend_tls, https};
+use crate::translate::{backend_tls, https, https_until};
 
 #[test]
 fn findings_are_grouped_by_object_and_counted() {
@@ -8,6 +8,19 @@ fn findings_are_grouped_by_object_and_counted() {
     let bad = run.out.find("routes.yaml:2 HTTPRoute shop/bad\n  error: spec.rules[0]").expect(&run.out);
     assert!(bad < run.out.find("routes.yaml:12 HTTPRoute shop/braces\n  error: ").expect(&run.out));
     run.says("2 errors, 0 warnings (6 objects, 1 data plane)");
+}
+
+#[test]
+fn an_expired_certificate_is_served_and_named() {
+    let (manifests, _) = https_until(2021);
+    manifests
+        .check()
+        .exits(0)
+        .says(
+            "Gateway shop/web\n  warning: spec.listeners: The certificate that listener \"https\" shows for",
+        )
+        .says("shop.example.com expired at 2021-01-01T00:00:00Z; clients refuse it. [InvalidCertificateRef]");
+    assert!(!https().0.check().exits(0).out.contains("expired"));
 }
 
 #[test]

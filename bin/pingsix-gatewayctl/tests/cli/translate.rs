@@ -2,8 +2,15 @@ use crate::support::{GATEWAY, Manifests, grpc_route, route, run, run_with};
 
 /// An HTTPS Gateway with its certificate, and the private key in base64 as it stands in the Secret.
 pub(crate) fn https() -> (Manifests, String) {
-    let rcgen::CertifiedKey { cert, signing_key } =
-        rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
+    https_until(4000)
+}
+
+/// The same with a certificate that is valid until a year begins.
+pub(crate) fn https_until(year: i32) -> (Manifests, String) {
+    let mut params = rcgen::CertificateParams::new(vec!["shop.example.com".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let signing_key = rcgen::KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
     let indent = |pem: &str| format!("    {}\n", pem.trim_end().replace('\n', "\n    "));
     let key = signing_key.serialize_pem();
     let secret = format!(

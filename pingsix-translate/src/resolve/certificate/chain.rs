@@ -1,6 +1,8 @@
 //! What a chain of certificates says about itself.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::asn1::{AnyRef, ObjectIdentifier};
@@ -29,6 +31,17 @@ impl Chain {
             intermediates: others.iter().filter(|der| !is_self_issued(der)).count(),
         }
     }
+}
+
+/// From when until when the first certificate of a PEM text is valid, both inclusive, since the Unix epoch (RFC 5280,
+/// section 4.1.2.5); `None` when that cannot be read.
+///
+/// Translation has no clock, so whoever has one asks.
+pub fn certificate_validity(pem: &str) -> Option<RangeInclusive<Duration>> {
+    let chain = read_certificates(pem);
+    let leaf = parse(chain.first()?)?;
+    let validity = leaf.tbs_certificate().validity();
+    Some(validity.not_before.to_unix_duration()..=validity.not_after.to_unix_duration())
 }
 
 type Certificate = CertificateInner<Raw>;
