@@ -2,7 +2,7 @@
 //! the parentRefs that reach them, is served by the same documents. And whether ListenerSets that must not serve change
 //! anything: those the Gateway does not allow, and those whose listeners somebody else had first.
 
-use pingsix_translate::verdict::{ConditionType, ListenerVerdict, Reason};
+use pingsix_translate::verdict::{ConditionType, ListenerVerdict, ParentVerdict, Reason};
 use pingsix_translate::{Layout, Translation, translate};
 use serde_json::{Value, json};
 
@@ -21,9 +21,12 @@ pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> 
         if documents(&translation) != documents(&moved) {
             return Some(format!("the documents depend on where listeners stand, from {kept} on"));
         }
-        // A parentRef is refused as a whole when nothing is served through it, which a shared data plane may be for
-        // reasons of one listener; two references are judged apart.
-        if setting.layout == Layout::Shared {
+        // A parentRef is refused as a whole when nothing is served through it, which may be for reasons of one
+        // listener; two references are judged apart.
+        let is_partial = |parent: &ParentVerdict| parent.conditions.is_true(ConditionType::PartiallyInvalid);
+        let some_partial =
+            translation.verdicts.routes.values().flat_map(|route| &route.parents).any(is_partial);
+        if setting.layout == Layout::Shared || some_partial {
             return None;
         }
         let counts = |translation: &Translation| -> Vec<i32> {
