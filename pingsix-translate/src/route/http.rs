@@ -5,7 +5,6 @@ use gateway_api::experimental::httproutes as api;
 use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
-use super::path::{MAX_PATH, PathFlaw};
 use super::{
     Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Refusal, Route, Rule, Traffic,
     Variable,
@@ -115,15 +114,7 @@ fn normalise_path(
     let text = path.value.as_deref().unwrap_or("/");
     let (path, flaw) = Path::parse(kind, text);
     if let Some(flaw) = flaw {
-        let message = match flaw {
-            PathFlaw::NotAbsolute => {
-                format!("Path \"{text}\" does not start with a slash; no request can match.")
-            }
-            PathFlaw::TooLong => format!("The path is longer than {MAX_PATH} characters."),
-            PathFlaw::Forbidden(what) => {
-                format!("Path \"{text}\" contains {what}, which Gateway API does not allow in paths.")
-            }
-        };
+        let message = flaw.message(text, "Gateway API does not allow in paths");
         refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
     }
     path

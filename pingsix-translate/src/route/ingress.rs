@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
 
-use super::path::{MAX_PATH, PathFlaw};
 use super::{
     BackendPort, BackendRef, Exchange, Hostnames, Limit, Match, Part, Path, PathKind, Refusal, Route, Rule,
     Traffic,
@@ -188,15 +187,7 @@ fn normalise_path(
     let text = content.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     let (path, flaw) = Path::parse(kind, text);
     if let Some(flaw) = flaw {
-        let message = match flaw {
-            PathFlaw::NotAbsolute => {
-                format!("Path \"{text}\" does not start with a slash; no request can match.")
-            }
-            PathFlaw::TooLong => format!("The path is longer than {MAX_PATH} characters."),
-            PathFlaw::Forbidden(what) => {
-                format!("Path \"{text}\" contains {what}, which cannot be matched; it is no pattern.")
-            }
-        };
+        let message = flaw.message(text, "cannot be matched; it is no pattern");
         refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
     }
     path

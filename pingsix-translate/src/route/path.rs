@@ -35,6 +35,19 @@ pub(crate) enum PathFlaw {
     Forbidden(&'static str),
 }
 
+impl PathFlaw {
+    /// What is wrong with a path, in one sentence; `forbidden` ends it for what the API of the path does not allow.
+    pub(crate) fn message(self, path: &str, forbidden: &str) -> String {
+        match self {
+            Self::NotAbsolute => {
+                format!("Path \"{path}\" does not start with a slash; no request can match.")
+            }
+            Self::TooLong => format!("The path is longer than {MAX_PATH} characters."),
+            Self::Forbidden(what) => format!("Path \"{path}\" contains {what}, which {forbidden}."),
+        }
+    }
+}
+
 impl Path {
     /// The prefix that matches everything.
     pub(crate) fn root() -> Self {
