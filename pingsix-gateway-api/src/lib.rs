@@ -19,6 +19,12 @@ mod expiry;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
+#[cfg(feature = "controller")]
+pub mod store;
+#[cfg(feature = "controller")]
+pub mod watch;
+#[cfg(feature = "controller")]
+pub mod world;
 
 pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 pub use expiry::outdated_certificates;

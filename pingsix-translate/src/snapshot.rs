@@ -18,9 +18,11 @@ pub use kinds::{
 };
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
-pub use references::{RouteReferences, secrets_of_ingress, service_of_slice, services_of_ingress};
+pub use references::{
+    RouteReferences, config_maps_of_gateway, config_maps_of_policy, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, service_of_slice, services_of_ingress, services_of_policy,
+};
 
-use crate::attach::FrontendValidation;
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 
 /// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
@@ -95,11 +97,10 @@ impl Objects {
         let tls_routes = names.routes(&self.tls_routes, &parents);
         let tcp_routes = names.routes(&self.tcp_routes, &parents);
         let udp_routes = names.routes(&self.udp_routes, &parents);
-        names.secrets.extend(secrets_of_listeners(&object.spec.listeners, &gateway.namespace));
-        names.secrets.extend(client_certificate_of(&object.spec, &gateway.namespace));
-        names.config_maps.extend(config_maps_of_gateway(&object.spec, &gateway.namespace));
+        names.secrets.extend(secrets_of_gateway(object, &gateway.namespace));
+        names.config_maps.extend(config_maps_of_gateway(object, &gateway.namespace));
         for (name, set) in &listener_sets {
-            names.secrets.extend(secrets_of_listeners(&set.spec.listeners, &name.namespace));
+            names.secrets.extend(secrets_of_listener_set(set, &name.namespace));
         }
         let service_namespaces: BTreeSet<&Arc<str>> =
             names.services.iter().map(|service| &service.namespace).collect();
@@ -194,38 +195,4 @@ pub fn parent_of_listener_set(name: &ObjectName, set: &ListenerSet) -> Option<Ob
         let namespace = parent.namespace.as_deref().map_or_else(|| name.namespace.clone(), Arc::from);
         ObjectName::new(namespace, parent.name.as_str())
     })
-}
-
-/// The Secrets that listeners name, whether they exist or not.
-fn secrets_of_listeners<'a>(
-    listeners: &'a [GatewayListeners],
-    namespace: &'a str,
-) -> impl Iterator<Item = ObjectName> + 'a {
-    let tls = listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    tls.flat_map(|tls| tls.certificate_refs.iter().flatten()).map(move |secret| {
-        ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
-    })
-}
-
-/// The Secret a Gateway is to show to backends, whether it exists or not.
-fn client_certificate_of(spec: &GatewaySpec, namespace: &str) -> Option<ObjectName> {
-    let secret = spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
-    Some(ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str()))
-}
-
-/// The ConfigMaps with authorities that a Gateway names, whether they exist or not.
-fn config_maps_of_gateway(spec: &GatewaySpec, namespace: &str) -> BTreeSet<ObjectName> {
-    let validations = FrontendValidation::all(spec);
-    validations.iter().flat_map(|validation| validation.config_maps(namespace)).collect()
-}
-
-/// The ConfigMaps a policy names, whether they exist or not.
-fn config_maps_of_policy<'a>(
-    policy: &'a BackendTlsPolicy,
-    namespace: &'a Arc<str>,
-) -> impl Iterator<Item = ObjectName> + 'a {
-    let references = policy.spec.validation.ca_certificate_refs.iter().flatten();
-    references
-        .filter(|reference| reference.group.is_empty() && reference.kind == Kind::ConfigMap.as_str())
-        .map(|reference| ObjectName::new(namespace.clone(), reference.name.as_str()))
 }

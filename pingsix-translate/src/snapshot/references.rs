@@ -1,9 +1,16 @@
 //! What objects refer to, by name, whether it exists or not: what a snapshot has to hold, and what a controller
 //! has to watch.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::kinds::{EndpointSlice, GrpcRoute, HttpRoute, Ingress, TcpRoute, TlsRoute, UdpRoute};
+use gateway_api::gateways::GatewayListeners;
+
+use super::kinds::{
+    BackendTlsPolicy, EndpointSlice, Gateway, GrpcRoute, HttpRoute, Ingress, ListenerSet, TcpRoute, TlsRoute,
+    UdpRoute,
+};
+use crate::attach::FrontendValidation;
 use crate::object::{Kind, ObjectName};
 use crate::route::ParentRef;
 
@@ -93,4 +100,53 @@ pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Object
 pub fn service_of_slice(slice: &EndpointSlice) -> Option<ObjectName> {
     let service = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?;
     Some(ObjectName::new(slice.metadata.namespace.as_deref().unwrap_or_default(), service.as_str()))
+}
+
+/// The Secrets a Gateway names, of its listeners and the one it is to show to backends, whether they exist or not.
+pub fn secrets_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectName> {
+    let backend = gateway.spec.tls.as_ref().and_then(|tls| tls.backend.as_ref());
+    let client_certificate = backend.and_then(|backend| backend.client_certificate_ref.as_ref());
+    let client_certificate = client_certificate.map(|secret| {
+        ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
+    });
+    secrets_of_listeners(&gateway.spec.listeners, namespace).chain(client_certificate).collect()
+}
+
+/// The Secrets that listeners of a ListenerSet name, whether they exist or not.
+pub fn secrets_of_listener_set(set: &ListenerSet, namespace: &str) -> BTreeSet<ObjectName> {
+    secrets_of_listeners(&set.spec.listeners, namespace).collect()
+}
+
+fn secrets_of_listeners<'a>(
+    listeners: &'a [GatewayListeners],
+    namespace: &'a str,
+) -> impl Iterator<Item = ObjectName> + 'a {
+    let tls = listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    tls.flat_map(|tls| tls.certificate_refs.iter().flatten()).map(move |secret| {
+        ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
+    })
+}
+
+/// The ConfigMaps with authorities that a Gateway names, whether they exist or not.
+pub fn config_maps_of_gateway(gateway: &Gateway, namespace: &str) -> BTreeSet<ObjectName> {
+    let validations = FrontendValidation::all(&gateway.spec);
+    validations.iter().flat_map(|validation| validation.config_maps(namespace)).collect()
+}
+
+/// The ConfigMaps with authorities that a policy names, whether they exist or not.
+pub fn config_maps_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
+    let references = policy.spec.validation.ca_certificate_refs.iter().flatten();
+    references
+        .filter(|reference| reference.group.is_empty() && reference.kind == Kind::ConfigMap.as_str())
+        .map(|reference| ObjectName::new(namespace.clone(), reference.name.as_str()))
+        .collect()
+}
+
+/// The Services a policy targets, whether they exist or not.
+pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
+    let targets = policy.spec.target_refs.iter();
+    targets
+        .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())
+        .map(|target| ObjectName::new(namespace.clone(), target.name.as_str()))
+        .collect()
 }

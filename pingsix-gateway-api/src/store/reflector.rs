@@ -1,0 +1,323 @@
+//! The reflector and its secondary maps, in step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use kube_runtime::reflector::store::Writer;
+use kube_runtime::reflector::{Lookup, ObjectRef, Store};
+use kube_runtime::watcher;
+use pingsix_translate::ObjectName;
+
+use super::edge::{Direction, Edge, Target};
+use super::index::Index;
+
+/// What an event did to one object.
+#[derive(Clone, Debug)]
+pub enum Change<K, T> {
+    /// It was not there before, or it says something else now.
+    Applied {
+        /// The object.
+        name: ObjectName,
+        /// What it concerns now, and what it concerned before; sorted, without repetitions.
+        concerned: Vec<T>,
+        /// What it depended on before and does no more; sorted.
+        released: Vec<T>,
+        /// What it was before.
+        before: Option<Arc<K>>,
+        /// What it is now.
+        after: Arc<K>,
+    },
+    /// It says what it said before: only what [`ReflectorStore::comparing`] passes over has changed, such as its status.
+    Touched {
+        /// The object.
+        name: ObjectName,
+        /// What it is now.
+        after: Arc<K>,
+    },
+    /// It is gone.
+    Removed {
+        /// The object.
+        name: ObjectName,
+        /// What it concerned; sorted, without repetitions.
+        concerned: Vec<T>,
+        /// What it depended on; sorted.
+        released: Vec<T>,
+        /// What it was.
+        before: Arc<K>,
+    },
+}
+
+impl<K, T> Change<K, T> {
+    /// The object.
+    pub const fn name(&self) -> &ObjectName {
+        match self {
+            Self::Applied { name, .. } | Self::Touched { name, .. } | Self::Removed { name, .. } => name,
+        }
+    }
+}
+
+/// How much a store has done since it was made: what bounds the cost of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Objects whose edges were read.
+    pub objects: usize,
+    /// Entries of secondary maps that were added or removed.
+    pub entries: usize,
+}
+
+/// Objects of one kind, and who of them refers to what.
+pub struct ReflectorStore<K, T: 'static>
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Default + Eq + Hash + Clone,
+{
+    writer: Writer<K>,
+    reader: Store<K>,
+    edges: &'static [Edge<K, T>],
+    /// One per edge.
+    indexes: Vec<Index<T>>,
+    same: fn(&K, &K) -> bool,
+    /// The objects of a list that is being read.
+    listing: Option<BTreeMap<ObjectName, K>>,
+    is_complete: bool,
+    work: Work,
+}
+
+impl<K, T> fmt::Debug for ReflectorStore<K, T>
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Default + Eq + Hash + Clone,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReflectorStore")
+            .field("objects", &self.reader.len())
+            .field("is_complete", &self.is_complete)
+            .field("work", &self.work)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, T> ReflectorStore<K, T>
+where
+    K: Lookup + Clone + 'static,
+    K::DynamicType: Default + Eq + Hash + Clone,
+    T: Target,
+{
+    /// An empty store with these secondary maps.
+    pub fn new(edges: &'static [Edge<K, T>]) -> Self {
+        let writer = Writer::default();
+        Self {
+            reader: writer.as_reader(),
+            writer,
+            edges,
+            indexes: edges.iter().map(|_| Index::default()).collect(),
+            same: |before, after| before.resource_version() == after.resource_version(),
+            listing: None,
+            is_complete: false,
+            work: Work::default(),
+        }
+    }
+
+    /// Says when two versions of an object say the same, so that nobody needs to look again. Unless told otherwise, when
+    /// their `resourceVersion` is the same.
+    #[must_use]
+    pub fn comparing(mut self, same: fn(&K, &K) -> bool) -> Self {
+        self.same = same;
+        self
+    }
+
+    /// Takes an event in, and tells what it changed. Between `Init` and `InitDone` nothing changes.
+    pub fn apply(&mut self, event: watcher::Event<K>) -> Vec<Change<K, T>> {
+        match event {
+            watcher::Event::Init => {
+                self.listing = Some(BTreeMap::new());
+                self.writer.apply_watcher_event(&watcher::Event::Init);
+                Vec::new()
+            }
+            watcher::Event::InitApply(object) => {
+                self.listing.get_or_insert_default().insert(name_of(&object), object);
+                Vec::new()
+            }
+            watcher::Event::InitDone => self.finish_listing(),
+            watcher::Event::Apply(object) => {
+                let (name, before) = (name_of(&object), self.get(&name_of(&object)));
+                self.writer.apply_watcher_event(&watcher::Event::Apply(object));
+                self.get(&name).map(|after| self.applied(name, before, after)).into_iter().collect()
+            }
+            watcher::Event::Delete(object) => {
+                let name = name_of(&object);
+                // Its last state is that of the store; the event may carry another.
+                let before = self.get(&name);
+                self.writer.apply_watcher_event(&watcher::Event::Delete(object));
+                before.map(|before| self.removed(name, before)).into_iter().collect()
+            }
+        }
+    }
+
+    /// Takes an object out by its name, and tells what that changed: for kinds of which single objects are watched, where
+    /// nobody knows what was deleted but that it is not there.
+    pub fn remove(&mut self, name: &ObjectName) -> Option<Change<K, T>> {
+        let object = self.get(name)?;
+        self.apply(watcher::Event::Delete(K::clone(&object))).pop()
+    }
+
+    /// Whether a list was read to its end: before that, what is not there is merely not known.
+    pub const fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The object with a name.
+    pub fn get(&self, name: &ObjectName) -> Option<Arc<K>> {
+        self.reader.get(&reference(name))
+    }
+
+    /// A handle that reads the objects from elsewhere, also while they change.
+    pub fn reader(&self) -> Store<K> {
+        self.reader.clone()
+    }
+
+    /// Every object, in no order.
+    pub fn objects(&self) -> Vec<Arc<K>> {
+        self.reader.state()
+    }
+
+    /// Who has to be looked at when a target changes, by name and without repetitions.
+    pub fn dependents(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
+        self.referrers(target, Direction::DependsOn)
+    }
+
+    /// Whose changes a target is concerned with, by name and without repetitions.
+    pub fn members(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
+        self.referrers(target, Direction::Concerns)
+    }
+
+    fn referrers(&self, target: &T, direction: Direction) -> impl Iterator<Item = &ObjectName> {
+        let edges = self.edges.iter().zip(&self.indexes).filter(move |(edge, _)| edge.direction == direction);
+        let names: BTreeSet<&ObjectName> = edges.flat_map(|(_, index)| index.referrers(target)).collect();
+        names.into_iter()
+    }
+
+    /// What an object concerns; sorted, without repetitions.
+    pub fn concerns(&self, object: &K) -> Vec<T> {
+        self.targets(object, Direction::Concerns)
+    }
+
+    /// What an object depends on; sorted, without repetitions.
+    pub fn dependencies(&self, object: &K) -> Vec<T> {
+        self.targets(object, Direction::DependsOn)
+    }
+
+    fn targets(&self, object: &K, direction: Direction) -> Vec<T> {
+        let mut targets = Vec::new();
+        for edge in self.edges.iter().filter(|edge| edge.direction == direction) {
+            (edge.targets)(object, &mut targets);
+        }
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+
+    /// The secondary maps: each edge with everything it leads to, in order. For dumps; it reads all of them.
+    pub fn edges(&self) -> impl Iterator<Item = (&Edge<K, T>, BTreeSet<&T>)> {
+        self.edges.iter().zip(self.indexes.iter().map(Index::targets))
+    }
+
+    /// How many entries the secondary maps have. For metrics and tests; it reads all of them.
+    pub fn entries(&self) -> usize {
+        self.indexes.iter().map(Index::len).sum()
+    }
+
+    /// What was done so far.
+    pub const fn work(&self) -> Work {
+        self.work
+    }
+
+    fn finish_listing(&mut self) -> Vec<Change<K, T>> {
+        let listing = self.listing.take().unwrap_or_default();
+        let mut gone: BTreeMap<ObjectName, Arc<K>> =
+            self.reader.state().into_iter().map(|object| (name_of(&*object), object)).collect();
+        let mut listed = Vec::with_capacity(listing.len());
+        for (name, object) in listing {
+            let before = gone.remove(&name);
+            self.writer.apply_watcher_event(&watcher::Event::InitApply(object));
+            listed.push((name, before));
+        }
+        self.writer.apply_watcher_event(&watcher::Event::InitDone);
+        self.is_complete = true;
+        let mut changes: Vec<Change<K, T>> =
+            gone.into_iter().map(|(name, before)| self.removed(name, before)).collect();
+        for (name, before) in listed {
+            let Some(after) = self.get(&name) else { continue };
+            // What a relist brings unchanged is not even touched.
+            if before.as_ref().is_some_and(|before| before.resource_version() == after.resource_version()) {
+                continue;
+            }
+            changes.push(self.applied(name, before, after));
+        }
+        changes
+    }
+
+    fn applied(&mut self, name: ObjectName, before: Option<Arc<K>>, after: Arc<K>) -> Change<K, T> {
+        if before.as_ref().is_some_and(|before| (self.same)(before, &after)) {
+            return Change::Touched { name, after };
+        }
+        let (concerned, released) = self.reindex(&name, before.as_deref(), Some(&after));
+        Change::Applied { name, concerned, released, before, after }
+    }
+
+    fn removed(&mut self, name: ObjectName, before: Arc<K>) -> Change<K, T> {
+        let (concerned, released) = self.reindex(&name, Some(&before), None);
+        Change::Removed { name, concerned, released, before }
+    }
+
+    /// Moves an object from its old targets to its new ones. Returns what either version concerns, and what only the old
+    /// one depends on.
+    fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
+        let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
+        let mut kept = BTreeSet::new();
+        for (edge, index) in self.edges.iter().zip(&mut self.indexes) {
+            let targets = |object: Option<&K>| {
+                let mut targets = Vec::new();
+                if let Some(object) = object {
+                    (edge.targets)(object, &mut targets);
+                }
+                targets.into_iter().collect::<BTreeSet<T>>()
+            };
+            let (old, new) = (targets(before), targets(after));
+            for target in old.difference(&new) {
+                self.work.entries += usize::from(index.remove(target, name));
+            }
+            for target in new.difference(&old) {
+                self.work.entries += usize::from(index.insert(target.clone(), name.clone()));
+            }
+            match edge.direction {
+                Direction::Concerns => concerned.extend(old.into_iter().chain(new)),
+                Direction::DependsOn => {
+                    released.extend(old);
+                    kept.extend(new);
+                }
+            }
+        }
+        self.work.objects += usize::from(before.is_some()) + usize::from(after.is_some());
+        released.retain(|target| !kept.contains(target));
+        (concerned.into_iter().collect(), released.into_iter().collect())
+    }
+}
+
+/// Namespace and name of an object; the namespace of one without is empty.
+fn name_of<K: Lookup>(object: &K) -> ObjectName {
+    ObjectName::new(
+        object.namespace().as_deref().unwrap_or_default(),
+        object.name().as_deref().unwrap_or_default(),
+    )
+}
+
+fn reference<K: Lookup>(name: &ObjectName) -> ObjectRef<K>
+where
+    K::DynamicType: Default,
+{
+    let reference = ObjectRef::new(&name.name);
+    if name.namespace.is_empty() { reference } else { reference.within(&name.namespace) }
+}

@@ -1,0 +1,239 @@
+//! An object as it comes from the API server.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::core::ObjectMeta;
+use pingsix_translate::{Kind, ObjectKey};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// A kind that can be watched, with what is kept of its objects.
+pub trait WatchedKind:
+    Resource<DynamicType = ()> + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
+{
+    /// Which kind.
+    const KIND: Kind;
+
+    /// Whether the status is kept, as it was sent: for kinds whose status we write.
+    const KEEPS_STATUS: bool;
+
+    /// Drops what is never read, so that it neither takes room nor counts as a change.
+    fn project(object: &mut Value);
+}
+
+/// An object, or what is wrong with it. One that cannot be decoded is still there, with its name: a list that fails for
+/// it would lose all the others, and an event that is dropped would leave an old version in force for ever.
+#[derive(Clone)]
+pub struct Watched<K> {
+    content: Content<K>,
+    /// As it was sent, for a typed round trip would lose what others have written.
+    status: Option<Arc<str>>,
+    digest: Digest,
+}
+
+/// Of everything but `resourceVersion`, `managedFields`, the status and what the projection drops.
+type Digest = [u8; 16];
+
+#[derive(Clone)]
+enum Content<K> {
+    Decoded(Arc<K>),
+    Undecodable(Arc<Undecodable>),
+}
+
+/// An object that has another shape than its kind.
+#[derive(Clone, Debug)]
+pub struct Undecodable {
+    /// What can be read of its metadata.
+    pub metadata: ObjectMeta,
+    /// What is wrong, with the field.
+    pub message: String,
+}
+
+impl<K: WatchedKind> Watched<K> {
+    /// The object, if it could be decoded.
+    pub const fn object(&self) -> Option<&Arc<K>> {
+        match &self.content {
+            Content::Decoded(object) => Some(object),
+            Content::Undecodable(_) => None,
+        }
+    }
+
+    /// What is wrong with it, if it could not.
+    pub fn undecodable(&self) -> Option<&Undecodable> {
+        match &self.content {
+            Content::Decoded(_) => None,
+            Content::Undecodable(fault) => Some(fault),
+        }
+    }
+
+    /// Its identity.
+    pub fn key(&self) -> ObjectKey {
+        let metadata = self.meta();
+        ObjectKey::new(
+            K::KIND,
+            metadata.namespace.as_deref().unwrap_or_default(),
+            metadata.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// Its status as the API server has it; null when there is none, or when it is not kept for this kind.
+    pub fn status(&self) -> Value {
+        let status = self.status.as_deref().and_then(|status| serde_json::from_str(status).ok());
+        status.unwrap_or_default()
+    }
+
+    /// Whether both say the same, apart from the status and from what nobody reads.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+
+    fn read(mut object: Value) -> Result<Self, serde_json::Error> {
+        let status = object.as_object_mut().and_then(|object| object.remove("status"));
+        let status = status.filter(|_| K::KEEPS_STATUS).map(|status| Arc::from(status.to_string()));
+        let mut resource_version = None;
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+            }
+            resource_version = metadata.remove("resourceVersion");
+        }
+        K::project(&mut object);
+        let digest = digest(&object);
+        if let (Some(version), Some(metadata)) =
+            (resource_version, object.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            metadata.insert("resourceVersion".to_owned(), version);
+        }
+        // Without metadata there is no name, and nobody to report it to: that is a fault of the server.
+        let metadata: ObjectMeta =
+            serde_json::from_value(object.get("metadata").cloned().unwrap_or_default())?;
+        if metadata.name.is_none() {
+            return Err(serde_json::Error::custom("metadata.name is missing"));
+        }
+        let content = match serde_path_to_error::deserialize::<_, K>(object) {
+            Ok(object) => Content::Decoded(Arc::new(object)),
+            Err(error) => {
+                let message = format!("{}: {}", error.path(), error.inner());
+                Content::Undecodable(Arc::new(Undecodable { metadata, message }))
+            }
+        };
+        Ok(Self { content, status, digest })
+    }
+}
+
+fn digest(object: &Value) -> Digest {
+    let hash = Sha256::digest(object.to_string());
+    let mut digest = Digest::default();
+    digest.copy_from_slice(&hash[..size_of::<Digest>()]);
+    digest
+}
+
+impl<'de, K: WatchedKind> Deserialize<'de> for Watched<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl<K: WatchedKind> fmt::Debug for Watched<K> {
+    /// The name alone: a Secret has more to it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").field("key", &self.key().to_string()).finish_non_exhaustive()
+    }
+}
+
+impl<K: WatchedKind> Resource for Watched<K> {
+    type DynamicType = ();
+    type Scope = K::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        K::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        K::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        K::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        K::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        match &self.content {
+            Content::Decoded(object) => object.meta(),
+            Content::Undecodable(fault) => &fault.metadata,
+        }
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match &mut self.content {
+            Content::Decoded(object) => Arc::make_mut(object).meta_mut(),
+            Content::Undecodable(fault) => &mut Arc::make_mut(fault).metadata,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::snapshot::{HttpRoute, Secret};
+    use serde_json::json;
+
+    use super::*;
+
+    fn read<K: WatchedKind>(object: Value) -> Watched<K> {
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn route(version: &str, spec: &Value) -> Value {
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": {
+                "name": "cart", "namespace": "shop", "resourceVersion": version, "generation": 1,
+                "managedFields": [{"manager": version}],
+            },
+            "spec": spec,
+            "status": {"parents": [{"controllerName": "another", "unknown": version}]},
+        })
+    }
+
+    #[test]
+    fn the_status_is_kept_as_it_was_sent_and_is_no_change() {
+        let one: Watched<HttpRoute> = read(route("1", &json!({"hostnames": ["a.example"]})));
+        let two: Watched<HttpRoute> = read(route("2", &json!({"hostnames": ["a.example"]})));
+        let other: Watched<HttpRoute> = read(route("3", &json!({"hostnames": ["b.example"]})));
+        assert_eq!(two.status()["parents"][0]["unknown"], "2");
+        assert!(one.object().unwrap().status.is_none());
+        assert_eq!(two.meta().resource_version.as_deref(), Some("2"));
+        assert_eq!(two.meta().managed_fields, None);
+        assert!(one.says_the_same(&two) && !one.says_the_same(&other));
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_keeps_its_name_and_says_which_field() {
+        let broken: Watched<HttpRoute> = read(route("1", &json!({"rules": [{"matches": 7}]})));
+        assert_eq!(broken.key().to_string(), "HTTPRoute shop/cart");
+        assert!(broken.object().is_none());
+        let message = &broken.undecodable().unwrap().message;
+        assert!(message.starts_with("spec.rules[0].matches: "), "{message}");
+        // It says something else than it did.
+        assert!(!broken.says_the_same(&read(route("1", &json!({})))));
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let secret: Watched<Secret> = read(json!({
+            "metadata": {"name": "tls", "namespace": "shop"}, "data": {"tls.key": "Y2FuYXJ5"},
+        }));
+        assert_eq!(format!("{secret:?}"), "Watched { key: \"Secret shop/tls\", .. }");
+    }
+}

@@ -1,0 +1,279 @@
+//! The live picture of the cluster: a store per kind, how the kinds refer to each other, and which Gateways and
+//! IngressClasses a change concerns.
+//!
+//! ```text
+//! watch events ──► World::apply ──► stores, secondary maps ──► owners (Gateways, IngressClasses) to reconsider
+//!                                        │
+//!                                        └──► World::snapshot: what one of them may see
+//! ```
+//!
+//! The picture is a plain value: it watches nothing, and reads no clock. Every question is answered from the secondary
+//! maps of [`crate::store`]; none looks at every object of a kind.
+
+mod edges;
+mod owners;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube_runtime::reflector::Store;
+use kube_runtime::watcher;
+use pingsix_translate::snapshot::{
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
+    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+};
+use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
+
+pub use edges::Target;
+pub use snapshot::{Cut, OwnerSnapshot};
+
+use crate::store::{Change, ReflectorStore, Work};
+use crate::watch::{Undecodable, Watched, WatchedKind};
+
+/// A store of one kind.
+pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
+
+macro_rules! world {
+    ($($kind:ident in $field:ident;)+) => {
+        /// The live picture of the cluster.
+        #[derive(Debug)]
+        pub struct World {
+            $($field: KindStore<$kind>,)+
+        }
+
+        impl Default for World {
+            fn default() -> Self {
+                Self { $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES).comparing(Watched::says_the_same),)+ }
+            }
+        }
+
+        /// What a watch of one kind saw.
+        #[derive(Debug)]
+        pub enum Event {
+            $(
+                #[doc = concat!("Of kind ", stringify!($kind), ".")]
+                $kind(watcher::Event<Watched<$kind>>),
+            )+
+        }
+
+        $(
+            impl From<watcher::Event<Watched<$kind>>> for Event {
+                fn from(event: watcher::Event<Watched<$kind>>) -> Self {
+                    Self::$kind(event)
+                }
+            }
+
+            impl Stored for $kind {
+                fn store(world: &World) -> &KindStore<Self> {
+                    &world.$field
+                }
+            }
+        )+
+
+        impl Event {
+            /// The kind it is about.
+            pub const fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind,)+ }
+            }
+        }
+
+        impl World {
+            /// Takes an event in, and tells what has to be looked at again.
+            pub fn apply(&mut self, event: Event) -> Effects {
+                match event {
+                    $(Event::$kind(event) => {
+                        let changes = self.$field.apply(event);
+                        self.effects(changes)
+                    })+
+                }
+            }
+
+            /// Takes out an object that is known to be gone, or that nobody refers to any more.
+            pub fn remove(&mut self, key: &ObjectKey) -> Effects {
+                match key.kind {
+                    $(Kind::$kind => {
+                        let change = self.$field.remove(&key.name);
+                        self.effects(change)
+                    })+
+                }
+            }
+
+            /// Whether the objects of a kind are known: a list was read to its end.
+            pub fn is_complete(&self, kind: Kind) -> bool {
+                match kind { $(Kind::$kind => self.$field.is_complete(),)+ }
+            }
+
+            /// Whether there is an object with this key, decodable or not.
+            pub fn contains(&self, key: &ObjectKey) -> bool {
+                match key.kind { $(Kind::$kind => self.$field.get(&key.name).is_some(),)+ }
+            }
+
+            /// Every object that could not be decoded, with what is wrong.
+            pub fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
+                let mut faults = Vec::new();
+                $(
+                    faults.extend(self.$field.objects().iter().filter_map(|object| {
+                        Some((object.key(), object.undecodable()?.clone()))
+                    }));
+                )+
+                faults.sort_by(|(one, _), (other, _)| one.cmp(other));
+                faults
+            }
+
+            /// What all stores together have done so far.
+            pub fn work(&self) -> Work {
+                let mut all = Work::default();
+                $(
+                    let Work { objects, entries } = self.$field.work();
+                    all.objects += objects;
+                    all.entries += entries;
+                )+
+                all
+            }
+
+            /// How many objects of each kind there are, in the order of [`Kind::ALL`].
+            pub fn counts(&self) -> Vec<(Kind, usize)> {
+                vec![$((Kind::$kind, self.$field.reader().len()),)+]
+            }
+
+            /// Every object that can be decoded, as a plain collection: what `pingsix-gatewayctl` would read from a dump of
+            /// the cluster. For tests and dumps; it reads all of them.
+            pub fn to_objects(&self) -> Objects {
+                let mut objects = Objects::default();
+                $(
+                    for object in self.$field.objects() {
+                        if let Some(object) = object.object() {
+                            objects.insert(Object::$kind(object.clone()));
+                        }
+                    }
+                )+
+                objects
+            }
+
+            /// What the object with a key concerns now; nothing if it is not there.
+            fn concerns(&self, key: &ObjectKey) -> Vec<Target> {
+                match key.kind {
+                    $(Kind::$kind => {
+                        self.$field.get(&key.name).map_or_else(Vec::new, |object| self.$field.concerns(&object))
+                    })+
+                }
+            }
+
+            /// Who depends on a target, of whatever kind.
+            fn dependents(&self, target: &Target) -> Vec<ObjectKey> {
+                let mut dependents = Vec::new();
+                $(
+                    dependents.extend(
+                        self.$field.dependents(target).map(|name| ObjectKey { kind: Kind::$kind, name: name.clone() }),
+                    );
+                )+
+                dependents
+            }
+        }
+    };
+}
+
+world! {
+    GatewayClass in gateway_classes;
+    Gateway in gateways;
+    ListenerSet in listener_sets;
+    HttpRoute in http_routes;
+    GrpcRoute in grpc_routes;
+    TlsRoute in tls_routes;
+    TcpRoute in tcp_routes;
+    UdpRoute in udp_routes;
+    BackendTlsPolicy in backend_tls_policies;
+    ReferenceGrant in reference_grants;
+    IngressClass in ingress_classes;
+    Ingress in ingresses;
+    Service in services;
+    EndpointSlice in endpoint_slices;
+    Secret in secrets;
+    ConfigMap in config_maps;
+    Namespace in namespaces;
+}
+
+/// A kind that the picture holds.
+pub trait Stored: WatchedKind {
+    /// Its store.
+    fn store(world: &World) -> &KindStore<Self>;
+}
+
+/// What an event leads to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Gateways and IngressClasses to reconsider; those that are gone too.
+    pub owners: BTreeSet<ObjectKey>,
+    /// GatewayClasses to judge anew.
+    pub classes: BTreeSet<ObjectKey>,
+    /// Objects of which the live status may no longer be what was written: they came, or were changed by someone.
+    pub touched: BTreeSet<ObjectKey>,
+    /// Objects that are gone: nobody has to be told about them any more.
+    pub removed: BTreeSet<ObjectKey>,
+}
+
+impl Effects {
+    /// Adds what another event leads to.
+    pub fn merge(&mut self, other: Self) {
+        for key in other.removed {
+            self.touched.remove(&key);
+            self.removed.insert(key);
+        }
+        for key in other.touched {
+            self.removed.remove(&key);
+            self.touched.insert(key);
+        }
+        self.owners.extend(other.owners);
+        self.classes.extend(other.classes);
+    }
+}
+
+impl World {
+    /// The object of a kind with a name, if it is there and can be decoded.
+    pub fn get<K: Stored>(&self, name: &ObjectName) -> Option<Arc<K>> {
+        K::store(self).get(name)?.object().cloned()
+    }
+
+    /// A handle that reads objects of a kind from elsewhere, also while they change.
+    pub fn reader<K: Stored>(&self) -> Store<Watched<K>> {
+        K::store(self).reader()
+    }
+
+    /// Whom a change of an object concerns, if nothing about its references changed.
+    pub fn owners_of(&self, key: &ObjectKey) -> BTreeSet<ObjectKey> {
+        owners::owners(self, [Target::Object(key.clone())])
+    }
+
+    fn effects<K: WatchedKind>(
+        &self,
+        changes: impl IntoIterator<Item = Change<Watched<K>, Target>>,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        for change in changes {
+            let key = ObjectKey { kind: K::KIND, name: change.name().clone() };
+            let concerned = match change {
+                Change::Touched { .. } => {
+                    effects.touched.insert(key);
+                    continue;
+                }
+                Change::Applied { concerned, .. } => {
+                    effects.touched.insert(key.clone());
+                    concerned
+                }
+                Change::Removed { concerned, .. } => {
+                    effects.removed.insert(key.clone());
+                    concerned
+                }
+            };
+            if K::KIND == Kind::GatewayClass {
+                effects.classes.insert(key.clone());
+            }
+            let start = concerned.into_iter().chain([Target::Object(key)]);
+            effects.owners.extend(owners::owners(self, start));
+        }
+        effects
+    }
+}

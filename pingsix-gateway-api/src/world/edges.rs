@@ -1,0 +1,273 @@
+//! How the kinds refer to each other: every edge, once.
+
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
+    IngressClass, ListenerSet, Namespace, ReferenceGrant, RouteReferences, Secret, Service, TcpRoute,
+    TlsRoute, UdpRoute, class_of_ingress, config_maps_of_gateway, config_maps_of_policy,
+    default_ingress_classes, parent_of_listener_set, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, service_of_slice, services_of_ingress, services_of_policy,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+
+use crate::store::{Direction, Edge};
+use crate::watch::{Watched, WatchedKind};
+
+/// What objects refer to, by name, whether it is there or not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// An object.
+    Object(ObjectKey),
+    /// Permission to refer from one namespace into another: what a ReferenceGrant gives.
+    Crossing {
+        /// The kind that refers.
+        kind: Kind,
+        /// Its namespace.
+        from: Arc<str>,
+        /// The namespace referred to.
+        into: Arc<str>,
+    },
+    /// Being an IngressClass marked as the default, which Ingresses without a class belong to.
+    DefaultIngressClass,
+    /// A host name for which somebody asks for TLS, in lower case.
+    TlsHost(Arc<str>),
+}
+
+/// The edges that start at a kind.
+pub(super) trait Edges: WatchedKind {
+    /// All of them.
+    const EDGES: &'static [Edge<Watched<Self>, Target>];
+}
+
+type Extract<K> = fn(&Watched<K>, &mut Vec<Target>);
+
+const fn concerns<K>(name: &'static str, targets: Extract<K>) -> Edge<Watched<K>, Target> {
+    Edge { name, direction: Direction::Concerns, targets }
+}
+
+const fn depends_on<K>(name: &'static str, targets: Extract<K>) -> Edge<Watched<K>, Target> {
+    Edge { name, direction: Direction::DependsOn, targets }
+}
+
+/// No edge starts here: others refer to objects of these kinds.
+macro_rules! no_edges {
+    ($($kind:ident)+) => {$(
+        impl Edges for $kind {
+            const EDGES: &'static [Edge<Watched<Self>, Target>] = &[];
+        }
+    )+};
+}
+
+no_edges! { GatewayClass Service Secret ConfigMap Namespace }
+
+impl Edges for Gateway {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        depends_on("class", |gateway, targets| {
+            if let Some(gateway) = gateway.object() {
+                targets.push(cluster(Kind::GatewayClass, &gateway.spec.gateway_class_name));
+            }
+        }),
+        depends_on("namespace", own_namespace),
+        depends_on("secret", |gateway, targets| {
+            each(gateway, |gateway, name| {
+                refer(
+                    targets,
+                    Kind::Gateway,
+                    name,
+                    Kind::Secret,
+                    secrets_of_gateway(gateway, &name.namespace),
+                );
+            });
+        }),
+        depends_on("authority", |gateway, targets| {
+            each(gateway, |gateway, name| {
+                let config_maps = config_maps_of_gateway(gateway, &name.namespace);
+                refer(targets, Kind::Gateway, name, Kind::ConfigMap, config_maps);
+            });
+        }),
+        concerns("tls host", |gateway, targets| {
+            if let Some(gateway) = gateway.object() {
+                let listeners = gateway.spec.listeners.iter().filter(|listener| listener.tls.is_some());
+                tls_hosts(targets, listeners.filter_map(|listener| listener.hostname.as_deref()));
+            }
+        }),
+    ];
+}
+
+impl Edges for ListenerSet {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        concerns("parent", |set, targets| {
+            each(set, |set, name| {
+                targets
+                    .extend(parent_of_listener_set(name, set).map(|gateway| named(Kind::Gateway, gateway)));
+            });
+        }),
+        depends_on("namespace", own_namespace),
+        depends_on("secret", |set, targets| {
+            each(set, |set, name| {
+                let secrets = secrets_of_listener_set(set, &name.namespace);
+                refer(targets, Kind::ListenerSet, name, Kind::Secret, secrets);
+            });
+        }),
+        concerns("tls host", |set, targets| {
+            if let Some(set) = set.object() {
+                let listeners = set.spec.listeners.iter().filter(|listener| listener.tls.is_some());
+                tls_hosts(targets, listeners.filter_map(|listener| listener.hostname.as_deref()));
+            }
+        }),
+    ];
+}
+
+/// Every kind of route refers alike.
+macro_rules! routes {
+    ($($kind:ident)+) => {$(
+        impl Edges for $kind {
+            const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+                concerns("parent", |route, targets| {
+                    each(route, |route, name| {
+                        let parents = route.parent_refs();
+                        targets.extend(
+                            parents.iter().filter_map(|parent| parent.target(&name.namespace)).map(Target::Object),
+                        );
+                    });
+                }),
+                depends_on("namespace", own_namespace),
+                depends_on("backend", |route, targets| {
+                    each(route, |route, name| {
+                        refer(targets, Kind::$kind, name, Kind::Service, route.services(&name.namespace));
+                    });
+                }),
+            ];
+        }
+    )+};
+}
+
+routes! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute }
+
+impl Edges for BackendTlsPolicy {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        concerns("target", |policy, targets| {
+            each(policy, |policy, name| {
+                let services = services_of_policy(policy, &name.namespace);
+                targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
+            });
+        }),
+        depends_on("authority", |policy, targets| {
+            each(policy, |policy, name| {
+                let config_maps = config_maps_of_policy(policy, &name.namespace);
+                targets.extend(config_maps.into_iter().map(|config_map| named(Kind::ConfigMap, config_map)));
+            });
+        }),
+    ];
+}
+
+impl Edges for ReferenceGrant {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[concerns("crossing", |grant, targets| {
+        each(grant, |grant, name| {
+            targets.extend(grant.spec.from.iter().filter_map(|from| {
+                let kind = Kind::from_group_kind(&from.group, &from.kind)?;
+                Some(Target::Crossing {
+                    kind,
+                    from: from.namespace.as_str().into(),
+                    into: name.namespace.clone(),
+                })
+            }));
+        });
+    })];
+}
+
+impl Edges for IngressClass {
+    // Whoever becomes the default, or is it no more, concerns all that are marked so: only one of them counts.
+    const EDGES: &'static [Edge<Watched<Self>, Target>] =
+        &[concerns("default", default_mark), depends_on("default", default_mark)];
+}
+
+fn default_mark(class: &Watched<IngressClass>, targets: &mut Vec<Target>) {
+    if class.object().is_some_and(|class| !default_ingress_classes([&**class]).is_empty()) {
+        targets.push(Target::DefaultIngressClass);
+    }
+}
+
+impl Edges for Ingress {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        concerns("class", |ingress, targets| {
+            if let Some(ingress) = ingress.object() {
+                targets.push(
+                    class_of_ingress(ingress)
+                        .map_or(Target::DefaultIngressClass, |class| cluster(Kind::IngressClass, class)),
+                );
+            }
+        }),
+        depends_on("backend", |ingress, targets| {
+            each(ingress, |ingress, name| {
+                let services = services_of_ingress(ingress, &name.namespace);
+                targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
+            });
+        }),
+        depends_on("secret", |ingress, targets| {
+            each(ingress, |ingress, name| {
+                let secrets = secrets_of_ingress(ingress, &name.namespace);
+                targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
+            });
+        }),
+        concerns("tls host", |ingress, targets| {
+            if let Some(ingress) = ingress.object() {
+                let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
+                tls_hosts(targets, tls.flat_map(|tls| tls.hosts.iter().flatten()).map(String::as_str));
+            }
+        }),
+    ];
+}
+
+impl Edges for EndpointSlice {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[concerns("service", |slice, targets| {
+        if let Some(slice) = slice.object() {
+            targets.extend(service_of_slice(slice).map(|service| named(Kind::Service, service)));
+        }
+    })];
+}
+
+/// Calls a function with an object that can be decoded, and its name.
+fn each<K: WatchedKind>(object: &Watched<K>, mut function: impl FnMut(&K, &ObjectName)) {
+    if let Some(decoded) = object.object() {
+        function(decoded, &object.key().name);
+    }
+}
+
+fn named(kind: Kind, name: ObjectName) -> Target {
+    Target::Object(ObjectKey { kind, name })
+}
+
+fn cluster(kind: Kind, name: &str) -> Target {
+    Target::Object(ObjectKey::new(kind, "", name))
+}
+
+/// The namespace an object lives in, by whose labels listeners may choose.
+fn own_namespace<K: WatchedKind>(object: &Watched<K>, targets: &mut Vec<Target>) {
+    targets.push(cluster(Kind::Namespace, &object.key().name.namespace));
+}
+
+/// References to objects, and the permissions that those into other namespaces take.
+fn refer(
+    targets: &mut Vec<Target>,
+    referrer: Kind,
+    name: &ObjectName,
+    kind: Kind,
+    objects: impl IntoIterator<Item = ObjectName>,
+) {
+    for object in objects {
+        if object.namespace != name.namespace {
+            targets.push(Target::Crossing {
+                kind: referrer,
+                from: name.namespace.clone(),
+                into: object.namespace.clone(),
+            });
+        }
+        targets.push(named(kind, object));
+    }
+}
+
+fn tls_hosts<'a>(targets: &mut Vec<Target>, hosts: impl Iterator<Item = &'a str>) {
+    targets.extend(hosts.map(|host| Target::TlsHost(host.to_ascii_lowercase().into())));
+}

@@ -1,0 +1,38 @@
+//! From a change to the Gateways and IngressClasses it concerns.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::{Kind, ObjectKey};
+
+use super::World;
+use super::edges::Target;
+
+/// Follows the edges from what changed: forwards from what concerns others, backwards to what depends on it. Ends at
+/// Gateways and IngressClasses, whose translation is the unit of work.
+pub(super) fn owners(world: &World, start: impl IntoIterator<Item = Target>) -> BTreeSet<ObjectKey> {
+    let mut owners = BTreeSet::new();
+    let mut seen: BTreeSet<Target> = BTreeSet::new();
+    let mut open: Vec<Target> = start.into_iter().collect();
+    while let Some(target) = open.pop() {
+        if !leads_on(&target) || !seen.insert(target.clone()) {
+            continue;
+        }
+        if let Target::Object(key) = &target {
+            if matches!(key.kind, Kind::Gateway | Kind::IngressClass) {
+                owners.insert(key.clone());
+                continue;
+            }
+            open.extend(world.concerns(key));
+        }
+        open.extend(world.dependents(&target).into_iter().map(Target::Object));
+    }
+    owners
+}
+
+/// Translation has no use for who else asks for a host: data planes do not share certificates.
+const fn leads_on(target: &Target) -> bool {
+    match target {
+        Target::Object(_) | Target::Crossing { .. } | Target::DefaultIngressClass => true,
+        Target::TlsHost(_) => false,
+    }
+}

@@ -1,0 +1,204 @@
+//! What one Gateway or IngressClass may see, cut from the picture.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{
+    EndpointSlice, IngressSnapshot, Referents, RouteReferences, Snapshot, class_of_ingress,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, services_of_ingress,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+
+use super::edges::Target;
+use super::{KindStore, Stored, World};
+
+/// What an owner of data planes may see.
+#[derive(Clone, Debug)]
+pub enum OwnerSnapshot {
+    /// A Gateway with its ListenerSets.
+    Gateway(Box<Snapshot>),
+    /// An IngressClass.
+    Ingress(Box<IngressSnapshot>),
+}
+
+/// A snapshot, and what has to be watched by name for it.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// What the owner may see.
+    pub snapshot: OwnerSnapshot,
+    /// The Secrets and ConfigMaps it refers to, whether they exist or not.
+    pub referenced: BTreeSet<ObjectKey>,
+}
+
+/// Names that a snapshot refers to.
+#[derive(Debug, Default)]
+struct Names {
+    services: BTreeSet<ObjectName>,
+    secrets: BTreeSet<ObjectName>,
+    config_maps: BTreeSet<ObjectName>,
+    namespaces: BTreeSet<Arc<str>>,
+    /// The permissions that references into other namespaces take.
+    crossings: BTreeSet<Target>,
+}
+
+impl World {
+    /// Cuts what an owner may see; `None` when it is not there, or cannot be decoded.
+    pub fn cut(&self, owner: &ObjectKey) -> Option<Cut> {
+        if owner.kind == Kind::Gateway {
+            self.cut_gateway(&owner.name)
+        } else {
+            self.cut_ingress_class(&owner.name)
+        }
+    }
+
+    fn cut_gateway(&self, name: &ObjectName) -> Option<Cut> {
+        let gateway = self.get(name)?;
+        let parent = Target::Object(ObjectKey { kind: Kind::Gateway, name: name.clone() });
+        let listener_sets = picked(&self.listener_sets, self.listener_sets.members(&parent));
+        let mut parents = vec![parent];
+        parents.extend(
+            listener_sets
+                .keys()
+                .map(|name| Target::Object(ObjectKey { kind: Kind::ListenerSet, name: name.clone() })),
+        );
+        let mut names = Names::default();
+        names.namespaces.insert(name.namespace.clone());
+        names.namespaces.extend(listener_sets.keys().map(|name| name.namespace.clone()));
+        let http_routes = names.routes(&self.http_routes, &parents);
+        let grpc_routes = names.routes(&self.grpc_routes, &parents);
+        let tls_routes = names.routes(&self.tls_routes, &parents);
+        let tcp_routes = names.routes(&self.tcp_routes, &parents);
+        let udp_routes = names.routes(&self.udp_routes, &parents);
+        names.secrets(Kind::Gateway, name, secrets_of_gateway(&gateway, &name.namespace));
+        let config_maps = config_maps_of_gateway(&gateway, &name.namespace);
+        names.cross(Kind::Gateway, name, &config_maps);
+        names.config_maps.extend(config_maps);
+        for (name, set) in &listener_sets {
+            names.secrets(Kind::ListenerSet, name, secrets_of_listener_set(set, &name.namespace));
+        }
+        let mut policies = BTreeSet::new();
+        for service in &names.services {
+            let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+            policies.extend(self.backend_tls_policies.members(&target));
+        }
+        let backend_tls_policies = picked(&self.backend_tls_policies, policies);
+        for (name, policy) in &backend_tls_policies {
+            names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
+        }
+        let snapshot = Snapshot {
+            gateway,
+            listener_sets,
+            http_routes,
+            grpc_routes,
+            tls_routes,
+            tcp_routes,
+            udp_routes,
+            backend_tls_policies,
+            referents: self.referents(&names),
+        };
+        Some(Cut { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
+    }
+
+    fn cut_ingress_class(&self, name: &ObjectName) -> Option<Cut> {
+        let class = self.get(name)?;
+        let default: Vec<_> =
+            picked(&self.ingress_classes, self.ingress_classes.dependents(&Target::DefaultIngressClass))
+                .into_values()
+                .collect();
+        let default_classes = default_ingress_classes(default.iter().map(AsRef::as_ref));
+        let own = Target::Object(ObjectKey { kind: Kind::IngressClass, name: name.clone() });
+        let mut ingresses = picked(&self.ingresses, self.ingresses.members(&own));
+        if default_classes.first() == Some(&name.name) {
+            ingresses.extend(picked(&self.ingresses, self.ingresses.members(&Target::DefaultIngressClass)));
+        }
+        debug_assert!(
+            ingresses
+                .values()
+                .all(|ingress| class_of_ingress(ingress).is_none_or(|class| *class == *name.name))
+        );
+        let mut names = Names::default();
+        for (name, ingress) in &ingresses {
+            names.services.extend(services_of_ingress(ingress, &name.namespace));
+            names.secrets.extend(secrets_of_ingress(ingress, &name.namespace));
+        }
+        let referents = self.referents(&names);
+        let snapshot = IngressSnapshot { class, default_classes, ingresses, referents };
+        Some(Cut { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
+    }
+
+    fn referents(&self, names: &Names) -> Referents {
+        let mut endpoint_slices: BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>> = BTreeMap::new();
+        for service in &names.services {
+            let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+            let slices = picked(&self.endpoint_slices, self.endpoint_slices.members(&target));
+            if !slices.is_empty() {
+                endpoint_slices.insert(service.clone(), slices.into_values().collect());
+            }
+        }
+        Referents {
+            services: picked(&self.services, &names.services),
+            endpoint_slices,
+            reference_grants: picked(
+                &self.reference_grants,
+                names.crossings.iter().flat_map(|crossing| self.reference_grants.members(crossing)),
+            ),
+            secrets: picked(&self.secrets, &names.secrets),
+            config_maps: picked(&self.config_maps, &names.config_maps),
+            namespaces: names
+                .namespaces
+                .iter()
+                .filter_map(|name| Some((name.clone(), self.get(&ObjectName::new("", name.clone()))?)))
+                .collect(),
+        }
+    }
+}
+
+/// The objects with these names that are there and can be decoded.
+fn picked<'a, K: Stored>(
+    store: &KindStore<K>,
+    names: impl IntoIterator<Item = &'a ObjectName>,
+) -> BTreeMap<ObjectName, Arc<K>> {
+    let object = |name: &ObjectName| store.get(name)?.object().cloned();
+    names.into_iter().filter_map(|name| Some((name.clone(), object(name)?))).collect()
+}
+
+impl Names {
+    /// The routes with one of these parents; what they refer to is added.
+    fn routes<R: Stored + RouteReferences>(
+        &mut self,
+        store: &KindStore<R>,
+        parents: &[Target],
+    ) -> BTreeMap<ObjectName, Arc<R>> {
+        let routes = picked(store, parents.iter().flat_map(|parent| store.members(parent)));
+        for (name, route) in &routes {
+            self.namespaces.insert(name.namespace.clone());
+            let services = route.services(&name.namespace);
+            self.cross(<R as RouteReferences>::KIND, name, &services);
+            self.services.extend(services);
+        }
+        routes
+    }
+
+    fn secrets(&mut self, kind: Kind, name: &ObjectName, secrets: BTreeSet<ObjectName>) {
+        self.cross(kind, name, &secrets);
+        self.secrets.extend(secrets);
+    }
+
+    /// Notes which permissions these references of an object take.
+    fn cross<'a>(&mut self, kind: Kind, from: &ObjectName, to: impl IntoIterator<Item = &'a ObjectName>) {
+        let foreign = to.into_iter().filter(|to| to.namespace != from.namespace);
+        self.crossings.extend(foreign.map(|to| Target::Crossing {
+            kind,
+            from: from.namespace.clone(),
+            into: to.namespace.clone(),
+        }));
+    }
+
+    /// What has to be watched by name.
+    fn referenced(self) -> BTreeSet<ObjectKey> {
+        let secrets = self.secrets.into_iter().map(|name| ObjectKey { kind: Kind::Secret, name });
+        let config_maps = self.config_maps.into_iter().map(|name| ObjectKey { kind: Kind::ConfigMap, name });
+        secrets.chain(config_maps).collect()
+    }
+}
