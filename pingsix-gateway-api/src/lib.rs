@@ -20,6 +20,8 @@ pub mod explain;
 #[cfg(test)]
 mod fixture;
 #[cfg(feature = "controller")]
+pub mod reconcile;
+#[cfg(feature = "controller")]
 pub mod store;
 #[cfg(feature = "controller")]
 pub mod watch;

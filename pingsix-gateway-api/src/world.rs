@@ -237,6 +237,11 @@ impl World {
         K::store(self).get(name)?.object().cloned()
     }
 
+    /// Every object of a kind, decodable or not. It reads all of them.
+    pub fn keys<K: Stored>(&self) -> BTreeSet<ObjectKey> {
+        K::store(self).objects().iter().map(|object| object.key()).collect()
+    }
+
     /// A handle that reads objects of a kind from elsewhere, also while they change.
     pub fn reader<K: Stored>(&self) -> Store<Watched<K>> {
         K::store(self).reader()
