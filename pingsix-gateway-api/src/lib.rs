@@ -15,6 +15,8 @@
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
 pub mod bridge;
+#[cfg(feature = "controller")]
+pub mod delivery;
 mod expiry;
 pub mod explain;
 #[cfg(test)]
