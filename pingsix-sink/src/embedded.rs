@@ -38,6 +38,7 @@
 
 mod builder;
 mod publication;
+mod readers;
 mod replica;
 pub mod revisions;
 mod server;
@@ -118,6 +119,17 @@ impl EmbeddedEtcd {
     /// The highest revision handed out.
     pub fn revision(&self) -> Revision {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
+    }
+
+    /// How many watches are open that want keys of `scope`: a client that reads it holds one. Costs a look at each
+    /// open watch.
+    pub fn readers_of(&self, scope: &Scope) -> usize {
+        self.replica.readers.of(scope)
+    }
+
+    /// Changes whenever a watch is opened or ends, so that [`readers_of`](Self::readers_of) may say something else.
+    pub fn readers_changed(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.replica.readers.changes()
     }
 
     /// The counters, now.

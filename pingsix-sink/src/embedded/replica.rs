@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::LIST_LIMIT;
 use super::builder::Options;
 use super::publication::{commits, cut};
+use super::readers::Readers;
 use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError, SHARED_BLOCK};
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
@@ -32,6 +33,7 @@ pub(super) struct Replica {
     pub(super) options: Options,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
+    pub(super) readers: Readers,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,7 @@ impl Replica {
             options,
             counters: Counters::default(),
             leases: LeaseTable::default(),
+            readers: Readers::default(),
         }
     }
 
