@@ -12,6 +12,8 @@
 
 mod queue;
 mod reconciler;
+#[cfg(test)]
+mod tests;
 mod verdicts;
 
 pub use queue::{Pace, Queue};

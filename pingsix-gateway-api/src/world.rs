@@ -11,6 +11,8 @@
 //! maps of [`crate::store`]; none looks at every object of a kind.
 
 mod edges;
+#[cfg(test)]
+pub(crate) mod generate;
 mod owners;
 mod snapshot;
 #[cfg(test)]
