@@ -171,9 +171,9 @@ async fn what_cannot_be_used_keeps_the_last_good_pair_and_is_named_once() {
 async fn a_new_client_ca_judges_new_connections_alone() {
     let servers = Authority::new("servers");
     let (old, new) = (Authority::new("clients"), Authority::new("clients"));
-    let (server, old_client, new_client) = (servers.issue(1), old.issue(2), new.issue(3));
+    let (own, old_client, new_client) = (servers.issue(1), old.issue(2), new.issue(3));
     let files = |ca: &Authority| {
-        [("tls.crt", server.certificate.clone()), ("tls.key", server.key.clone()), ("ca.crt", ca.pem())]
+        [("tls.crt", own.certificate.clone()), ("tls.key", own.key.clone()), ("ca.crt", ca.pem())]
     };
     let mut mount = Mount::new(&files(&old));
     let served = served(mount.tls().client_ca_file(mount.path("ca.crt"))).await;

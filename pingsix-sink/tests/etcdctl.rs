@@ -242,7 +242,7 @@ async fn with_a_client_ca_a_certificate_of_it_is_needed() {
     let [foreign_certificate, foreign_key] = pair("stranger", &stranger);
     let wrong = format!("--cacert={}", file("wrong.crt", &foreign.pem()));
     for refused in [
-        get(&[trust.clone()]).await,
+        get(std::slice::from_ref(&trust)).await,
         get(&[trust, foreign_certificate, foreign_key]).await,
         get(&[wrong, certificate, key]).await,
     ] {

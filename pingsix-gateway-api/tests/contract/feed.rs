@@ -119,5 +119,12 @@ async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
         assert!(!pingsix.status().await.initialized, "{who}");
     }
     assert_eq!(etcd.stats().lists, 0);
-    say(&format!("{TEST}: {} refused", strangers.len()));
+
+    // Its files are replaced, and it needs no restart.
+    let [_, (_, stranger), _] = &strangers;
+    let pingsix = PingSix::launch_reading(stranger, &binary, etcd.address, SCOPE).await;
+    pingsix.replace_feed(&FeedTls { ca: servers.pem(), identity: Some(issue(&clients)) });
+    let revision = etcd.publish_raw(SCOPE, &[]).await;
+    pingsix.published(revision).await;
+    say(&format!("{TEST}: {} refused, and one of them read with a new certificate", strangers.len()));
 }

@@ -279,6 +279,11 @@ pingsix:
         }
     }
 
+    /// Replaces the files by which it reads its configuration.
+    pub(crate) fn replace_feed(&self, feed: &FeedTls) {
+        feed.write(self.directory.path());
+    }
+
     /// Waits until a revision is published, whatever was refused before.
     pub(crate) async fn published(&self, revision: i64) {
         let started = Instant::now();
