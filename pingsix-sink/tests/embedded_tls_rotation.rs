@@ -128,6 +128,29 @@ async fn new_connections_get_the_new_certificate_and_open_watches_go_on() {
 }
 
 #[tokio::test]
+async fn a_pair_that_is_replaced_while_it_is_read_is_not_taken_for_a_broken_one() {
+    let authority = Authority::new("server");
+    let pairs: Vec<Pair> = (1..=300).map(|serial| authority.issue(serial)).collect();
+    let mut mount = Mount::new(&pair(&pairs[0]));
+    let served = served(mount.tls().reread_interval(Duration::from_millis(1))).await;
+    let last = pairs.last().unwrap().clone();
+    let replacing = tokio::task::spawn_blocking(move || {
+        for next in &pairs {
+            mount.replace(&pair(next));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        mount
+    });
+    let _mount = replacing.await.unwrap();
+    let prober = Prober::new(&authority, None);
+    let started = Instant::now();
+    while prober.shown(served.address).await != last.der() {
+        assert!(started.elapsed() < PATIENCE, "the last certificate does not come");
+    }
+    assert_eq!(served.etcd.stats().tls_rotations_refused, 0);
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_keeps_the_last_good_pair_and_is_named_once() {
     let authority = Authority::new("server");
     let (old, new) = (authority.issue(1), authority.issue(2));
