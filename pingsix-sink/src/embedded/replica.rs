@@ -16,6 +16,7 @@ use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
+use super::tls::LiveTls;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::plan;
@@ -31,6 +32,7 @@ pub(super) struct Replica {
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
+    pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
@@ -55,6 +57,7 @@ impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replica")
             .field("options", &self.options)
+            .field("tls", &self.tls)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
@@ -66,6 +69,7 @@ impl Replica {
         reservations: Arc<dyn Reservations>,
         clock: Arc<dyn Clock>,
         options: Options,
+        tls: Option<Arc<LiveTls>>,
     ) -> Self {
         Self {
             held: Mutex::default(),
@@ -74,6 +78,7 @@ impl Replica {
             reservations,
             clock,
             options,
+            tls,
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
@@ -200,6 +205,9 @@ impl Replica {
             watch_bytes: counters.watch_bytes.get(),
             watches_compacted: counters.watches_compacted.get(),
             streams_stalled: counters.streams_stalled.get(),
+            handshakes_failed: counters.handshakes_failed.get(),
+            tls_rotations: counters.tls_rotations.get(),
+            tls_rotations_refused: counters.tls_rotations_refused.get(),
             publications: counters.publications.get(),
             revision,
             compacted,
