@@ -84,6 +84,12 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
         Some(_) | None => bail!("\"{url}\" is neither an http nor an https URL"),
     };
     let authority = uri.authority().ok_or_else(|| anyhow!("\"{url}\" has no host"))?;
+    // What stands before an @ is for the client, which never sends it as part of the host.
+    let sent = authority.as_str().rsplit('@').next().unwrap_or_default();
+    let written = sent.strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
+    if written.is_some_and(|port| !port.is_empty() && authority.port_u16().is_none()) {
+        bail!("the port of \"{url}\" is not between 0 and 65535");
+    }
     let port = match (arguments.port, authority.port_u16()) {
         (Some(port), _) => Port::Known(port),
         (None, Some(port)) => Port::Likely(port),
@@ -91,11 +97,8 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
     };
     // A header given as such is what the client sends, whatever the URL says.
     let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
-    let host = arguments
-        .headers
-        .iter()
-        .find(is_host)
-        .map_or_else(|| authority.to_string(), |(_, host)| host.clone());
+    let host =
+        arguments.headers.iter().find(is_host).map_or_else(|| sent.to_owned(), |(_, host)| host.clone());
     let headers = arguments.headers.iter().filter(|header| !is_host(header)).cloned().collect();
     let request = Request {
         method: method.to_owned(),

@@ -155,6 +155,8 @@ fn arguments_that_make_no_request_are_refused() {
     run(["explain", path, "GET"]).exits(2);
     run(["explain", path, "GE T", "http://a.test/"]).exits(2).warns("is not a method");
     run(["explain", path, "GET", "ftp://a.test/"]).exits(2).warns("neither an http nor an https URL");
+    run(["explain", path, "GET", "http://a.test:80000/"]).exits(2).warns("is not between 0 and 65535");
+    run(["explain", path, "GET", "http://me:secret@a.test/cart"]).exits(0).says("GET http://a.test/cart (");
     run(["explain", path, "GET", "http://a.test/", "-H", "no colon"]).exits(2).warns("expected NAME: VALUE");
     run(["explain", path, "GET", "a.test/cart", "-H", "Host: b.test", "--http2"])
         .exits(0)
