@@ -94,12 +94,7 @@ pub(crate) fn judge_route(
     let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
     let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
-    let (whole, partial): (Vec<&ResolvedRule>, Vec<&ResolvedRule>) =
-        input.rules.iter().partition(|rule| rule.serves_nothing());
-    let denied: Vec<&Refusal> = whole.into_iter().flat_map(ResolvedRule::denied).collect();
-    // Of rules that keep other backends.
-    let shares: Vec<&Refusal> =
-        partial.into_iter().flat_map(|rule| rule.refused.iter().chain(rule.denied())).collect();
+    let RefusedBackends { denied, shares } = refused_backends(&input.rules);
     let mut parents = Vec::with_capacity(input.parents.len());
     for Attachment { parent_ref, outcome } in &input.parents {
         let mut conditions = Conditions::default();
@@ -149,19 +144,9 @@ pub(crate) fn judge_route(
                     let accepted = "The route is accepted.".to_owned();
                     let message = with_refusals(accepted, &route.refusals);
                     set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
-                    // The API wants the message about rules that are not served to start with these words; they would
-                    // be wrong of a rule that keeps other backends.
-                    let parts = [("Dropped Rule", &dropped), ("Dropped Backend", &shares)];
-                    let parts = parts.into_iter().filter(|(_, refusals)| !refusals.is_empty());
-                    let parts = parts.map(|(what, why)| format!("{what}: {}", joined(why.iter().copied())));
-                    let message = parts.collect::<Vec<_>>().join(" ");
-                    if !message.is_empty() {
-                        set(
-                            ConditionType::PartiallyInvalid,
-                            ConditionStatus::True,
-                            Reason::UnsupportedValue,
-                            message,
-                        );
+                    if let Some(message) = partial_refusal(&dropped, &shares) {
+                        let kind = ConditionType::PartiallyInvalid;
+                        set(kind, ConditionStatus::True, Reason::UnsupportedValue, message);
                     }
                 }
             }
@@ -207,6 +192,32 @@ pub(crate) fn judge_route(
         );
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents }
+}
+
+/// Backends that a rule cannot speak to.
+struct RefusedBackends<'a> {
+    /// By rules that serve nothing, because of policies.
+    denied: Vec<&'a Refusal>,
+    /// By rules that keep other backends.
+    shares: Vec<&'a Refusal>,
+}
+
+fn refused_backends(rules: &[ResolvedRule]) -> RefusedBackends<'_> {
+    let (whole, partial): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| rule.serves_nothing());
+    let shares = partial.into_iter().flat_map(|rule| rule.refused.iter().chain(rule.denied()));
+    RefusedBackends {
+        denied: whole.into_iter().flat_map(ResolvedRule::denied).collect(),
+        shares: shares.collect(),
+    }
+}
+
+/// What is refused of a route that is accepted. The API wants the message about rules that are not served to start with
+/// the first of these words; they would be wrong of a rule that keeps other backends.
+fn partial_refusal(dropped: &[&Refusal], shares: &[&Refusal]) -> Option<String> {
+    let parts = [("Dropped Rule", dropped), ("Dropped Backend", shares)];
+    let parts = parts.into_iter().filter(|(_, refusals)| !refusals.is_empty());
+    let parts = parts.map(|(what, refusals)| format!("{what}: {}", joined(refusals.iter().copied())));
+    Some(parts.collect::<Vec<_>>().join(" ")).filter(|message| !message.is_empty())
 }
 
 /// A rule that is refused, with respect to some listeners.
