@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey};
+use crate::route::Traffic;
 
 /// The part of an object that asked for something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +117,18 @@ pub enum Provenance {
         /// Index into `spec.tls`.
         tls: usize,
     },
+}
+
+impl Provenance {
+    /// What a Route answers that cannot be served as it is: what its rules do that cannot be honoured, if all of them
+    /// do the same.
+    pub fn failure(&self) -> u16 {
+        let Self::Rules { decisions, redirect, .. } = self else { return Traffic::Http.failure() };
+        let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+        let mut kinds = redirect.iter().chain(decisive).map(|origin| origin.object.kind).peekable();
+        let is_grpc = kinds.peek().is_some() && kinds.all(|kind| kind == Kind::GrpcRoute);
+        if is_grpc { Traffic::Grpc.failure() } else { Traffic::Http.failure() }
+    }
 }
 
 /// Why a stream document exists.

@@ -221,6 +221,9 @@ pub(crate) enum ReportOutput {
 
 /// Says what PingSIX does with a request, which rule decides, and why no other does.
 ///
+/// To a port of listeners for TCP, UDP or TLS no request arrives, so what becomes of the connection is said; with
+/// --stream, where the stream documents send it.
+///
 /// Exit codes: 0 when a backend, a redirect or another answer below 400 is given, 1 otherwise, 2 when arguments or files
 /// cannot be used.
 ///

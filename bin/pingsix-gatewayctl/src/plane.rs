@@ -5,7 +5,7 @@ mod ingress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_gateway_api::explain::Plane;
+use pingsix_gateway_api::explain::{Plane, StreamPorts};
 use pingsix_gateway_api::{
     BridgeError, Bridged, BridgedStream, bridge, bridge_stream, outdated_certificates,
 };
@@ -102,6 +102,17 @@ impl Translated {
     /// Whether there is such a data plane.
     pub(crate) fn has(&self, key: &DataPlaneKey) -> bool {
         self.planes.contains_key(key) || self.streams.contains_key(key)
+    }
+
+    /// Each Gateway with its stream documents, if there are any.
+    pub(crate) fn stream_ports(&self) -> impl Iterator<Item = StreamPorts<'_>> {
+        self.gateways.iter().filter_map(|verdicts| {
+            let gateway = &*verdicts.gateway.as_ref()?.key;
+            let streams = self.streams.get(&DataPlaneKey::Stream { gateway: gateway.name.clone() });
+            let documents =
+                streams.and_then(|streams| Some((&streams.bridged.as_ref()?.config, &streams.provenance)));
+            Some(StreamPorts { gateway, documents, verdicts })
+        })
     }
 
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {

@@ -193,6 +193,11 @@ impl ResolvedRule {
     pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
         self.policies.iter().filter_map(|used| used.outcome.as_ref().err())
     }
+
+    /// Whether no request gets anything but an error, so that what is refused of one share is refused of the rule.
+    pub(crate) fn serves_nothing(&self) -> bool {
+        !self.action.is_filtered()
+    }
 }
 
 /// A policy that counts for a backend of a rule.

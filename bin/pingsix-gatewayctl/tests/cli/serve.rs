@@ -208,7 +208,7 @@ fn any_http_request_is_explained() {
     let json = served.ask("GET /nowhere HTTP/1.1\r\nHost: a.test\r\nAccept: application/json");
     assert!(json.contains("\"cause\": \"path\""), "{json}");
     let port = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: 81");
-    assert!(port.contains("No listener serves this host and port"), "{port}");
+    assert!(port.contains("No listener serves HTTP on port 81"), "{port}");
     let tls = served.ask("GET /cart HTTP/1.1\r\nHost: shop.example.com\r\nX-Explain-Port: 443");
     assert!(tls.contains("https://shop.example.com/cart"), "{tls}");
     let wrong = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: many");
