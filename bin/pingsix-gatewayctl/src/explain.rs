@@ -29,12 +29,12 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
         ReportOutput::Text => {
             if explanations.is_empty() {
                 // Whoever asks about a request wants to know why nobody is there to serve it.
-                let errors: Vec<_> = translated
+                let findings: Vec<_> = translated
                     .findings
                     .into_iter()
-                    .filter(|finding| finding.severity == Level::Error)
+                    .filter(|finding| matches!(finding.severity, Level::Error | Level::Warning))
                     .collect();
-                print_grouped(&errors, streams.out)?;
+                print_grouped(&findings, streams.out)?;
             }
             streams.out.write_all(in_words(&explanations).as_bytes())?;
         }

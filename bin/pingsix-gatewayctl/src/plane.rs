@@ -179,12 +179,15 @@ impl Translated {
             .map(|(_, class)| class);
         let accepted =
             self.classes.iter().any(|verdict| &*verdict.key.name.name == wanted && verdict.is_accepted());
-        let (reason, message) = match class {
+        let (severity, reason, message) = match class {
             None => (
+                Level::Error,
                 reason::CLASS_NOT_FOUND,
                 format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
             ),
             Some(class) if class.spec.controller_name != options.controller_name => (
+                // Another controller may be meant to serve it.
+                Level::Warning,
                 reason::CLASS_NOT_OURS,
                 format!(
                     "GatewayClass \"{wanted}\" has controllerName {}, not {}, so the Gateway is not served.",
@@ -192,6 +195,7 @@ impl Translated {
                 ),
             ),
             Some(_) if !accepted => (
+                Level::Error,
                 reason::CLASS_NOT_ACCEPTED,
                 format!("GatewayClass \"{wanted}\" is not accepted, so the Gateway is not served."),
             ),
@@ -200,7 +204,7 @@ impl Translated {
         self.report(
             manifests,
             &ObjectKey { kind: Kind::Gateway, name: name.clone() },
-            Level::Error,
+            severity,
             Fault { field: "spec.gatewayClassName".to_owned(), reason, message },
         );
         false
