@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 pub use ingress::translate_ingress;
 
-use crate::attach::{attach_route, judge_listeners, only_host, refine_stream_listeners};
+use crate::attach::{attach_route, judge_listeners, only_host};
 use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
@@ -34,7 +34,6 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners = judge_listeners(snapshot, &gateway, &references, options, &mut problems);
-    refine_stream_listeners(&mut listeners.all, &mut problems);
     let planes = planes(&gateway.name, &listeners.all, options.layout);
     for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
         listeners.all[*listener].limits.push(limit.clone());
