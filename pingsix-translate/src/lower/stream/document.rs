@@ -8,7 +8,7 @@ use crate::attach::{Hostname, Listener};
 use crate::lower::id::Ids;
 use crate::lower::rows::RouteInput;
 use crate::object::{Kind, ObjectKey};
-use crate::provenance::{Origin, Section, StreamProvenance};
+use crate::provenance::{Origin, Reference, Section, StreamProvenance};
 use crate::resolve::{Action, Backends, Target};
 use crate::stream::{
     Destination, Rejection, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
@@ -92,12 +92,15 @@ impl<'a> Writer<'a> {
             if ids.contains(&id) {
                 continue;
             }
-            if self.plane.config.ssl(&id).is_none() {
+            let key = StreamKey::new(StreamKind::Ssl, id.clone());
+            let origin = self.plane.provenance.entry(key).or_insert_with(|| {
                 let ssl = StreamSsl { cert: certificate.chain.to_string(), key: certificate.key.to_string() };
                 self.plane.config.insert(id.clone(), ssl);
-                let secret = Arc::new(ObjectKey { kind: Kind::Secret, name: secret.clone() });
-                let key = StreamKey::new(StreamKind::Ssl, id.clone());
-                self.plane.provenance.insert(key, StreamProvenance::Certificate { secret });
+                StreamProvenance::Certificate { secret: certificate.key(), references: BTreeSet::new() }
+            });
+            if let StreamProvenance::Certificate { references, .. } = origin {
+                let (object, field) = (listener.owner.clone(), certificate.at.clone());
+                references.insert(Reference { object, field });
             }
             ids.push(id);
         }

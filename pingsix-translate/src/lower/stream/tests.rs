@@ -329,8 +329,12 @@ fn who_terminates_gets_every_chain_once() {
         let ssl = plane.config.ssl(&route.ssl_ids[0]).unwrap();
         assert_eq!(ssl.cert.matches("BEGIN CERTIFICATE").count(), 2, "the whole chain");
         let key = StreamKey::new(StreamKind::Ssl, &route.ssl_ids[0]);
-        let StreamProvenance::Certificate { secret } = &plane.provenance[&key] else { panic!("{key}") };
+        let StreamProvenance::Certificate { secret, references } = &plane.provenance[&key] else {
+            panic!("{key}")
+        };
         assert_eq!(secret.to_string(), "Secret infra/one");
+        let fields: Vec<&str> = references.iter().map(|reference| reference.field.as_str()).collect();
+        assert_eq!(fields, ["spec.listeners[4].tls.certificateRefs[0]"]);
     }
     let ssls = plane.config.iter().filter(|(key, _)| key.kind == StreamKind::Ssl);
     assert_eq!(ssls.count(), 2);

@@ -36,10 +36,10 @@ pub(super) fn certificates(
             Entry { key, index, content }.take_names(references, &mut taken, problems);
         }
     }
-    let served = |(name, Taken { certificate, by, index })| ServedCertificate {
-        name,
-        certificate,
-        provenance: Provenance::IngressCertificate { ingress: by, tls: index },
+    let served = |(name, Taken { certificate, by, index })| {
+        let provenance =
+            Provenance::IngressCertificate { ingress: by, tls: index, secret: certificate.key() };
+        ServedCertificate { name, certificate, provenance }
     };
     taken.into_iter().map(served).collect()
 }
