@@ -17,7 +17,7 @@ use crate::resolve::{CertificateRef, References};
 use crate::route::{Limit, Refusal, joined};
 use crate::snapshot::Gateway;
 
-/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish`] to say.
+/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish()`] to say.
 pub(crate) fn judge_gateway(
     gateway: &Gateway,
     judged: &Judged<'_>,
