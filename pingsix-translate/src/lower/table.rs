@@ -70,7 +70,7 @@ use super::RuleRef;
 use super::budget::Room;
 use super::path_map::{PathMap, Ranked};
 use crate::attach::{Hostname, hostname_precedence};
-use crate::object::{Age, ObjectKey, compare_slashed};
+use crate::object::{Age, ObjectKey, compare_age};
 use crate::provenance::Section;
 use crate::route::{Condition, Path};
 
@@ -112,7 +112,7 @@ impl Audience {
 impl Row<'_> {
     /// The older route comes first; of one age, the one whose `namespace/name` does.
     pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
-        self.age.cmp(&other.age).then_with(|| compare_slashed(self.route, other.route))
+        compare_age((self.age, self.route), (other.age, other.route))
     }
 
     /// The order inside a cell (Gateway API, `HTTPRouteRule.matches`): most headers, most query parameters,

@@ -22,7 +22,7 @@ use crate::verdict::{Problem, Reason, Severity, Verdicts, judge_ingress_class};
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
 ///
-/// As [`crate::translate`], it is total and deterministic. A class of another controller has no data plane; one of ours
+/// As [`crate::translate()`], it is total and deterministic. A class of another controller has no data plane; one of ours
 /// that cannot be served has an empty one.
 pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
     let mut verdicts = Verdicts {

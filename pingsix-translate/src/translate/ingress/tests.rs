@@ -352,7 +352,7 @@ fn served(translation: &Translation) -> Vec<String> {
         .config
         .ssls()
         .map(|(key, ssl)| {
-            let Provenance::IngressCertificate { ingress, tls } = &plane.provenance[key] else {
+            let Provenance::IngressCertificate { ingress, tls, .. } = &plane.provenance[key] else {
                 panic!("{key} is not of an Ingress")
             };
             format!("{} {} {tls}", ssl.snis.join(","), ingress.name.name)
