@@ -13,6 +13,10 @@ ci: test check boundaries doc deny interop
 test:
     cargo test --workspace
 
+# Build the test cluster: a real API server and what it needs. Needs Go, and says so when it is missing.
+cluster:
+    tools/build-cluster
+
 # Format and lints.
 check:
     cargo fmt --all --check
