@@ -7,9 +7,9 @@ default:
     @just --list
 
 # Everything CI runs.
-ci: test check boundaries doc deny interop
+ci: cluster test check boundaries doc deny interop
 
-# All tests. Those that need PingSIX, etcd or etcdctl say when they did not run.
+# All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
     cargo test --workspace
 

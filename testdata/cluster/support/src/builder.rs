@@ -7,12 +7,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use http::Uri;
-use tempfile::TempDir;
 
 use crate::authority::Authority;
 use crate::build::{Build, NotBuilt};
 use crate::cluster::TestCluster;
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::ports;
 use crate::process::{Process, Program};
 use crate::ready::Ready;
@@ -112,10 +112,7 @@ impl Builder {
         let build = Build::find()?;
         // A second provider is never in the tree, and who was first does not matter.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let folder = tempfile::Builder::new()
-            .prefix("pingsix-cluster-")
-            .tempdir()
-            .map_err(Error::io("could not make a folder for the cluster"))?;
+        let folder = Folder::new().map_err(Error::io("could not make a folder for the cluster"))?;
         let authority = Authority::new()?;
         let admin = User::new("admin", vec!["system:masters".to_owned()]);
         write_material(folder.path(), &authority, self.users.iter().chain([&admin]))?;
@@ -181,7 +178,7 @@ impl Builder {
 /// What the processes of one cluster share while they are started.
 struct Start<'a> {
     build: &'a Build,
-    folder: &'a TempDir,
+    folder: &'a Folder,
     authority: &'a Authority,
     admin: &'a User,
 }

@@ -9,12 +9,12 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use tempfile::TempDir;
 
 use crate::authority::Authority;
 use crate::build::Build;
 use crate::builder::{Builder, json, write};
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::process::Process;
 use crate::user::User;
 
@@ -33,7 +33,7 @@ pub struct TestCluster {
     pub(crate) url: Uri,
     pub(crate) authority: Authority,
     pub(crate) build: Build,
-    pub(crate) folder: TempDir,
+    pub(crate) folder: Folder,
 }
 
 impl TestCluster {
@@ -98,8 +98,7 @@ impl TestCluster {
 
     /// Writes a kubeconfig for a user, for programs that take one. It is gone with the cluster.
     pub fn kubeconfig(&self, user: &User) -> Result<PathBuf, Error> {
-        let name = user.name().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        let path = self.folder().join(format!("{name}.kubeconfig"));
+        let path = self.folder().join(format!("{}.kubeconfig", file_name(user.name())));
         write(&path, &json(&user.kubeconfig(&self.url, &self.authority))?)?;
         Ok(path)
     }
@@ -137,11 +136,35 @@ impl fmt::Debug for TestCluster {
     }
 }
 
+/// A name for a file that no other user's name becomes.
+fn file_name(user: &str) -> String {
+    let letter = |letter: char| match letter {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => letter.to_string(),
+        other => format!("_{:x}_", u32::from(other)),
+    };
+    user.chars().map(letter).collect()
+}
+
 /// What is there already is as good as made.
 fn unless_there<K>(made: kube::Result<K>) -> kube::Result<()> {
     match made {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn users_do_not_share_a_file() {
+        assert_eq!(file_name("team-a1"), "team-a1");
+        let names = ["a:b", "a/b", "a_b", "a_3a_b", "a b"].map(file_name);
+        for (index, name) in names.iter().enumerate() {
+            assert!(!name.contains('/'), "{name}");
+            assert!(!names[..index].contains(name), "{name}");
+        }
     }
 }

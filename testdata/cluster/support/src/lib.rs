@@ -27,6 +27,7 @@ mod build;
 mod builder;
 mod cluster;
 mod error;
+mod folder;
 mod manifest;
 mod ports;
 mod process;

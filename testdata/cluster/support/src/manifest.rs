@@ -9,6 +9,8 @@ use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
+use kube_runtime::wait::Condition;
+use kube_runtime::wait::conditions::is_crd_established;
 use tokio::time::sleep;
 
 use crate::builder::Channel;
@@ -17,7 +19,7 @@ use crate::error::Error;
 
 /// How long a definition has to become usable; it takes a fraction of a second.
 const USABLE: Duration = Duration::from_secs(30);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// Who the fields belong to.
 const FIELD_MANAGER: &str = "pingsix-test-cluster";
 
@@ -79,7 +81,7 @@ impl TestCluster {
         loop {
             let found = definitions.get(definition).await;
             let found = found.map_err(Error::api(format!("read the definition {definition}")))?;
-            if is_established(&found) && self.serves(&found).await {
+            if is_crd_established().matches_object(Some(&found)) && self.serves(&found).await {
                 return Ok(());
             }
             if started.elapsed() > USABLE {
@@ -116,12 +118,4 @@ fn api(
         Scope::Cluster => Api::all_with(client.clone(), resource),
         Scope::Namespaced => Api::namespaced_with(client.clone(), namespace.unwrap_or("default"), resource),
     }
-}
-
-fn is_established(definition: &CustomResourceDefinition) -> bool {
-    let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition.type_ == "Established" && condition.status == "True")
 }

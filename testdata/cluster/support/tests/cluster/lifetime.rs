@@ -78,8 +78,13 @@ async fn nothing_is_left_of_a_test_that_is_killed() {
     let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
     assert_eq!(pids.len(), 6);
     eventually("all processes are gone", || async { !pids.iter().any(|pid| exists(*pid)) }).await;
-    // Nobody is left to remove it.
-    std::fs::remove_dir_all(folder).unwrap();
+    // Unlocked, it is for the next cluster to remove, if that has not happened yet.
+    let lock = std::path::Path::new(folder).join("lock");
+    eventually("its folder is nobody's", || async {
+        std::fs::File::open(&lock).map_or(true, |lock| lock.try_lock().is_ok())
+    })
+    .await;
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 /// Run by [`without_a_build_a_test_says_that_it_did_not_run`].
