@@ -52,6 +52,18 @@ async fn nothing_is_left_of_a_dropped_cluster() {
     assert!(!folder.exists());
 }
 
+#[tokio::test]
+async fn a_process_does_not_outlive_its_supervisor() {
+    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
+    let pid = cluster.api_server().pid().await.unwrap();
+    let killed = Command::new("kill").args(["-9", &parent(pid).to_string()]).status().unwrap();
+    assert!(killed.success());
+    eventually("the API server is gone", || async { !exists(pid) }).await;
+    eventually("the cluster knows", || async { cluster.api_server().pid().await.is_none() }).await;
+    cluster.api_server().start().await.unwrap();
+    cluster.admin().apiserver_version().await.unwrap();
+}
+
 /// Run by [`nothing_is_left_of_a_test_that_is_killed`].
 #[tokio::test]
 async fn holds_a_cluster() {
