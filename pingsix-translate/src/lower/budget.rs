@@ -60,23 +60,53 @@ fn oldest_within(lowering: &Lowering<'_>) -> Written {
     let mut written = written
         .or_else(|| lowering.lower(Some(&BTreeSet::new()), &mut Room::unlimited()))
         .unwrap_or_default();
-    let budget = lowering.options.budget;
-    for &rule in &oldest_first[fitting..] {
-        let route = &lowering.routes[rule.route].route;
-        written.refused_rules.push((
-            rule,
-            Refusal::new(
-                route.field_of(&route.rules[rule.rule]),
-                Reason::BudgetExceeded,
-                format!(
-                    "Data plane {} has no room for the rule: older rules use up its budget of {} bytes and {} \
-                     matcher entries.",
-                    lowering.plane.key, budget.bytes, budget.matcher_entries
-                ),
-            ),
-        ));
+    for (position, &rule) in oldest_first.iter().enumerate().skip(fitting) {
+        let older = match (fitting, position) {
+            (0, 0) => Older::None,
+            (0, _) => Older::TooLarge(oldest_first[0]),
+            (_, _) => Older::Admitted,
+        };
+        written.refused_rules.push((rule, refusal(lowering, rule, older)));
     }
     written
+}
+
+/// What keeps a rule out of a data plane: rules that are older than it.
+#[derive(Clone, Copy, Debug)]
+enum Older {
+    /// There are none.
+    None,
+    /// The oldest of them does not fit, even without any other.
+    TooLarge(RuleRef),
+    /// They have been admitted.
+    Admitted,
+}
+
+fn refusal(lowering: &Lowering<'_>, rule: RuleRef, older: Older) -> Refusal {
+    let place = |rule: RuleRef| {
+        let route = &lowering.routes[rule.route].route;
+        (route.field_of(&route.rules[rule.rule]), &route.key)
+    };
+    let plane = &lowering.plane.key;
+    let Budget { bytes, matcher_entries } = lowering.options.budget;
+    let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
+    let message = match older {
+        Older::None => format!(
+            "Data plane {plane} has no room for the rule: even without any other, it exceeds what certificates leave \
+             of the {budget}."
+        ),
+        Older::TooLarge(oldest) => {
+            let (field, route) = place(oldest);
+            format!(
+                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
+                 already exceeds its {budget}."
+            )
+        }
+        Older::Admitted => {
+            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
+        }
+    };
+    Refusal::new(place(rule).0, Reason::BudgetExceeded, message)
 }
 
 /// Lowers the admitted rules, or all, if the result fits the budget.
