@@ -92,8 +92,8 @@ fn refusal(lowering: &Lowering<'_>, rule: RuleRef, older: Older) -> Refusal {
     let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
     let message = match older {
         Older::None => format!(
-            "Data plane {plane} has no room for the rule: even without any other, it exceeds what certificates leave \
-             of the {budget}."
+            "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
+             {budget}."
         ),
         Older::TooLarge(oldest) => {
             let (field, route) = place(oldest);
