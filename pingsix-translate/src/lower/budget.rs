@@ -87,23 +87,23 @@ fn refusal(lowering: &Lowering<'_>, rule: RuleRef, older: Older) -> Refusal {
         let route = &lowering.routes[rule.route].route;
         (route.field_of(&route.rules[rule.rule]), &route.key)
     };
-    let plane = &lowering.plane.key;
+    let key = &lowering.plane.key;
     let Budget { bytes, matcher_entries } = lowering.options.budget;
     let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
     let message = match older {
         Older::None => format!(
-            "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
+            "Data plane {key} has no room for the rule: even without any other, its documents would exceed its \
              {budget}."
         ),
         Older::TooLarge(oldest) => {
             let (field, route) = place(oldest);
             format!(
-                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
+                "Data plane {key} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
                  already exceeds its {budget}."
             )
         }
         Older::Admitted => {
-            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
+            format!("Data plane {key} has no room for the rule: older rules use up its {budget}.")
         }
     };
     Refusal::new(place(rule).0, Reason::BudgetExceeded, message)
