@@ -82,7 +82,7 @@ pub enum Provenance {
         decisions: Vec<Decision>,
         /// The match whose redirect takes requests without TLS, before anything is tried.
         redirect: Option<Origin>,
-        /// Matches that are never reached, because an equal one comes first.
+        /// Matches that are never reached, because the Route takes all their requests and others come first.
         shadowed: Vec<Origin>,
     },
     /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener.

@@ -8,7 +8,7 @@ use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
 use crate::object::compare_age;
 use crate::options::{Budget, Options};
 use crate::resolve::Backends;
-use crate::route::{Refusal, Route};
+use crate::route::Refusal;
 use crate::translation::{DataPlane, DataPlaneKey};
 use crate::verdict::Reason;
 
@@ -51,11 +51,9 @@ fn oldest_within(lowering: &Lowering<'_>) -> Written {
     let mut written = written
         .or_else(|| lowering.lower(Some(&BTreeSet::new()), &mut Room::unlimited()))
         .unwrap_or_default();
-    let budget = lowering.options.budget;
-    for &rule in &oldest_first[fitting..] {
-        let route = &lowering.routes[rule.route].route;
-        written.refused_rules.push((rule, no_room(route, rule, &lowering.plane.key, budget)));
-    }
+    let refused =
+        no_room(&oldest_first, fitting, lowering.routes, &lowering.plane.key, lowering.options.budget);
+    written.refused_rules.extend(refused);
     written
 }
 
@@ -78,17 +76,67 @@ pub(super) fn admit<W>(
     (fitting, written)
 }
 
-/// Why a rule is not admitted.
-pub(super) fn no_room(route: &Route, rule: RuleRef, plane: &DataPlaneKey, budget: Budget) -> Refusal {
-    Refusal::new(
-        route.field_of(&route.rules[rule.rule]),
-        Reason::BudgetExceeded,
-        format!(
-            "Data plane {plane} has no room for the rule: older rules use up its budget of {} bytes and {} matcher \
-             entries.",
-            budget.bytes, budget.matcher_entries
+/// What keeps a rule out of a data plane: rules that are older than it.
+#[derive(Clone, Copy, Debug)]
+enum Older {
+    /// There are none.
+    None,
+    /// The oldest of them does not fit, even without any other.
+    TooLarge(RuleRef),
+    /// They have been admitted.
+    Admitted,
+}
+
+/// The rules that are not admitted, because only so many fit, and why.
+pub(super) fn no_room(
+    oldest_first: &[RuleRef],
+    fitting: usize,
+    routes: &[RouteInput],
+    plane: &DataPlaneKey,
+    budget: Budget,
+) -> Vec<(RuleRef, Refusal)> {
+    let refused = oldest_first.iter().enumerate().skip(fitting);
+    refused
+        .map(|(position, &rule)| {
+            let older = match (fitting, position) {
+                (0, 0) => Older::None,
+                (0, _) => Older::TooLarge(oldest_first[0]),
+                (_, _) => Older::Admitted,
+            };
+            (rule, refusal(routes, rule, older, plane, budget))
+        })
+        .collect()
+}
+
+fn refusal(
+    routes: &[RouteInput],
+    rule: RuleRef,
+    older: Older,
+    plane: &DataPlaneKey,
+    Budget { bytes, matcher_entries }: Budget,
+) -> Refusal {
+    let place = |rule: RuleRef| {
+        let route = &routes[rule.route].route;
+        (route.field_of(&route.rules[rule.rule]), &route.key)
+    };
+    let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
+    let message = match older {
+        Older::None => format!(
+            "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
+             {budget}."
         ),
-    )
+        Older::TooLarge(oldest) => {
+            let (field, route) = place(oldest);
+            format!(
+                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
+                 already exceeds its {budget}."
+            )
+        }
+        Older::Admitted => {
+            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
+        }
+    };
+    Refusal::new(place(rule).0, Reason::BudgetExceeded, message)
 }
 
 /// Lowers the admitted rules, or all, if the result fits the budget.

@@ -60,10 +60,7 @@ pub(crate) fn lower_streams(
         let contenders = places.values().flat_map(|wanted| &wanted.contenders);
         let oldest_first = oldest_first(routes, &contenders.map(|contender| contender.route).collect());
         let (fitting, written) = admit(&oldest_first, |admitted| within(Some(admitted)));
-        refused_rules.extend(oldest_first[fitting..].iter().map(|&rule| {
-            let route = &routes[rule.route].route;
-            (rule, no_room(route, rule, &key, options.budget))
-        }));
+        refused_rules = no_room(&oldest_first, fitting, routes, &key, options.budget);
         // Without rules only the guards are left; a budget too small even for them is exceeded.
         written.unwrap_or_else(|| lowering.lower(Some(&[])))
     });

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::World;
 use super::filter::{self, Filters};
 use super::hostname::representative;
-use super::row::{Hostnames, Row, is_unsupported};
+use super::row::{Row, is_unsupported};
 use super::world::Match;
 use super::{Answer, Target};
 use crate::probe::Probe;
@@ -38,11 +38,6 @@ pub(super) struct Agreement {
 impl World {
     /// The rules that requests to the probe's host, path and method are decided among, in order.
     pub(super) fn choices(&self, port: Option<u16>, request: &Probe) -> Vec<Choice<'_>> {
-        self.choices_from(port, request, None)
-    }
-
-    /// The same for what would be decided if there were no routes with more specific hostnames than these.
-    fn choices_from(&self, port: Option<u16>, request: &Probe, from: Option<Hostnames>) -> Vec<Choice<'_>> {
         let host = request.routing_host();
         let listeners = self.listeners_for(port, host.as_deref());
         let mut choices: Vec<Choice<'_>> = Vec::new();
@@ -52,8 +47,7 @@ impl World {
         }
         let mut tried = BTreeSet::new();
         for row in self.rows(&listeners, host.as_deref()) {
-            let is_before = from.is_some_and(|from| row.hostnames() > from);
-            if is_before || !row.stands_for(request) || !tried.insert(row.conditions()) {
+            if !row.stands_for(request) || !tried.insert(row.conditions()) {
                 continue;
             }
             let is_last = row.conditions().is_empty();
@@ -95,17 +89,12 @@ impl World {
         agreement
     }
 
-    /// Rules of a route that fail on a data plane because they were written beside others with other filters. Whether
-    /// routes with more specific hostnames leave anything to decide plays no part.
+    /// Rules of a route that fail on a data plane because they were written beside others with other filters.
     pub(crate) fn refused_beside_others(&self, route: usize, port: Option<u16>) -> BTreeSet<usize> {
         let mut refused = BTreeSet::new();
         for request in self.requests_of_every_kind() {
-            let host = request.routing_host();
-            let rows = self.rows(&self.listeners_for(port, host.as_deref()), host.as_deref());
-            let standing = rows.iter().filter(|row| row.stands_for(&request));
-            let hostnames: BTreeSet<Hostnames> = standing.map(Row::hostnames).collect();
-            for from in hostnames {
-                let choices = self.choices_from(port, &request, Some(from));
+            let choices = self.choices(port, &request);
+            if choices.iter().any(|choice| choice.row.route == route) {
                 let of_request = self.agree(port, &request, &choices).refused;
                 refused.extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
             }

@@ -26,7 +26,7 @@ type Age<'w> = (Option<&'w str>, String, (usize, usize));
 type Rank<'w> =
     (Reverse<Hostnames>, Reverse<Path>, Reverse<Conditions>, Option<&'w str>, String, (usize, usize));
 /// Hostname served, then the route's own.
-pub(super) type Hostnames = ((u8, usize), (u8, usize));
+type Hostnames = ((u8, usize), (u8, usize));
 /// Exact, then characters as written.
 type Path = (bool, usize);
 /// Method, headers, query parameters.
@@ -70,11 +70,6 @@ impl<'w> Row<'w> {
 
     pub(crate) fn order(&self, other: &Self) -> std::cmp::Ordering {
         self.rank.cmp(&other.rank)
-    }
-
-    /// How specific its hostnames are.
-    pub(super) fn hostnames(&self) -> Hostnames {
-        self.rank.0.0
     }
 
     /// The order the specification has for rows of GRPCRoutes.
