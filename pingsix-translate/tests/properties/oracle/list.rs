@@ -115,7 +115,7 @@ impl World {
 
     /// A request for every way in which hosts, paths and methods of this table can be told apart.
     fn requests_of_every_kind(&self) -> Vec<Probe> {
-        let of_listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let of_listeners = self.listeners.iter().map(|listener| listener.hostname.as_deref());
         let names = self.routes.iter().flat_map(|route| &route.spec.hostnames);
         let hosts: BTreeSet<Option<&str>> =
             of_listeners.chain(names.map(|name| Some(name.as_str()))).chain([None]).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::attach::{ListenerFault, NotAttached, is_kind};
+use super::attach::{ListenerFault, NotAttached, is_kind, speaks_http};
 use super::hostname::{matches, representative};
 use super::row::is_unsupported;
 use super::world::{RouteKindName, Rule};
@@ -12,10 +12,12 @@ use super::world::{RouteKindName, Rule};
 #[derive(Debug)]
 pub(crate) struct ListenerStatus {
     pub(crate) faults: BTreeSet<ListenerFault>,
+    /// Whether its protocol is one that is implemented.
+    pub(crate) speaks_http: bool,
     /// Whether `allowedRoutes.kinds` names something a listener of HTTP cannot carry.
     pub(crate) has_wrong_kinds: bool,
-    /// Whether a certificate is missing; the listener serves all the same while it has another.
-    pub(crate) lacks_certificates: bool,
+    /// Why certificates are missing; the listener serves all the same while it has another.
+    pub(crate) certificate_faults: BTreeSet<&'static str>,
     /// Kinds of routes that are supported.
     pub(crate) supported_kinds: BTreeSet<&'static str>,
     pub(crate) attached_routes: i32,
@@ -49,20 +51,21 @@ impl World {
                 *attached.entry(listener).or_default() += 1;
             }
         }
-        let listeners = self.gateway.spec.listeners.iter().enumerate();
+        let listeners = self.listeners.iter().enumerate();
         listeners
             .map(|(index, listener)| {
                 let kinds = &listener.allowed_routes.kinds;
-                let faults = self.listener_faults(index);
+                let faults = self.listener_faults(index).clone();
                 let carried = [RouteKindName::Http, RouteKindName::Grpc];
                 ListenerStatus {
                     has_wrong_kinds: !kinds
                         .iter()
                         .all(|kind| carried.iter().any(|known| is_kind(kind, *known))),
-                    lacks_certificates: listener.protocol == "HTTPS" && !self.has_every_certificate(listener),
+                    speaks_http: speaks_http(listener),
+                    certificate_faults: self.certificate_faults(listener),
                     supported_kinds: carried
                         .iter()
-                        .filter(|_| !faults.contains(&ListenerFault::UnsupportedProtocol))
+                        .filter(|_| speaks_http(listener))
                         .filter(|known| kinds.is_empty() || kinds.iter().any(|kind| is_kind(kind, **known)))
                         .map(|known| known.as_str())
                         .collect(),
@@ -91,7 +94,7 @@ impl World {
             Ok(listeners) => {
                 let (served, unserved) = self.zones(route, &listeners, shared);
                 // A rule may fail on one port and not on another.
-                let port_of = |listener: &usize| self.gateway.spec.listeners[*listener].port;
+                let port_of = |listener: &usize| self.listeners[*listener].port;
                 let planes: BTreeSet<Option<u16>> =
                     listeners.iter().map(|listener| (!shared).then(|| port_of(listener))).collect();
                 let refused_on: Vec<&BTreeSet<usize>> =
@@ -141,7 +144,7 @@ impl World {
             return (1, 0);
         }
         let hostnames = &self.routes[route].spec.hostnames;
-        let listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let listeners = self.listeners.iter().map(|listener| listener.hostname.as_deref());
         let patterns: BTreeSet<Option<&str>> =
             listeners.chain(hostnames.iter().map(|name| Some(name.as_str()))).chain([None]).collect();
         let (mut served, mut unserved) = (0, 0);
