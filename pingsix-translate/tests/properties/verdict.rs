@@ -254,8 +254,7 @@ fn route(case: &Case, index: usize, verdict: &RouteVerdict, found: &mut Vec<Stri
             found.push(format!("{name}: PartiallyInvalid is {partially}, {expected:?}"));
         }
         let reasons = case.world.unresolved_reasons(index);
-        let has_filters = route.spec.rules.iter().any(|rule| !rule.filters.is_empty());
-        if reasons.is_empty() && (case.world.refers_to_external(index) || has_filters) {
+        if reasons.is_empty() && case.world.refers_to_external(index) {
             continue;
         }
         let reasons = reasons_called(&reasons);

@@ -93,10 +93,11 @@ impl World {
             },
             Ok(listeners) => {
                 let (served, unserved) = self.zones(route, &listeners, shared);
-                // A rule may fail on one port and not on another.
-                let port_of = |listener: &usize| self.listeners[*listener].port;
+                // A rule may fail on one port and not on another. Where no listener of this parent serves, another parent's
+                // may, and the rule fails for those who come through that.
+                let serving = listeners.iter().filter(|listener| self.serves(**listener));
                 let planes: BTreeSet<Option<u16>> =
-                    listeners.iter().map(|listener| (!shared).then(|| port_of(listener))).collect();
+                    serving.map(|listener| (!shared).then(|| self.listeners[*listener].port)).collect();
                 let refused_on: Vec<&BTreeSet<usize>> =
                     planes.iter().filter_map(|plane| beside_others.get(plane)).collect();
                 let fails = |(index, rule): (usize, &Rule)| {
