@@ -32,7 +32,8 @@ impl Seen {
     pub(crate) fn add(&mut self, case: &Case) {
         let world = &case.world;
         let shared = case.setting.layout == Layout::Shared;
-        for (listener, status) in world.listeners.iter().zip(world.listener_statuses(shared)) {
+        let statuses = world.listener_statuses(&world.refusals(shared));
+        for (listener, status) in world.listeners.iter().zip(statuses) {
             if listener.owner == Owner::Gateway {
                 continue;
             }

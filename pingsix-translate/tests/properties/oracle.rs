@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub(crate) use self::attach::ListenerFault;
+pub(crate) use self::list::Refusals;
 use self::row::Row;
-pub(crate) use self::verdict::ListenerStatus;
+pub(crate) use self::verdict::{ListenerStatus, ParentStatus};
 pub(crate) use self::world::{Listener, Metadata, Owner, Route, RouteKindName, World};
 use crate::effect::{Effect, Permission, Way};
 use crate::probe::Probe;

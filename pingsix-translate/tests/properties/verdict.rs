@@ -9,12 +9,13 @@ use pingsix_translate::verdict::{
 };
 
 use crate::case::Case;
-use crate::oracle::{Listener, ListenerFault, ListenerStatus, Owner};
+use crate::oracle::{Listener, ListenerFault, ListenerStatus, Owner, ParentStatus, Refusals};
 
 /// Everything that is not as the oracle expects it; empty when all is well.
 pub(crate) fn differences(case: &Case) -> Vec<String> {
     let mut found = Vec::new();
-    gateway(case, &mut found);
+    let refusals = case.world.refusals(case.setting.layout == Layout::Shared);
+    gateway(case, &refusals, &mut found);
     let verdicts = &case.translation.verdicts;
     for (index, route) in case.world.routes.iter().enumerate() {
         let (namespace, name) = route.metadata.key();
@@ -23,22 +24,22 @@ pub(crate) fn differences(case: &Case) -> Vec<String> {
             .iter()
             .find(|(key, _)| *key.name.namespace == *namespace && *key.name.name == *name)
             .filter(|(key, _)| key.kind.as_str() == route.kind.as_str());
-        let expected = case.world.parent_statuses(index, case.setting.layout == Layout::Shared).len();
+        let expected = case.world.parent_statuses(index, &refusals);
         match verdict {
-            Some((_, verdict)) => self::route(case, index, verdict, &mut found),
-            None if expected == 0 => {}
+            Some((_, verdict)) => self::route(case, index, &expected, verdict, &mut found),
+            None if expected.is_empty() => {}
             None => found.push(format!("{namespace}/{name} has no verdict")),
         }
     }
     found
 }
 
-fn gateway(case: &Case, found: &mut Vec<String>) {
+fn gateway(case: &Case, refusals: &Refusals, found: &mut Vec<String>) {
     let verdicts = finished(case);
     let verdict = verdicts.gateway.as_ref().unwrap();
     let metadata = &case.world.gateway.metadata;
     observed("Gateway", &verdict.conditions, metadata.generation, found);
-    let statuses = case.world.listener_statuses(case.setting.layout == Layout::Shared);
+    let statuses = case.world.listener_statuses(refusals);
     let own = of_owner(case, Owner::Gateway, &statuses);
     let spec = &case.world.gateway.spec.listeners;
     listeners("Gateway", spec, &own, (&verdict.listeners, metadata.generation), found);
@@ -221,10 +222,15 @@ fn reasons_called(names: &BTreeSet<&str>) -> Vec<Reason> {
     Reason::ALL.iter().copied().filter(|known| names.contains(known.as_str())).collect()
 }
 
-fn route(case: &Case, index: usize, verdict: &RouteVerdict, found: &mut Vec<String>) {
+fn route(
+    case: &Case,
+    index: usize,
+    expected: &[ParentStatus],
+    verdict: &RouteVerdict,
+    found: &mut Vec<String>,
+) {
     let route = &case.world.routes[index];
     let name = format!("{}/{}", route.metadata.namespace, route.metadata.name);
-    let expected = case.world.parent_statuses(index, case.setting.layout == Layout::Shared);
     let stated: Vec<usize> = verdict.parents.iter().map(|parent| parent.parent_ref.index).collect();
     if !expected.iter().map(|parent| parent.index).eq(stated.iter().copied()) {
         found.push(format!("{name}: verdicts on parentRefs {stated:?}, not {expected:?}"));

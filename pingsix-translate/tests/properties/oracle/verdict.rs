@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::World;
 use super::attach::{ListenerFault, NotAttached, is_kind, speaks_http};
 use super::hostname::{matches, representative};
+use super::list::Refusals;
 use super::row::is_unsupported;
 use super::world::{RouteKindName, Rule};
 
@@ -36,16 +37,16 @@ pub(crate) struct ParentStatus {
 }
 
 impl World {
-    /// What to expect of every listener, given the data plane for all ports or those for each.
-    pub(crate) fn listener_statuses(&self, shared: bool) -> Vec<ListenerStatus> {
+    /// What to expect of every listener.
+    pub(crate) fn listener_statuses(&self, refusals: &Refusals) -> Vec<ListenerStatus> {
         let mut attached: BTreeMap<usize, i32> = BTreeMap::new();
         for route in 0..self.routes.len() {
             let accepted =
-                self.parent_statuses(route, shared).into_iter().filter(|parent| parent.refused.is_none());
+                self.parent_statuses(route, refusals).into_iter().filter(|parent| parent.refused.is_none());
             let listeners: BTreeSet<usize> = accepted.flat_map(|parent| parent.listeners).collect();
             for listener in listeners {
                 // Not where none of its hosts can be served.
-                if matches!(self.zones(route, &BTreeSet::from([listener]), shared), (0, 1..)) {
+                if matches!(self.zones(route, &BTreeSet::from([listener]), refusals.shared), (0, 1..)) {
                     continue;
                 }
                 *attached.entry(listener).or_default() += 1;
@@ -77,12 +78,10 @@ impl World {
     }
 
     /// What to expect of a route: one entry per parentRef that is ours.
-    pub(crate) fn parent_statuses(&self, route: usize, shared: bool) -> Vec<ParentStatus> {
+    pub(crate) fn parent_statuses(&self, route: usize, refusals: &Refusals) -> Vec<ParentStatus> {
+        let Refusals { shared, by_plane } = refusals;
         let spec = &self.routes[route].spec;
         let namespace = &self.routes[route].metadata.namespace;
-        let planes = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
-        let beside_others: BTreeMap<Option<u16>, BTreeSet<usize>> =
-            planes.into_iter().map(|port| (port, self.refused_beside_others(route, port))).collect();
         let ours = spec.parent_refs.iter().enumerate().filter(|(_, parent)| self.is_ours(namespace, parent));
         ours.map(|(index, parent)| match self.attach(route, parent) {
             Err(reason) => ParentStatus {
@@ -92,17 +91,17 @@ impl World {
                 listeners: BTreeSet::new(),
             },
             Ok(listeners) => {
-                let (served, unserved) = self.zones(route, &listeners, shared);
+                let (served, unserved) = self.zones(route, &listeners, *shared);
                 // A rule may fail on one port and not on another. Where no listener of this parent serves, another parent's
                 // may, and the rule fails for those who come through that.
                 let serving = listeners.iter().filter(|listener| self.serves(**listener));
                 let planes: BTreeSet<Option<u16>> =
-                    serving.map(|listener| (!shared).then(|| self.listeners[*listener].port)).collect();
-                let refused_on: Vec<&BTreeSet<usize>> =
-                    planes.iter().filter_map(|plane| beside_others.get(plane)).collect();
+                    serving.map(|listener| (!*shared).then(|| self.listeners[*listener].port)).collect();
+                let refused_on: Vec<&BTreeSet<(usize, usize)>> =
+                    planes.iter().filter_map(|plane| by_plane.get(plane)).collect();
                 let fails = |(index, rule): (usize, &Rule)| {
                     let always = is_unsupported(rule) || self.has_hostless_backend(&self.routes[route], rule);
-                    let on = refused_on.iter().filter(|refused| refused.contains(&index)).count();
+                    let on = refused_on.iter().filter(|refused| refused.contains(&(route, index))).count();
                     (always || on > 0, always || (on > 0 && on == refused_on.len()))
                 };
                 let failing: Vec<(bool, bool)> = spec.rules.iter().enumerate().map(fails).collect();
