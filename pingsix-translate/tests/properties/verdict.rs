@@ -63,11 +63,8 @@ fn gateway(case: &Case, refusals: &Refusals, found: &mut Vec<String>) {
         (ConditionStatus::False, Reason::ListenersNotValid)
     };
     exactly("Gateway", &verdict.conditions, ConditionType::Accepted, status, reason, found);
-    let (status, reason) = match status {
-        ConditionStatus::True => (status, Reason::Programmed),
-        _ => (status, Reason::Invalid),
-    };
-    exactly("Gateway", &verdict.conditions, ConditionType::Programmed, status, reason, found);
+    let programmed = if status == ConditionStatus::True { Reason::Programmed } else { Reason::Invalid };
+    exactly("Gateway", &verdict.conditions, ConditionType::Programmed, status, programmed, found);
 }
 
 /// The verdicts once every data plane has its configuration.

@@ -95,10 +95,10 @@ impl World {
         let references = listener.tls.certificate_refs.iter();
         let fault = |reference: &SecretRef| {
             let secret = self.secret(listener, reference);
-            if !self.may_use_secret(listener.owner, &secret) {
-                Some("RefNotPermitted")
-            } else {
+            if self.may_use_secret(listener.owner, &secret) {
                 (!self.secrets.contains(&secret)).then_some("InvalidCertificateRef")
+            } else {
+                Some("RefNotPermitted")
             }
         };
         references.filter_map(fault).collect()

@@ -182,9 +182,8 @@ fn conditions(entries: &[Comparison], case_insensitive: bool) -> Vec<&Comparison
 }
 
 fn holds(condition: &Comparison, value: Option<&str>) -> bool {
-    value.is_some_and(|value| match is_regex(condition) {
-        true => !value.is_empty(),
-        false => condition.value.as_deref() == Some(value),
+    value.is_some_and(|value| {
+        if is_regex(condition) { !value.is_empty() } else { condition.value.as_deref() == Some(value) }
     })
 }
 
