@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::World;
 use super::filter::{self, Filters};
 use super::hostname::representative;
-use super::row::{Place, Row, is_unsupported};
+use super::row::{Hostnames, Row, is_unsupported};
 use super::world::Match;
 use super::{Answer, Target};
 use crate::probe::Probe;
@@ -48,8 +48,8 @@ impl World {
         self.choices_from(port, request, None)
     }
 
-    /// The same for what would be decided if nothing were written at more specific places than this.
-    fn choices_from(&self, port: Option<u16>, request: &Probe, from: Option<Place>) -> Vec<Choice<'_>> {
+    /// The same for what would be decided if there were no routes with more specific hostnames than these.
+    fn choices_from(&self, port: Option<u16>, request: &Probe, from: Option<Hostnames>) -> Vec<Choice<'_>> {
         let host = request.routing_host();
         let listeners = self.listeners_for(port, host.as_deref());
         let mut choices: Vec<Choice<'_>> = Vec::new();
@@ -59,7 +59,7 @@ impl World {
         }
         let mut tried = BTreeSet::new();
         for row in self.rows(&listeners, host.as_deref()) {
-            let is_before = from.is_some_and(|from| row.place() > from);
+            let is_before = from.is_some_and(|from| row.hostnames() > from);
             if is_before || !row.stands_for(request) || !tried.insert(row.conditions()) {
                 continue;
             }
@@ -110,16 +110,15 @@ impl World {
     }
 
     /// Rules, as indexes of their routes and their own, that fail on a data plane because they were written beside
-    /// others with other filters. Whether more specific hostnames, or a longer text of the same path, leave them
-    /// anything to decide plays no part.
+    /// others with other filters. Whether routes with more specific hostnames leave anything to decide plays no part.
     fn refused_beside_others(&self, port: Option<u16>) -> BTreeSet<(usize, usize)> {
         let mut refused = BTreeSet::new();
         for request in self.requests_of_every_kind() {
             let host = request.routing_host();
             let rows = self.rows(&self.listeners_for(port, host.as_deref()), host.as_deref());
             let standing = rows.iter().filter(|row| row.stands_for(&request));
-            let places: BTreeSet<Place> = standing.map(Row::place).collect();
-            for from in places {
+            let hostnames: BTreeSet<Hostnames> = standing.map(Row::hostnames).collect();
+            for from in hostnames {
                 let choices = self.choices_from(port, &request, Some(from));
                 refused.extend(self.agree(port, &request, &choices).refused);
             }

@@ -26,11 +26,9 @@ type Age<'w> = (Option<&'w str>, String, (usize, usize));
 type Rank<'w> =
     (Reverse<Hostnames>, Reverse<Path>, Reverse<Conditions>, Option<&'w str>, String, (usize, usize));
 /// Hostname served, then the route's own.
-type Hostnames = ((u8, usize), (u8, usize));
+pub(super) type Hostnames = ((u8, usize), (u8, usize));
 /// Exact, then characters as written.
 type Path = (bool, usize);
-/// Where a row was written; what is written at a more specific place comes first.
-pub(super) type Place = (Hostnames, Path);
 /// Method, headers, query parameters.
 type Conditions = (bool, usize, usize);
 
@@ -74,9 +72,9 @@ impl<'w> Row<'w> {
         self.rank.cmp(&other.rank)
     }
 
-    /// How specific its hostnames and its path are.
-    pub(super) fn place(&self) -> Place {
-        (self.rank.0.0, self.rank.1.0)
+    /// How specific its hostnames are.
+    pub(super) fn hostnames(&self) -> Hostnames {
+        self.rank.0.0
     }
 
     /// The order the specification has for rows of GRPCRoutes.
