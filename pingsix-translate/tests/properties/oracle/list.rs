@@ -1,7 +1,7 @@
 //! What a data plane has to decide among at once: PingSIX runs filters for a host, path and method, before it looks at
 //! headers and query parameters. All rules that conditions choose among must therefore have the same ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
 use super::filter::{self, Filters};
@@ -33,6 +33,13 @@ pub(super) struct Agreement {
     pub(super) filters: Option<Filters>,
     /// Rules that cannot have theirs, and fail where they are in the list.
     pub(super) refused: BTreeSet<(usize, usize)>,
+}
+
+/// Rules that fail beside others, by data plane. To find them is so much work that it is done once for all routes.
+pub(crate) struct Refusals {
+    /// Whether there is one data plane for all ports.
+    pub(super) shared: bool,
+    pub(super) by_plane: BTreeMap<Option<u16>, BTreeSet<(usize, usize)>>,
 }
 
 impl World {
@@ -89,22 +96,27 @@ impl World {
         agreement
     }
 
-    /// Rules of a route that fail on a data plane because they were written beside others with other filters.
-    pub(crate) fn refused_beside_others(&self, route: usize, port: Option<u16>) -> BTreeSet<usize> {
+    /// The rules that fail beside others, on the data plane for all ports or on those for each.
+    pub(crate) fn refusals(&self, shared: bool) -> Refusals {
+        let planes = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
+        let of = |port| (port, self.refused_beside_others(port));
+        Refusals { shared, by_plane: planes.into_iter().map(of).collect() }
+    }
+
+    /// Rules, as indexes of their routes and their own, that fail on a data plane because they were written beside
+    /// others with other filters.
+    fn refused_beside_others(&self, port: Option<u16>) -> BTreeSet<(usize, usize)> {
         let mut refused = BTreeSet::new();
         for request in self.requests_of_every_kind() {
             let choices = self.choices(port, &request);
-            if choices.iter().any(|choice| choice.row.route == route) {
-                let of_request = self.agree(port, &request, &choices).refused;
-                refused.extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
-            }
+            refused.extend(self.agree(port, &request, &choices).refused);
         }
         refused
     }
 
     /// A request for every way in which hosts, paths and methods of this table can be told apart.
     fn requests_of_every_kind(&self) -> Vec<Probe> {
-        let of_listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let of_listeners = self.listeners.iter().map(|listener| listener.hostname.as_deref());
         let names = self.routes.iter().flat_map(|route| &route.spec.hostnames);
         let hosts: BTreeSet<Option<&str>> =
             of_listeners.chain(names.map(|name| Some(name.as_str()))).chain([None]).collect();

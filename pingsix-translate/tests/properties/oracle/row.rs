@@ -108,7 +108,8 @@ impl<'w> Row<'w> {
     }
 
     /// Whether the request satisfies everything the match asks for. A regular expression counts as satisfied by
-    /// any value, because nobody may guess what it would have let through.
+    /// any value, because nobody may guess what it would have let through; but not by an empty one, which PingSIX
+    /// cannot tell from none.
     pub(crate) fn admits(&self, request: &Probe) -> bool {
         let criteria = &self.criteria;
         self.stands_for(request)
@@ -174,7 +175,9 @@ fn conditions(entries: &[Comparison], case_insensitive: bool) -> Vec<&Comparison
 }
 
 fn holds(condition: &Comparison, value: Option<&str>) -> bool {
-    value.is_some_and(|value| is_regex(condition) || condition.value.as_deref() == Some(value))
+    value.is_some_and(|value| {
+        if is_regex(condition) { !value.is_empty() } else { condition.value.as_deref() == Some(value) }
+    })
 }
 
 fn is_regex(condition: &Comparison) -> bool {
