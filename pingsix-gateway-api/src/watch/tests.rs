@@ -1,0 +1,3 @@
+//! Watches against an API server in this process.
+
+mod feed;
