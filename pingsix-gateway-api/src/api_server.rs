@@ -96,7 +96,8 @@ enum Line {
 }
 
 type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
-type Answer = Result<Response<AnswerBody>, std::io::Error>;
+type Answer = Response<AnswerBody>;
+type Answering = BoxFuture<'static, Result<Answer, std::io::Error>>;
 
 impl ApiServer {
     /// A server without objects, which serves every kind in `v1`.
@@ -253,7 +254,7 @@ impl ApiServer {
 impl Service<Request<Body>> for ApiServer {
     type Response = Response<AnswerBody>;
     type Error = std::io::Error;
-    type Future = BoxFuture<'static, Answer>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
@@ -272,7 +273,7 @@ impl Service<Request<Body>> for ApiServer {
             }
             ["apis", group, version, ref rest @ ..] => state.answer(group, version, rest, query),
             ["api", version, ref rest @ ..] => state.answer("", version, rest, query),
-            _ => future::ready(status(404, "no such path")).boxed(),
+            _ => at_once(status(404, "no such path")),
         }
     }
 }
@@ -341,22 +342,22 @@ impl State {
         version: &str,
         rest: &[&str],
         query: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Answer> {
+    ) -> Answering {
         let (namespace, resource) = match *rest {
             ["namespaces", namespace, resource] => (Some(namespace.to_owned()), resource),
             [resource] => (None, resource),
-            _ => return future::ready(status(404, "no such path")).boxed(),
+            _ => return at_once(status(404, "no such path")),
         };
         let mut kinds = Kind::ALL.iter().copied();
         let Some(kind) = kinds.find(|kind| kind.group() == group && plural(*kind) == resource) else {
-            return future::ready(status(404, "no such kind")).boxed();
+            return at_once(status(404, "no such kind"));
         };
         let verb =
             if query.get("watch").is_some_and(|watch| watch == "true") { Verb::Watch } else { Verb::List };
         let asked = Asked { kind, verb, namespace, query };
         self.asked.push(asked.clone());
         if !self.served.get(&kind).is_some_and(|versions| versions.iter().any(|served| served == version)) {
-            return future::ready(status(404, "the server could not find the requested resource")).boxed();
+            return at_once(status(404, "the server could not find the requested resource"));
         }
         let failure = self.failure(&asked);
         settle(failure, || match verb {
@@ -430,7 +431,7 @@ impl State {
             Line::Event(event) => Ok(Frame::data(Bytes::from(format!("{event}\n")))),
             Line::Broken => Err(std::io::ErrorKind::ConnectionReset.into()),
         });
-        Ok(Response::new(StreamBody::new(frames).boxed_unsync()))
+        Response::new(StreamBody::new(frames).boxed_unsync())
     }
 }
 
@@ -472,11 +473,15 @@ fn expired() -> Value {
     json!({"type": "ERROR", "object": object})
 }
 
-fn settle(failure: Option<Failure>, answer: impl FnOnce() -> Answer) -> BoxFuture<'static, Answer> {
+fn at_once(answer: Answer) -> Answering {
+    future::ready(Ok(answer)).boxed()
+}
+
+fn settle(failure: Option<Failure>, answer: impl FnOnce() -> Answer) -> Answering {
     match failure {
-        None => future::ready(answer()).boxed(),
-        Some(Failure::Status(code)) => future::ready(status(code, "as the test wants it")).boxed(),
-        Some(Failure::Page(code)) => future::ready(reply(code, "<html>\nno\n</html>\n".to_owned())).boxed(),
+        None => at_once(answer()),
+        Some(Failure::Status(code)) => at_once(status(code, "as the test wants it")),
+        Some(Failure::Page(code)) => at_once(reply(code, "<html>\nno\n</html>\n".to_owned())),
         Some(Failure::Silence) => future::pending().boxed(),
         Some(Failure::Broken) => future::ready(Err(std::io::ErrorKind::ConnectionReset.into())).boxed(),
     }
@@ -496,7 +501,7 @@ fn reply(code: u16, body: String) -> Answer {
     let body = Full::new(Bytes::from(body)).map_err(|never: Infallible| match never {}).boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
-    Ok(response)
+    response
 }
 
 fn is_discovery(segments: &[&str]) -> bool {
@@ -516,8 +521,8 @@ fn api_version(kind: Kind) -> String {
 /// The name of a kind in paths.
 pub(crate) fn plural(kind: Kind) -> String {
     let name = kind.as_str().to_lowercase();
-    match name.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
+    match name.strip_suffix("cy") {
+        Some(stem) => format!("{stem}cies"),
         None if name.ends_with('s') => format!("{name}es"),
         None => format!("{name}s"),
     }

@@ -14,7 +14,8 @@
 //!   clock.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
-#[cfg(all(test, feature = "controller"))]
+#[cfg(test)]
+#[cfg(feature = "controller")]
 mod api_server;
 pub mod bridge;
 mod expiry;

@@ -22,7 +22,7 @@ impl Default for BackoffBounds {
         Self {
             min: Duration::from_millis(800),
             max: Duration::from_secs(30),
-            reset_after: Duration::from_secs(120),
+            reset_after: Duration::from_mins(2),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Door {
 
 impl Door {
     /// A client for one watch, and when it was opened last.
-    pub(super) fn new(
+    pub(super) fn client(
         client: &Client,
         timeout: Duration,
         pace: Duration,

@@ -139,6 +139,10 @@ impl Fault {
         }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "which variants there are depends on the features of kube"
+    )]
     pub(super) fn of(step: Step, error: &kube::Error) -> Self {
         let (category, message) = match error {
             kube::Error::Api(status) => return Self::of_status(step, status),
@@ -151,7 +155,7 @@ impl Fault {
             kube::Error::Service(error) if error.is::<tokio::time::error::Elapsed>() => {
                 return Self::timeout(step);
             }
-            // The rest is about connections and credentials; new kinds of errors are as well.
+            // The rest is about connections and credentials.
             error => (FaultCategory::Transport, chain(error)),
         };
         Self { step, category, message: shortened(&message) }
@@ -159,10 +163,12 @@ impl Fault {
 
     fn of_status(step: Step, status: &kube::core::Status) -> Self {
         let category = FaultCategory::of_status(status.code);
-        let message = match category {
-            FaultCategory::Malformed => "the answer cannot be decoded".to_owned(),
-            _ if status.message.is_empty() => format!("the API server answers {}", status.code),
-            _ => shortened(&status.message),
+        let message = if category == FaultCategory::Malformed {
+            "the answer cannot be decoded".to_owned()
+        } else if status.message.is_empty() {
+            format!("the API server answers {}", status.code)
+        } else {
+            shortened(&status.message)
         };
         Self { step, category, message }
     }

@@ -124,6 +124,8 @@ impl<K: Fed> Lifecycle<K> {
                     }
                     let pause = self.backoff.failed();
                     self.pause(pause).await;
+                    // Whoever may list need not be able to ask.
+                    return Ok(());
                 }
             }
         }

@@ -39,7 +39,7 @@ impl Default for WatchOptions {
             page_size: 500,
             backoff: BackoffBounds::default(),
             discovery_interval: Duration::from_secs(30),
-            request_timeout: Duration::from_secs(60),
+            request_timeout: Duration::from_mins(1),
             concurrent_lists: 32,
             capacity: 1024,
         }

@@ -28,8 +28,7 @@ pub struct Watches {
     wanted: watch::Sender<BTreeSet<ObjectKey>>,
     look: watch::Sender<()>,
     stats: Arc<WatchStats>,
-    tasks: JoinSet<()>,
-    failure: Option<JoinError>,
+    tasks: Tasks,
 }
 
 impl Watches {
@@ -49,13 +48,13 @@ impl Watches {
         let stats = Arc::new(WatchStats::default());
         let watches_all_secrets = matches!(options.secrets, SecretWatch::All { .. });
         let ground = Ground { client, options: Arc::new(options), stats: stats.clone() };
-        let mut start = Start { tasks: JoinSet::new(), stop: stop.child_token() };
+        let mut tasks = Tasks { set: JoinSet::new(), stop: stop.child_token(), failure: None };
 
         macro_rules! watch_kinds {
             ($($kind:ty)+) => {$(
                 let lifecycle = Lifecycle::<$kind>::new(ground.clone(), inputs.clone(), look_receiver.clone());
                 let span = tracing::info_span!("watch", kind = stringify!($kind));
-                start.spawn(lifecycle.run().instrument(span));
+                tasks.spawn(lifecycle.run().instrument(span));
             )+};
         }
         watch_kinds! {
@@ -65,8 +64,8 @@ impl Watches {
         if watches_all_secrets {
             watch_kinds!(Secret);
         }
-        start.spawn(Referenced::new(ground, inputs, wanted_receiver).run());
-        (Self { wanted, look, stats, tasks: start.tasks, failure: None }, receiver)
+        tasks.spawn(Referenced::new(ground, inputs, wanted_receiver).run());
+        (Self { wanted, look, stats, tasks }, receiver)
     }
 
     /// Says which Secrets and ConfigMaps are referred to: all of them, each time. Those that were not are watched from now
@@ -96,29 +95,52 @@ impl Watches {
     ///
     /// One of them panicked. May be dropped and called again without losing that.
     pub async fn ended(&mut self) -> Result<(), JoinError> {
-        while let Some(ended) = self.tasks.join_next().await {
+        while let Some(ended) = self.tasks.set.join_next().await {
             if let Err(error) = ended {
-                self.failure.get_or_insert(error);
+                self.tasks.failure.get_or_insert(error);
             }
         }
-        self.failure.take().map_or(Ok(()), Err)
+        self.tasks.failure.take().map_or(Ok(()), Err)
     }
 }
 
-struct Start {
-    tasks: JoinSet<()>,
+#[derive(Debug)]
+struct Tasks {
+    set: JoinSet<()>,
     stop: CancellationToken,
+    /// The first panic.
+    failure: Option<JoinError>,
 }
 
-impl Start {
+impl Tasks {
     fn spawn(&mut self, run: impl Future<Output = Result<Infallible, Closed>> + Send + 'static) {
         let stop = self.stop.clone();
-        self.tasks.spawn(async move {
+        self.set.spawn(async move {
             // However it ends, also by a panic, the others end too: a picture of which a part stands still is no picture.
             let _others = stop.clone().drop_guard();
             if let Some(Err(Closed)) = stop.run_until_cancelled(run).await {
                 tracing::debug!("nobody takes what is watched any more");
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_server::ApiServer;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_all_watches_and_is_told() {
+        let server = ApiServer::new();
+        let stop = CancellationToken::new();
+        let (mut watches, mut inputs) = Watches::start(server.client(), WatchOptions::default(), &stop);
+        watches.tasks.spawn(async {
+            tokio::task::yield_now().await;
+            panic!("a defect")
+        });
+        while inputs.recv().await.is_some() {}
+        assert!(!stop.is_cancelled(), "the rest of the process decides for itself");
+        assert!(watches.ended().await.unwrap_err().is_panic());
     }
 }

@@ -41,13 +41,12 @@ impl Feed {
 
     /// Takes in until something holds; fails when it still does not after long.
     pub(super) async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(600);
+        let deadline = tokio::time::Instant::now() + Duration::from_mins(10);
         while !holds(self) {
-            match tokio::time::timeout_at(deadline, self.inputs.recv()).await {
-                Ok(Some(input)) => self.take(input),
-                Ok(None) => panic!("the watches ended before {what}"),
-                Err(_) => panic!("not within ten minutes: {what}\n{}", self.log.join("\n")),
-            }
+            let Ok(input) = tokio::time::timeout_at(deadline, self.inputs.recv()).await else {
+                panic!("not within ten minutes: {what}\n{}", self.log.join("\n"));
+            };
+            self.take(input.unwrap_or_else(|| panic!("the watches ended before {what}")));
         }
     }
 
@@ -102,7 +101,10 @@ impl Feed {
 
 /// An object with a name and nothing else.
 pub(super) fn named(namespace: &str, name: &str) -> Value {
-    json!({"metadata": {"namespace": namespace, "name": name}})
+    match namespace {
+        "" => json!({"metadata": {"name": name}}),
+        _ => json!({"metadata": {"namespace": namespace, "name": name}}),
+    }
 }
 
 /// A route.
