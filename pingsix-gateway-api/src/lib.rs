@@ -14,6 +14,9 @@
 //!   a given time; translation has no clock.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
+#[cfg(test)]
+#[cfg(feature = "controller")]
+mod api_server;
 pub mod bridge;
 #[cfg(feature = "controller")]
 pub mod delivery;

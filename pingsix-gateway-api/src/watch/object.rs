@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube::Resource;
-use kube::core::ObjectMeta;
+use kube::core::{DynamicResourceScope, ObjectMeta};
 use pingsix_translate::{Kind, ObjectKey};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -149,7 +149,8 @@ impl<K: WatchedKind> fmt::Debug for Watched<K> {
 
 impl<K: WatchedKind> Resource for Watched<K> {
     type DynamicType = ();
-    type Scope = K::Scope;
+    /// One code watches kinds of either scope, within a namespace or in all.
+    type Scope = DynamicResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
         K::kind(&())
