@@ -6,6 +6,9 @@
 //! nothing changes, the result equals what was given, so that a writer has nothing to write. All of it is pure: the time
 //! is an argument, and the object's `resourceVersion` is the writer's to watch.
 
+mod address;
+mod release;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
@@ -41,10 +44,16 @@ impl StatusMerge {
     pub fn gateway_class(&self, current: &Value, verdict: &GatewayClassVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
+        if verdict.supported_features.is_empty() {
+            status.remove("supportedFeatures");
+        } else {
+            let features = verdict.supported_features.iter().map(|name| json!({ "name": name }));
+            status.insert("supportedFeatures".to_owned(), features.collect());
+        }
         kept_if_equal(current, status)
     }
 
-    /// `Gateway.status`; `addresses` are left alone.
+    /// `Gateway.status`; `addresses` are left alone, see [`Self::gateway_addresses`].
     pub fn gateway(&self, current: &Value, verdict: &GatewayVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
