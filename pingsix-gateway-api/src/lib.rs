@@ -14,11 +14,19 @@
 //!   clock.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
+#[cfg(feature = "controller")]
+mod answer;
 pub mod bridge;
+#[cfg(feature = "controller")]
+mod clock;
 mod expiry;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
+#[cfg(feature = "controller")]
+pub mod leader;
+#[cfg(feature = "controller")]
+pub mod status;
 #[cfg(feature = "controller")]
 pub mod store;
 #[cfg(feature = "controller")]
@@ -27,5 +35,7 @@ pub mod watch;
 pub mod world;
 
 pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
+#[cfg(feature = "controller")]
+pub use clock::Clock;
 pub use expiry::outdated_certificates;
 pub use explain::{Explanation, explain};

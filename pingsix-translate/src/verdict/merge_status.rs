@@ -18,11 +18,11 @@ use super::{
 };
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
 
-/// Most entries of `status.parents` of a route (Gateway API, `RouteStatus`).
-const MAX_PARENTS: usize = 32;
+/// `status.parents` of a route (Gateway API, `RouteStatus`).
+const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", most: 32 };
 
-/// Most entries of `status.ancestors` of a policy (Gateway API, `PolicyStatus`).
-const MAX_ANCESTORS: usize = 16;
+/// `status.ancestors` of a policy (Gateway API, `PolicyStatus`).
+const ANCESTORS: EntryList = EntryList { list: "ancestors", reference: "ancestorRef", most: 16 };
 
 /// Merges verdicts into the status of objects.
 #[derive(Clone, Debug)]
@@ -81,8 +81,7 @@ impl StatusMerge {
                 conditions: &parent.conditions,
             })
             .collect();
-        let list = EntryList { list: "parents", reference: "parentRef", most: MAX_PARENTS };
-        self.replace_entries(current, &list, ours)
+        self.replace_entries(current, &PARENTS, ours)
     }
 
     /// `status` of a policy. The verdicts must be those of all ancestors: entries of ours that none of them is about go.
@@ -95,8 +94,7 @@ impl StatusMerge {
             reference: ancestor_ref(&verdict.ancestor),
             conditions: &verdict.conditions,
         });
-        let list = EntryList { list: "ancestors", reference: "ancestorRef", most: MAX_ANCESTORS };
-        self.replace_entries(current, &list, ours.collect())
+        self.replace_entries(current, &ANCESTORS, ours.collect())
     }
 
     fn replace_conditions(&self, holder: &mut Map<String, Value>, ours: &Conditions) {

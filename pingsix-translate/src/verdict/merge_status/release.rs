@@ -12,13 +12,20 @@
 
 use serde_json::{Map, Value};
 
-use super::{StatusMerge, is_ours, kept_if_equal, members};
+use super::{ANCESTORS, PARENTS, StatusMerge, is_ours, kept_if_equal, members};
 use crate::verdict::{Address, Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict};
 
 /// What begins the condition types of our own domain.
 const OWN_DOMAIN: &str = "pingsix.io/";
 
 impl StatusMerge {
+    /// The status of a route or a policy that is no longer ours: without entries of ours. The status of any other kind has
+    /// none, and stays as it is.
+    pub fn release_entries(&self, current: &Value) -> Value {
+        let status = self.replace_entries(current, &PARENTS, Vec::new());
+        self.replace_entries(&status, &ANCESTORS, Vec::new())
+    }
+
     /// The status of a Gateway that is no longer ours. `generation` is that of the object as it is; `last` and `addresses`
     /// are what we said last of it.
     pub fn release_gateway(
