@@ -245,14 +245,23 @@ impl Reconciler {
         reconciled
     }
 
-    /// The verdicts of an owner, with what is known of the delivery of its data planes; `None` when it is not ours.
+    /// The verdicts on a Gateway and its ListenerSets, with what is known of the delivery of its data planes; `None` when
+    /// it is not ours. Those on routes and policies are [elsewhere](Self::route), for other Gateways share them.
     pub fn verdicts(
         &self,
         owner: &ObjectKey,
         delivery: &BTreeMap<DataPlaneKey, Delivery>,
     ) -> Option<Verdicts> {
-        let verdicts = self.owners.get(owner)?.verdicts.clone()?;
-        Some(finish(verdicts, delivery))
+        let Verdicts { gateway, listener_sets, ingresses, .. } = self.owners.get(owner)?.verdicts.as_ref()?;
+        let own = Verdicts {
+            gateway: gateway.clone(),
+            listener_sets: listener_sets.clone(),
+            routes: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            ingresses: ingresses.clone(),
+            problems: Vec::new(),
+        };
+        Some(finish(own, delivery))
     }
 
     /// What all Gateways together say of a route; `None` when none has anything to say.

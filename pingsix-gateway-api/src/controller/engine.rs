@@ -1,0 +1,482 @@
+//! The one task that owns the picture.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingsix_translate::snapshot::GatewayClass;
+use pingsix_translate::verdict::Address;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::instances::{Pages, PublishedRevisions};
+use super::{ControllerError, Feed, Progress, Question, Subject};
+use crate::bridge::withdrawn;
+use crate::delivery::{Deliveries, Instances};
+use crate::reconcile::{Pace, Queue, Reconciled, Reconciler, Standing};
+use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
+use crate::watch::{Answer, Availability, Input, Presence, Watches, presence};
+use crate::world::Effects;
+
+/// How many inputs are taken in before others get their turn.
+const BATCH: usize = 512;
+
+/// How often everything is reconsidered though nothing has changed: certificates come of age.
+const RECONSIDER: Duration = Duration::from_secs(3600);
+
+/// What an engine is made of.
+pub(super) struct Parts<F> {
+    pub(super) reconciler: Reconciler,
+    pub(super) feed: Arc<F>,
+    pub(super) status: StatusBoard,
+    pub(super) events: EventBoard,
+    pub(super) readers: Readers,
+    pub(super) progress: watch::Sender<Progress>,
+    pub(super) published: watch::Sender<PublishedRevisions>,
+    pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
+    pub(super) pace: Pace,
+    /// Names of data planes whose instances have status pages.
+    pub(super) paged: BTreeSet<String>,
+}
+
+/// Where an engine hears from.
+pub(super) struct Sources {
+    pub(super) inputs: mpsc::Receiver<Input>,
+    pub(super) pages: mpsc::Receiver<Pages>,
+    pub(super) questions: mpsc::Receiver<Question>,
+}
+
+/// The picture, what was made of it, and how far that has come.
+pub(super) struct Engine<F> {
+    parts: Parts<F>,
+    queue: Queue,
+    deliveries: Deliveries,
+    availability: BTreeMap<Kind, Availability>,
+    /// Owners that refer to objects of which nothing is known yet, and those objects.
+    waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Everything that is watched has been read once.
+    is_known: bool,
+    /// And published.
+    is_open: bool,
+}
+
+impl<F: Feed> Engine<F> {
+    pub(super) fn new(parts: Parts<F>) -> Self {
+        Self {
+            queue: Queue::new(parts.pace),
+            parts,
+            deliveries: Deliveries::default(),
+            availability: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            is_known: false,
+            is_open: false,
+        }
+    }
+
+    pub(super) async fn run(
+        mut self,
+        mut sources: Sources,
+        watches: &Watches,
+    ) -> Result<(), ControllerError> {
+        let mut readers = self.parts.feed.readers_changed();
+        let mut addresses = self.parts.addresses.clone();
+        let mut reconsider = Instant::now() + RECONSIDER;
+        loop {
+            let due = self.queue.next_due().filter(|_| self.is_known);
+            tokio::select! {
+                input = sources.inputs.recv() => {
+                    self.take_in(input.ok_or(ControllerError::Watches)?);
+                    for _ in 1..BATCH {
+                        let Ok(input) = sources.inputs.try_recv() else { break };
+                        self.take_in(input);
+                    }
+                }
+                () = at(due) => {}
+                () = at(Some(reconsider)) => {
+                    reconsider = Instant::now() + RECONSIDER;
+                    self.push(self.parts.reconciler.ours());
+                }
+                () = changed(readers.as_mut()) => self.look_at_readers(),
+                Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
+                Ok(()) = addresses.changed() => self.tell_everybody(),
+                Some(question) = sources.questions.recv() => self.answer(question),
+            }
+            if self.is_known
+                && let Some(owner) = self.queue.pop(Instant::now())
+            {
+                self.reconcile(&owner).await;
+                if let Some(references) = self.parts.reconciler.take_references() {
+                    watches.refer(references);
+                }
+            }
+            self.advance();
+        }
+    }
+
+    fn take_in(&mut self, input: Input) {
+        let effects = match input {
+            Input::Event(event) => self.parts.reconciler.apply(event),
+            Input::Gone(key) => self.parts.reconciler.remove(&key),
+            Input::Released(key) => self.parts.reconciler.unwatched(&key),
+            Input::Answered { key, answer } => {
+                if let Answer::Forbidden { message } = answer {
+                    tracing::warn!(object = %key, error = message, "an object that is referred to must not be read");
+                }
+                Effects { owners: self.parts.reconciler.answered(key), ..Effects::default() }
+            }
+            Input::Availability { kind, availability } => {
+                report(kind, &availability);
+                self.availability.insert(kind, availability);
+                Effects::default()
+            }
+        };
+        self.take(effects);
+    }
+
+    fn take(&mut self, effects: Effects) {
+        let Effects { owners, classes, touched, removed, undecodable } = effects;
+        for (object, fault) in undecodable {
+            tracing::warn!(%object, error = fault, "an object cannot be decoded, and counts as not there");
+        }
+        for key in &removed {
+            self.parts.status.removed(key);
+        }
+        for class in &classes {
+            self.tell_class(class);
+        }
+        for key in &touched {
+            self.parts.status.touched(key);
+        }
+        self.push(owners);
+    }
+
+    fn push(&mut self, owners: BTreeSet<ObjectKey>) {
+        let now = Instant::now();
+        for owner in owners {
+            self.queue.push(owner, now);
+        }
+    }
+
+    /// Goes from one stage of the start to the next, when it is time.
+    fn advance(&mut self) {
+        if self.is_open {
+            return;
+        }
+        let unknown: BTreeMap<Kind, String> =
+            Kind::ALL.iter().filter_map(|kind| Some((*kind, self.unknown(*kind)?))).collect();
+        if !self.is_known && unknown.is_empty() {
+            tracing::info!("everything that is watched has been read");
+            self.is_known = true;
+            self.push(self.parts.reconciler.ours());
+        }
+        if self.is_known && self.queue.is_empty() && self.waiting.is_empty() {
+            self.parts.feed.open();
+            self.is_open = true;
+            tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
+            self.release_what_is_left();
+        }
+        let awaited = self.waiting.values().flatten().cloned().collect();
+        let progress = Progress { unknown, awaited, is_published: self.is_open };
+        self.parts.progress.send_if_modified(|held| {
+            let is_other = *held != progress;
+            *held = progress;
+            is_other
+        });
+    }
+
+    /// Why not everything of a kind is known; `None` when it is.
+    fn unknown(&self, kind: Kind) -> Option<String> {
+        if presence(kind) == Presence::Referenced || self.parts.reconciler.world().is_complete(kind) {
+            return None;
+        }
+        match self.availability.get(&kind) {
+            Some(Availability::Absent { .. }) if presence(kind) == Presence::Optional => None,
+            Some(Availability::Absent { message }) => Some(message.clone()),
+            Some(Availability::Forbidden { message } | Availability::Unreachable { message }) => {
+                Some(message.clone())
+            }
+            Some(Availability::Watching) | None => Some("It is being listed.".to_owned()),
+        }
+    }
+
+    /// What a process of ours has written and nobody stands for any more.
+    fn release_what_is_left(&self) {
+        let name = &self.parts.reconciler.options().controller_name;
+        let told: BTreeSet<ObjectKey> = self.parts.status.keys().into_iter().collect();
+        for key in self.parts.readers.with_entries_of(name) {
+            if !told.contains(&key) {
+                self.parts.status.set(key, Wanted::Released);
+            }
+        }
+    }
+
+    #[tracing::instrument(skip_all, fields(%owner))]
+    async fn reconcile(&mut self, owner: &ObjectKey) {
+        let started = Instant::now();
+        let standing = self.parts.reconciler.reconcile(owner, jiff::Timestamp::now());
+        let (reconciled, is_ours) = match standing {
+            Standing::Waiting(missing) => {
+                self.waiting.insert(owner.clone(), missing);
+                return;
+            }
+            Standing::Current(reconciled) => (reconciled, true),
+            Standing::Withdrawn(reconciled) => (reconciled, false),
+        };
+        self.waiting.remove(owner);
+        let Reconciled { publications, unpublished, told } = reconciled;
+        let mut has_failed = false;
+        for error in unpublished {
+            tracing::error!(%error, "a data plane keeps what it has");
+        }
+        for publication in publications {
+            let data_plane = publication.data_plane;
+            match self.parts.feed.publish(&publication.desired).await {
+                Ok(published) => {
+                    if !published.changed.is_empty() {
+                        tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
+                    }
+                    self.deliveries.published(&data_plane, published.revision);
+                }
+                Err(error) => {
+                    tracing::warn!(%data_plane, %error, "a data plane cannot be published");
+                    self.deliveries.failed(&data_plane, error.to_string());
+                    has_failed |= error.is_retryable();
+                }
+            }
+        }
+        self.look_at_readers();
+        self.publish_revisions();
+        self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
+        for object in told {
+            self.tell(&object);
+        }
+        let now = Instant::now();
+        tracing::debug!(elapsed = ?(now - started), "reconciled");
+        if has_failed {
+            self.queue.retry(owner.clone(), now);
+        } else {
+            self.queue.done(owner, now, now - started);
+        }
+        if !is_ours && !has_failed {
+            self.queue.forget(owner);
+        }
+    }
+
+    fn publish_revisions(&self) {
+        let planes = self.deliveries.data_planes();
+        let revisions: PublishedRevisions = planes
+            .filter_map(|plane| Some((plane.clone(), self.deliveries.revision(plane)?.get())))
+            .collect();
+        self.parts.published.send_if_modified(|held| {
+            let is_other = *held != revisions;
+            *held = revisions;
+            is_other
+        });
+    }
+
+    /// Says what there is to say about an object.
+    fn tell(&self, object: &ObjectKey) {
+        let reconciler = &self.parts.reconciler;
+        if !reconciler.world().contains(object) {
+            return;
+        }
+        let wanted = match object.kind {
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
+                reconciler.route(object).map(Wanted::Route)
+            }
+            Kind::BackendTlsPolicy => {
+                Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
+            }
+            Kind::Gateway | Kind::ListenerSet | Kind::Ingress => self.wanted_by_owner(object),
+            Kind::GatewayClass
+            | Kind::ReferenceGrant
+            | Kind::IngressClass
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Namespace => return,
+        };
+        self.parts.status.set(object.clone(), wanted.unwrap_or(Wanted::Released));
+    }
+
+    fn wanted_by_owner(&self, object: &ObjectKey) -> Option<Wanted> {
+        let reconciler = &self.parts.reconciler;
+        let owner = reconciler.owners_that_speak_of(object).next()?;
+        let addresses = self.parts.addresses.borrow().clone();
+        if object.kind == Kind::Ingress {
+            return addresses.map(|addresses| Wanted::Ingress { addresses });
+        }
+        let planes = reconciler.data_planes(owner);
+        let verdicts = reconciler.verdicts(owner, &self.deliveries.of(&planes))?;
+        if object.kind == Kind::Gateway {
+            return verdicts.gateway.map(|verdict| Wanted::Gateway { verdict, addresses });
+        }
+        let set = verdicts.listener_sets.into_iter().find(|(key, _)| **key == *object);
+        set.map(|(_, verdict)| Wanted::ListenerSet(verdict))
+    }
+
+    fn tell_class(&self, class: &ObjectKey) {
+        if self.parts.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
+            return;
+        }
+        let verdict = self.parts.reconciler.class(class).cloned();
+        let problems = verdict.as_ref().map(|verdict| verdict.problems.clone()).unwrap_or_default();
+        self.parts.events.set(class, problems);
+        if let Some(verdict) = verdict {
+            self.parts.status.set(class.clone(), Wanted::GatewayClass(verdict));
+        }
+    }
+
+    /// Addresses are in the statuses of Gateways and Ingresses.
+    fn tell_everybody(&self) {
+        for key in self.parts.status.keys() {
+            if matches!(key.kind, Kind::Gateway | Kind::Ingress) {
+                self.tell(&key);
+            }
+        }
+        // Ingresses of which nothing could be said without an address.
+        for key in self.parts.reconciler.world().keys::<pingsix_translate::snapshot::Ingress>() {
+            if self.parts.reconciler.owners_that_speak_of(&key).next().is_some() {
+                self.tell(&key);
+            }
+        }
+    }
+
+    fn look_at_readers(&mut self) {
+        let planes: Vec<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
+        for data_plane in planes {
+            if self.parts.paged.contains(&data_plane.to_string()) {
+                continue;
+            }
+            let desired = withdrawn(&data_plane, self.parts.reconciler.options());
+            let readers = desired.ok().and_then(|desired| self.parts.feed.readers_of(desired.scope()));
+            self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
+        }
+    }
+
+    fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
+        if self.deliveries.observe(data_plane, instances) {
+            self.tell_delivery(&data_plane.owner());
+        }
+    }
+
+    /// Says how far the data planes of an owner have come.
+    fn tell_delivery(&self, owner: &ObjectKey) {
+        if owner.kind != Kind::Gateway {
+            return;
+        }
+        let planes = self.parts.reconciler.data_planes(owner);
+        let Some(verdicts) = self.parts.reconciler.verdicts(owner, &self.deliveries.of(&planes)) else {
+            return;
+        };
+        self.tell(owner);
+        for (set, verdict) in verdicts.listener_sets {
+            self.parts.status.set((*set).clone(), Wanted::ListenerSet(verdict));
+        }
+    }
+
+    fn answer(&self, question: Question) {
+        let Question { subject, answer } = question;
+        // Whoever asked may have left.
+        let _ = answer.send(match subject {
+            Subject::World => self.world(),
+            Subject::References => self.references(),
+            Subject::Queue => self.waiting_owners(),
+            Subject::Translation => self.translations(),
+        });
+    }
+
+    fn world(&self) -> Value {
+        let world = self.parts.reconciler.world();
+        let counts: BTreeMap<String, usize> =
+            world.counts().into_iter().map(|(kind, count)| (kind.to_string(), count)).collect();
+        let undecodable: BTreeMap<String, String> =
+            world.undecodable().into_iter().map(|(key, fault)| (key.to_string(), fault.message)).collect();
+        let unknown: BTreeMap<String, String> =
+            Kind::ALL.iter().filter_map(|kind| Some((kind.to_string(), self.unknown(*kind)?))).collect();
+        let work = world.work();
+        json!({
+            "objects": counts, "undecodable": undecodable, "unknown": unknown,
+            "work": { "objects": work.objects, "entries": work.entries },
+        })
+    }
+
+    fn references(&self) -> Value {
+        let reconciler = &self.parts.reconciler;
+        let references: BTreeMap<String, Vec<String>> = reconciler
+            .referenced()
+            .into_iter()
+            .map(|key| {
+                let owners = reconciler.world().owners_of(&key);
+                (key.to_string(), owners.iter().map(ToString::to_string).collect())
+            })
+            .collect();
+        json!(references)
+    }
+
+    fn waiting_owners(&self) -> Value {
+        let waiting: BTreeMap<String, Vec<String>> = self
+            .waiting
+            .iter()
+            .map(|(owner, missing)| (owner.to_string(), missing.iter().map(ToString::to_string).collect()))
+            .collect();
+        json!({ "due": self.queue.len(), "waiting": waiting })
+    }
+
+    fn translations(&self) -> Value {
+        let reconciler = &self.parts.reconciler;
+        let owners: BTreeMap<String, Value> = reconciler
+            .ours()
+            .into_iter()
+            .map(|owner| {
+                let planes: BTreeMap<String, Value> = reconciler
+                    .data_planes(&owner)
+                    .into_iter()
+                    .map(|plane| {
+                        let revision = self.deliveries.revision(&plane).map(pingsix_sink::Revision::get);
+                        let delivery = format!("{:?}", self.deliveries.delivery(&plane));
+                        (plane.to_string(), json!({ "revision": revision, "delivery": delivery }))
+                    })
+                    .collect();
+                let problems: Vec<String> =
+                    reconciler.problems(&owner).iter().map(ToString::to_string).collect();
+                (owner.to_string(), json!({ "dataPlanes": planes, "problems": problems }))
+            })
+            .collect();
+        json!(owners)
+    }
+}
+
+/// Waits for a moment, for ever if there is none.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a change, for ever if there is nothing that changes.
+async fn changed(receiver: Option<&mut watch::Receiver<u64>>) {
+    if let Some(receiver) = receiver
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+fn report(kind: Kind, availability: &Availability) {
+    match availability {
+        Availability::Watching => tracing::info!(%kind, "watching"),
+        Availability::Absent { message } => tracing::info!(%kind, reason = message, "not installed"),
+        Availability::Forbidden { message } => {
+            tracing::error!(%kind, error = message, "a kind must not be watched; what is known of it stays");
+        }
+        Availability::Unreachable { message } => {
+            tracing::warn!(%kind, error = message, "a kind cannot be watched; what is known of it stays");
+        }
+    }
+}

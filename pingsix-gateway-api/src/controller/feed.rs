@@ -1,0 +1,43 @@
+//! A sink that data planes read from.
+
+use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
+use tokio::sync::watch;
+
+/// A sink together with what it knows of its readers.
+pub trait Feed: Sink {
+    /// Everything there is has been published once: from now on reads may be answered. Until then a reader must not be
+    /// told that there is nothing, or less than there is.
+    fn open(&self);
+
+    /// How many read a scope; `None` when that cannot be known.
+    fn readers_of(&self, scope: &Scope) -> Option<usize>;
+
+    /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None` when that cannot be known.
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>>;
+}
+
+impl Feed for EmbeddedEtcd {
+    fn open(&self) {
+        Self::open(self);
+    }
+
+    fn readers_of(&self, scope: &Scope) -> Option<usize> {
+        Some(Self::readers_of(self, scope))
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::readers_changed(self))
+    }
+}
+
+impl Feed for MemorySink {
+    fn open(&self) {}
+
+    fn readers_of(&self, _: &Scope) -> Option<usize> {
+        None
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+}

@@ -1,0 +1,8 @@
+//! Problems as Kubernetes Events, so that `kubectl describe` tells the author.
+
+mod board;
+mod note;
+mod writer;
+
+pub use board::EventBoard;
+pub use writer::{EventOptions, EventWriter};
