@@ -1,0 +1,8 @@
+//! The whole controller against a real API server: objects go in, documents and statuses come out.
+//!
+//! Needs the test cluster (`just cluster`); without it every test says that it did not run.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod lab;
+mod life;
