@@ -157,6 +157,9 @@ impl<K: Fed> Lifecycle<K> {
             return Ok(());
         }
         match &availability {
+            Availability::Watching if self.reported.is_some() => {
+                tracing::info!(kind = %K::KIND, "kind is watched now");
+            }
             Availability::Watching => tracing::debug!(kind = %K::KIND, "kind is watched"),
             Availability::Absent { message } if presence(K::KIND) == Presence::Optional => {
                 tracing::info!(kind = %K::KIND, reason = message, "kind is not installed");

@@ -153,6 +153,7 @@ impl<K: WatchedKind> ListWatch<K> {
         tracing::debug!(
             kind = %K::KIND,
             namespace = self.api.namespace(),
+            selector = self.config.field_selector.as_deref(),
             category = fault.category.as_str(),
             error = %fault,
             ?pause,

@@ -69,8 +69,10 @@ impl Watches {
     }
 
     /// Says which Secrets and ConfigMaps are referred to: all of them, each time. Those that were not are watched from now
-    /// on, and answered when something is known; those that are no longer are released. Other kinds are passed over, and
-    /// Secrets too when all of them are watched.
+    /// on, and answered when something is known; those that are no longer are released.
+    ///
+    /// Other kinds are passed over. So are Secrets when all of them are watched: then they are known as soon as
+    /// [`World::is_complete`](crate::world::World::is_complete) says so.
     pub fn refer(&self, wanted: BTreeSet<ObjectKey>) {
         self.wanted.send_if_modified(|held| {
             let is_other = *held != wanted;
