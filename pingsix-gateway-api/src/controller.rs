@@ -16,6 +16,7 @@
 //! about stays as it was.
 
 mod addresses;
+mod bundles;
 mod engine;
 mod feed;
 mod instances;
@@ -187,6 +188,8 @@ impl<F: Feed + 'static> Controller<F> {
         tasks.spawn(teller.run(leadership.clone(), parts.clone()));
         let (addresses, published_addresses) = addresses::start(&client, &options.addresses, &parts);
         tasks.spawn(addresses);
+        let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
+        tasks.spawn(follow_bundles);
         let (published, pages) = instances::start(
             &options.status_pages,
             options.status_client.clone(),
@@ -205,6 +208,7 @@ impl<F: Feed + 'static> Controller<F> {
             progress,
             published,
             addresses: published_addresses,
+            bundles,
             pace: options.pace,
             paged: options.status_pages.keys().cloned().collect(),
         });

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::bundles::Bundles;
 use super::instances::{Pages, PublishedRevisions};
 use super::{ControllerError, Feed, Progress, Question, Subject};
 use crate::bridge::withdrawn;
@@ -24,7 +25,7 @@ use crate::world::Effects;
 const BATCH: usize = 512;
 
 /// How often everything is reconsidered though nothing has changed: certificates come of age.
-const RECONSIDER: Duration = Duration::from_secs(3600);
+const RECONSIDER: Duration = Duration::from_hours(1);
 
 /// What an engine is made of.
 pub(super) struct Parts<F> {
@@ -36,6 +37,7 @@ pub(super) struct Parts<F> {
     pub(super) progress: watch::Sender<Progress>,
     pub(super) published: watch::Sender<PublishedRevisions>,
     pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
+    pub(super) bundles: watch::Receiver<Bundles>,
     pub(super) pace: Pace,
     /// Names of data planes whose instances have status pages.
     pub(super) paged: BTreeSet<String>,
@@ -82,6 +84,7 @@ impl<F: Feed> Engine<F> {
     ) -> Result<(), ControllerError> {
         let mut readers = self.parts.feed.readers_changed();
         let mut addresses = self.parts.addresses.clone();
+        let mut bundles = self.parts.bundles.clone();
         let mut reconsider = Instant::now() + RECONSIDER;
         loop {
             let due = self.queue.next_due().filter(|_| self.is_known);
@@ -101,6 +104,11 @@ impl<F: Feed> Engine<F> {
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
+                Ok(()) = bundles.changed() => {
+                    // What was absent may have come with them.
+                    watches.look_again();
+                    self.tell_classes();
+                }
                 Some(question) = sources.questions.recv() => self.answer(question),
             }
             if self.is_known
@@ -326,7 +334,14 @@ impl<F: Feed> Engine<F> {
         let problems = verdict.as_ref().map(|verdict| verdict.problems.clone()).unwrap_or_default();
         self.parts.events.set(class, problems);
         if let Some(verdict) = verdict {
+            let verdict = verdict.with_bundles(self.parts.bundles.borrow().as_ref());
             self.parts.status.set(class.clone(), Wanted::GatewayClass(verdict));
+        }
+    }
+
+    fn tell_classes(&self) {
+        for class in self.parts.reconciler.world().keys::<GatewayClass>() {
+            self.tell_class(&class);
         }
     }
 
@@ -465,7 +480,7 @@ async fn changed(receiver: Option<&mut watch::Receiver<u64>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn report(kind: Kind, availability: &Availability) {

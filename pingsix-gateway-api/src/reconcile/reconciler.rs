@@ -17,7 +17,7 @@ use pingsix_translate::{
 use super::verdicts::Shared;
 use crate::bridge::withdrawn;
 use crate::world::{Cut, Effects, Event, OwnerSnapshot, World};
-use crate::{BridgeError, bridge, bridge_stream, outdated_certificates};
+use crate::{BridgeError, bridge, bridge_stream, outdated_certificates, outdated_stream_certificates};
 
 /// Holds the picture of the cluster and what was last made of each owner.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ impl Reconciler {
 
     /// The Secrets and ConfigMaps that have to be watched: those which owners of ours refer to.
     pub fn referenced(&self) -> BTreeSet<ObjectKey> {
-        self.owners.values().flat_map(|owned| &owned.referenced).cloned().collect()
+        self.owners.values().flat_map(|made| &made.referenced).cloned().collect()
     }
 
     /// Reconsiders an owner.
@@ -181,9 +181,9 @@ impl Reconciler {
             return Standing::Withdrawn(self.withdraw(owner));
         };
         let missing: BTreeSet<ObjectKey> = referenced.difference(&self.answered).cloned().collect();
-        let owned = self.owners.entry(owner.clone()).or_default();
-        self.references_changed |= owned.referenced != referenced;
-        owned.referenced = referenced;
+        let made = self.owners.entry(owner.clone()).or_default();
+        self.references_changed |= made.referenced != referenced;
+        made.referenced = referenced;
         if !missing.is_empty() {
             return Standing::Waiting(missing);
         }
@@ -204,13 +204,14 @@ impl Reconciler {
             reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
         }
         for (key, plane) in &stream_planes {
+            problems.extend(outdated_stream_certificates(plane, now));
             let bridged = bridge_stream(key, plane, &self.options);
             reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
         }
         problems.sort();
         problems.dedup();
-        let owned = self.owners.entry(owner.clone()).or_default();
-        let before = std::mem::take(owned);
+        let made = self.owners.entry(owner.clone()).or_default();
+        let before = std::mem::take(made);
         let planes_before = before.planes.keys().chain(&before.streams);
         let gone =
             planes_before.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key));
@@ -222,7 +223,7 @@ impl Reconciler {
             );
         }
         reconciled.told = self.shared.replace(owner, before.verdicts.as_ref(), Some(&verdicts));
-        *owned = Owned {
+        *made = Owned {
             verdicts: Some(verdicts),
             problems,
             planes: data_planes,
@@ -235,13 +236,13 @@ impl Reconciler {
     /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.
     fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
         let mut reconciled = Reconciled::default();
-        let Some(owned) = self.owners.remove(owner) else { return reconciled };
-        self.references_changed |= !owned.referenced.is_empty();
-        for key in owned.planes.keys().chain(&owned.streams) {
+        let Some(made) = self.owners.remove(owner) else { return reconciled };
+        self.references_changed |= !made.referenced.is_empty();
+        for key in made.planes.keys().chain(&made.streams) {
             let desired = withdrawn(key, &self.options).map(|desired| (desired, Vec::new()));
             reconciled.add(key, desired, &mut Vec::new());
         }
-        reconciled.told = self.shared.replace(owner, owned.verdicts.as_ref(), None);
+        reconciled.told = self.shared.replace(owner, made.verdicts.as_ref(), None);
         reconciled
     }
 
@@ -281,13 +282,13 @@ impl Reconciler {
 
     /// Everything that is wrong with the objects of an owner.
     pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
-        self.owners.get(owner).map(|owned| owned.problems.as_slice()).unwrap_or_default()
+        self.owners.get(owner).map(|made| made.problems.as_slice()).unwrap_or_default()
     }
 
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();
-        planes.flat_map(|owned| owned.planes.keys().chain(&owned.streams)).cloned().collect()
+        planes.flat_map(|made| made.planes.keys().chain(&made.streams)).cloned().collect()
     }
 }
 

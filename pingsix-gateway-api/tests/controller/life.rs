@@ -40,6 +40,7 @@ async fn objects_become_documents_and_statuses_and_go_with_them() {
     let Some(lab) = Lab::start().await else { return };
     let running = lab.ready(Lab::options()).await;
     lab.says("GatewayClass", "", "pingsix", "", "Accepted=True/Accepted").await;
+    lab.says("GatewayClass", "", "pingsix", "", "SupportedVersion=True/SupportedVersion").await;
 
     lab.apply(GATEWAY).await;
     lab.says("Gateway", "default", "web", "", "Accepted=True/Accepted").await;
