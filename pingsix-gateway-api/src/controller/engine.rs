@@ -101,7 +101,10 @@ impl<F: Feed> Engine<F> {
                     reconsider = Instant::now() + RECONSIDER;
                     self.push(self.parts.reconciler.ours());
                 }
-                () = changed(readers.as_mut()) => self.look_at_readers(),
+                () = changed(readers.as_mut()) => {
+                    let planes = self.deliveries.data_planes().cloned().collect();
+                    self.look_at_readers(planes);
+                }
                 Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
                 Ok(()) = bundles.changed() => {
@@ -254,7 +257,7 @@ impl<F: Feed> Engine<F> {
                 }
             }
         }
-        self.look_at_readers();
+        self.look_at_readers(self.parts.reconciler.data_planes(owner));
         self.publish_revisions();
         self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
         for object in told {
@@ -272,7 +275,11 @@ impl<F: Feed> Engine<F> {
         }
     }
 
+    /// Tells whoever reads status pages what to look for.
     fn publish_revisions(&self) {
+        if self.parts.paged.is_empty() {
+            return;
+        }
         let planes = self.deliveries.data_planes();
         let revisions: PublishedRevisions = planes
             .filter_map(|plane| Some((plane.clone(), self.deliveries.revision(plane)?.get())))
@@ -360,8 +367,7 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    fn look_at_readers(&mut self) {
-        let planes: Vec<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
+    fn look_at_readers(&mut self, planes: Vec<DataPlaneKey>) {
         for data_plane in planes {
             if self.parts.paged.contains(&data_plane.to_string()) {
                 continue;
