@@ -51,6 +51,11 @@ impl Leadership {
         Self(watch::channel(Some(Instant::now() + FOR_EVER)).1)
     }
 
+    /// One that somebody else decides on: held until then, or not at all. For embedding, and for tests.
+    pub const fn of(held: watch::Receiver<Option<Instant>>) -> Self {
+        Self(held)
+    }
+
     /// Whether it is held at this moment.
     pub fn is_held(&self) -> bool {
         self.0.borrow().is_some_and(|until| Instant::now() < until)
@@ -202,8 +207,10 @@ impl Elector {
     async fn attempt(&mut self, limit: Duration) -> Result<Attempt, Fault> {
         let deadline = Instant::now() + limit;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let Some(mut lease) = within(left(), self.api.get_opt(&self.options.name)).await? else {
-            return self.create(left()).await;
+        let mut lease = match within(left(), self.api.get(&self.options.name)).await {
+            Ok(lease) => lease,
+            Err(fault) if fault.category == Category::NotFound => return self.create(left()).await,
+            Err(fault) => return Err(fault),
         };
         let spec = lease.spec.take().unwrap_or_default();
         let expires = self.observe(&spec);
