@@ -94,9 +94,7 @@ impl From<kube::Error> for Fault {
                 }
             }
             // All the others are about connections, credentials and decoding.
-            error => {
-                Self { category: Category::Transport, message: error.to_string(), retry_after: None }
-            }
+            error => Self { category: Category::Transport, message: error.to_string(), retry_after: None },
         }
     }
 }

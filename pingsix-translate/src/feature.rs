@@ -123,7 +123,10 @@ mod tests {
     #[test]
     fn an_installation_claims_what_it_has() {
         let bare = Options::default();
-        assert_eq!(names(&bare), ["Gateway", "GatewayHTTPListenerIsolation", "ListenerSet", "ReferenceGrant"]);
+        assert_eq!(
+            names(&bare),
+            ["Gateway", "GatewayHTTPListenerIsolation", "ListenerSet", "ReferenceGrant"]
+        );
         let responder = Options { responder: Some(([127, 0, 0, 1], 8089).into()), ..bare };
         assert!(names(&responder).contains(&"HTTPRoute"));
         assert!(!names(&responder).contains(&"HTTPRoutePortRedirect"), "ports are not told apart");

@@ -91,7 +91,9 @@ pub enum LeaseOptionsError {
         duration: Duration,
     },
     /// A holder must be able to renew before it gives up.
-    #[error("the retry period {retry:?}, with a fifth for timers, is not positive and shorter than the renew deadline {renew_deadline:?}")]
+    #[error(
+        "the retry period {retry:?}, with a fifth for timers, is not positive and shorter than the renew deadline {renew_deadline:?}"
+    )]
     Retry {
         /// As given.
         retry: Duration,

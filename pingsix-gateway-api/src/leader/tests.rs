@@ -330,7 +330,11 @@ fn names_of_leases_are_labels_and_differ() {
     assert_eq!(leases.len(), names.len());
     for lease in leases {
         assert!(lease.len() <= 63 && lease.starts_with(|first: char| first.is_ascii_lowercase()), "{lease}");
-        assert!(lease.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-'));
+        assert!(
+            lease
+                .chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+        );
     }
 }
 

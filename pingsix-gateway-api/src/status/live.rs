@@ -56,8 +56,7 @@ trait Reader: Send + Sync {
 impl<K: WatchedKind> Reader for Store<Watched<K>> {
     fn live(&self, name: &ObjectName) -> Option<Live> {
         let reference = ObjectRef::new(&name.name);
-        let reference =
-            if name.namespace.is_empty() { reference } else { reference.within(&name.namespace) };
+        let reference = if name.namespace.is_empty() { reference } else { reference.within(&name.namespace) };
         let object = self.get(&reference)?;
         let metadata = kube::Resource::meta(&*object);
         Some(Live {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, GatewayClass, HttpRoute, Ingress, Service};
 use pingsix_translate::verdict::{
-    Address, Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict, ParentVerdict,
-    PolicyVerdict, Reason, RouteVerdict,
+    Address, Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict,
+    ParentVerdict, PolicyVerdict, Reason, RouteVerdict,
 };
 use pingsix_translate::{Kind, Layout, ObjectKey, ParentRef};
 use serde_json::{Value, json};
@@ -50,6 +50,8 @@ struct Rig {
     stop: CancellationToken,
     /// What the picture has, by path.
     known: BTreeMap<String, Value>,
+    /// How far the picture has followed the server.
+    version: u64,
 }
 
 impl Drop for Rig {
@@ -77,7 +79,7 @@ impl Rig {
         let (lead, leadership) = watch::channel(None);
         let stop = CancellationToken::new();
         tokio::spawn(writer.clone().run(Leadership::of(leadership), stop.clone()));
-        Self { api, world, readers, board, writer, lead, stop, known: BTreeMap::new() }
+        Self { api, world, readers, board, writer, lead, stop, known: BTreeMap::new(), version: 0 }
     }
 
     fn lead(&self) {
@@ -96,6 +98,10 @@ impl Rig {
 
     /// The picture catches up with the server, and tells the board.
     fn watch(&mut self) {
+        let version = self.api.version();
+        if std::mem::replace(&mut self.version, version) == version {
+            return;
+        }
         let mut effects = Effects::default();
         let paths = self.api.paths();
         let gone: Vec<String> = self.known.keys().filter(|path| !paths.contains(path)).cloned().collect();

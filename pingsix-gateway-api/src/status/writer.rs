@@ -201,7 +201,7 @@ impl StatusWriter {
         }
         count(&self.counters.suppressed);
         desk.settled(key, Instant::now());
-        if stated.is_released() {
+        if stated.is_done_once() {
             self.board.let_go(key, &stated);
         }
         None
@@ -218,7 +218,8 @@ impl StatusWriter {
     }
 
     async fn write(&self, key: ObjectKey, live: Live, leadership: &Leadership) -> (ObjectKey, Outcome) {
-        let span = info_span!("status", kind = %key.kind, namespace = %key.name.namespace, name = %key.name.name);
+        let span =
+            info_span!("status", kind = %key.kind, namespace = %key.name.namespace, name = %key.name.name);
         let outcome = self.try_write(&key, live, leadership).instrument(span).await;
         (key, outcome.unwrap_or_else(Outcome::Failed))
     }
@@ -286,7 +287,7 @@ impl StatusWriter {
         // What is gone is not tried again; what the watch still has may be there after all.
         let is_gone = self.readers.live(&key).is_none();
         // One more look, to find that there is nothing left to do.
-        let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_released());
+        let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_done_once());
         desk.ended(&key, outcome, now);
         if is_gone {
             desk.forget(&key);
@@ -303,7 +304,8 @@ impl StatusWriter {
             debug!(object = %key, category, error = %fault, "the status was not written");
         } else if fault.category == Category::Forbidden {
             let resource = self.readers.resource(key.kind);
-            let resource = resource.map_or_else(String::new, |resource| format!("{}/status", resource.plural));
+            let resource =
+                resource.map_or_else(String::new, |resource| format!("{}/status", resource.plural));
             warn!(object = %key, %resource, error = %fault, "not allowed to patch statuses of this kind");
         } else {
             warn!(object = %key, category, error = %fault, "the status was not written; trying again");

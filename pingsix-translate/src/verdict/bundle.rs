@@ -41,8 +41,7 @@ fn judge_bundles(bundles: Option<&BTreeMap<String, Option<String>>>) -> (Conditi
         let message = "The Gateway API CRDs are of a version that is supported.".to_owned();
         return (ConditionStatus::True, Reason::SupportedVersion, message);
     }
-    let supported: Vec<String> =
-        SUPPORTED.iter().map(|(major, minor)| format!("v{major}.{minor}")).collect();
+    let supported: Vec<String> = SUPPORTED.iter().map(|(major, minor)| format!("v{major}.{minor}")).collect();
     let message = format!(
         "CRDs of versions other than {} are installed, and served as well as they can be: {}.",
         supported.join(", "),

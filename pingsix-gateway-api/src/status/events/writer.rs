@@ -235,7 +235,11 @@ impl EventWriter {
         }
     }
 
-    async fn tell(&self, problem: Arc<Problem>, leadership: &Leadership) -> (Arc<Problem>, Result<(), Fault>) {
+    async fn tell(
+        &self,
+        problem: Arc<Problem>,
+        leadership: &Leadership,
+    ) -> (Arc<Problem>, Result<(), Fault>) {
         let outcome = self.try_tell(&problem, leadership).await;
         (problem, outcome)
     }

@@ -149,11 +149,8 @@ async fn what_passes_is_tried_again_and_what_is_forbidden_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn limits_are_no_warnings_and_notes_fit() {
     let told = Told::new();
-    let limit = Problem {
-        severity: Severity::Warning,
-        reason: Reason::Limited,
-        ..problem(&"\u{e9}".repeat(2000))
-    };
+    let limit =
+        Problem { severity: Severity::Warning, reason: Reason::Limited, ..problem(&"\u{e9}".repeat(2000)) };
     let warning = Problem { severity: Severity::Warning, reason: Reason::NoEndpoints, ..problem("None.") };
     told.board.set(&web(), vec![limit, warning]);
     sleep(secs(1)).await;

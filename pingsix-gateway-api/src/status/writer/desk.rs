@@ -74,12 +74,7 @@ impl Pruned {
 
 impl Desk {
     pub(super) fn new(pacing: Pacing) -> Self {
-        Self {
-            pacing,
-            progress: BTreeMap::new(),
-            queue: BTreeSet::new(),
-            complaints: BTreeSet::new(),
-        }
+        Self { pacing, progress: BTreeMap::new(), queue: BTreeSet::new(), complaints: BTreeSet::new() }
     }
 
     /// Puts an object into the queue: at once, or as soon as it may be written again.
@@ -136,7 +131,8 @@ impl Desk {
     pub(super) fn settled(&mut self, key: &ObjectKey, now: Instant) {
         let Some(progress) = self.progress.get_mut(key) else { return };
         progress.pace.settled();
-        let is_at_rest = progress.newest.is_none() && progress.pruned.is_none() && progress.pace.is_at_rest(now);
+        let is_at_rest =
+            progress.newest.is_none() && progress.pruned.is_none() && progress.pace.is_at_rest(now);
         if is_at_rest && !progress.is_being_written && progress.due.is_none() {
             self.progress.remove(key);
         }

@@ -28,7 +28,9 @@ impl StatusMerge {
         let found = current["loadBalancer"]["ingress"].as_array().map(Vec::as_slice).unwrap_or_default();
         let entries: Vec<Value> = entries(addresses, Address::to_ingress_status)
             .into_iter()
-            .map(|entry| found.iter().find(|found| are_of_one_address(found, &entry)).cloned().unwrap_or(entry))
+            .map(|entry| {
+                found.iter().find(|found| are_of_one_address(found, &entry)).cloned().unwrap_or(entry)
+            })
             .collect();
         if entries.is_empty() && found.is_empty() {
             return current.clone();
