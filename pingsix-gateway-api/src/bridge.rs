@@ -5,7 +5,8 @@
 //! the damage to the documents at fault. The rule, which fails closed:
 //!
 //! 1. A **Route** at fault, or one that refers to something left out, is *closed*: it keeps its hosts, paths, methods
-//!    and priority and answers 500 itself. Its requests never fall to another rule.
+//!    and priority and answers 500 itself, or 503 when only rules of GRPCRoutes are behind it, whose clients take that
+//!    for `UNAVAILABLE`. Its requests never fall to another rule.
 //! 2. If its patterns are at fault, it is closed for those that are not. Only when none is left is the Route *left
 //!    out*, and the next broader Route answers: PingSIX cannot hold the pattern in any form.
 //! 3. An upstream, service or certificate at fault is left out, and rule 1 then closes the Routes that refer to it.
@@ -106,8 +107,9 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
         entries_budget: options.budget.matcher_entries,
         ..ValidateOptions::default()
     };
+    let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
     let Guarded { config, quarantined, refused, remarks } =
-        quarantine(&plane.config, |config| validate(config, &acceptance));
+        quarantine(&plane.config, failure, |config| validate(config, &acceptance));
     if !refused.is_empty() {
         return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
     }
@@ -177,12 +179,13 @@ fn origins_of(
     owner: &Arc<ObjectKey>,
 ) -> Vec<Origin> {
     let mut origins: Vec<Origin> = match provenance.get(key) {
-        Some(Provenance::Rules { decisions, .. }) => {
-            decisions.iter().filter_map(|decision| decision.origin.clone()).collect()
+        Some(Provenance::Rules { decisions, redirect, .. }) => {
+            let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+            redirect.iter().chain(decisive).cloned().collect()
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],
-        Some(Provenance::IngressCertificate { ingress, tls }) => {
+        Some(Provenance::IngressCertificate { ingress, tls, .. }) => {
             vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
         }
         Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {

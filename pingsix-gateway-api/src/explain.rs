@@ -5,6 +5,7 @@
 //! hence the answer does not depend on the order in which PingSIX inserts them.
 
 mod candidates;
+mod connection;
 mod decision;
 mod explanation;
 mod listener;
@@ -24,11 +25,13 @@ use pingsix_translate::verdict::{ConditionType, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, Provenance};
 
 pub use candidates::{Loser, Loss};
+pub use connection::{StreamPorts, explain_connection};
 pub use decision::{FailedCondition, Step, StepResult};
 pub use explanation::{
     Answer, Backend, Explanation, MatchedRoute, NotFoundCause, RequestLine, Source, Target,
 };
-pub use listener::{Listener, listeners, serving_listeners};
+use listener::Closed;
+pub use listener::{Listener, has_port, listeners, serving_listeners};
 
 /// A data plane with the objects it was translated from.
 #[derive(Clone, Copy, Debug)]
@@ -71,38 +74,36 @@ pub fn explain(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Resul
         | Outcome::Forward { route, .. } => Some(*route),
     };
     let listeners = serving_listeners(plane, request, port);
-    if !listener::is_open(plane, request, port) {
+    let closed = (!listener::is_open(plane, request, port)).then(|| listener::closed(plane, request, port));
+    let nothing = Explanation {
+        request: request_line(request, port),
+        data_plane: Some(plane.key.to_string()),
+        listeners: listeners.clone(),
+        route: None,
+        steps: Vec::new(),
+        answer: Answer::Closed { why: String::new(), if_open: None },
+        problems: Vec::new(),
+        losers: Vec::new(),
+        more_losers: 0,
+    };
+    if let Some(Closed { why, may_be_open: false }) = closed {
         // The documents know nothing of ports, but nobody could send this request to the data plane.
-        return Ok(Explanation {
-            request: request_line(request, port),
-            data_plane: plane.key.to_string(),
-            answer: not_found(plane, &listeners, &[]),
-            listeners,
-            route: None,
-            steps: Vec::new(),
-            problems: Vec::new(),
-            losers: Vec::new(),
-            more_losers: 0,
-        });
+        return Ok(Explanation { answer: Answer::Closed { why, if_open: None }, ..nothing });
     }
     let matched = key.and_then(|key| Some((key, plane.config.route(&key.id)?)));
     let native = matches!(outcome, Outcome::Static { .. } | Outcome::Redirect { .. });
     let steps =
         matched.map_or_else(Vec::new, |(key, route)| decision::steps(plane, key, route, request, native));
     let (losers, more_losers) = candidates::losers(plane, request, key, &steps);
-    let answer = answer(plane, request, outcome, &listeners, &steps, &losers);
+    let is_served = closed.is_some() || !listeners.is_empty();
+    let answer = answer(plane, request, outcome, is_served, &steps, &losers);
     let problems = problems(plane, &steps, &answer);
-    Ok(Explanation {
-        request: request_line(request, port),
-        data_plane: plane.key.to_string(),
-        listeners,
-        route: matched.map(|(key, route)| matched_route(plane, key, route)),
-        steps,
-        answer,
-        problems,
-        losers,
-        more_losers,
-    })
+    let answer = match closed {
+        Some(Closed { why, .. }) => Answer::Closed { why, if_open: Some(Box::new(answer)) },
+        None => answer,
+    };
+    let route = matched.map(|(key, route)| matched_route(plane, key, route));
+    Ok(Explanation { route, steps, answer, problems, losers, more_losers, ..nothing })
 }
 
 fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
@@ -162,16 +163,16 @@ fn answer(
     plane: &Plane<'_>,
     request: &Request,
     outcome: Outcome<'_>,
-    listeners: &[Listener],
+    is_served: bool,
     steps: &[Step],
     losers: &[Loser],
 ) -> Answer {
     match outcome {
-        Outcome::NotFound => not_found(plane, listeners, losers),
+        Outcome::NotFound => not_found(plane, is_served, losers),
         Outcome::Static { route, status: 404, .. }
             if matches!(plane.provenance.get(route), Some(Provenance::Guard { .. })) =>
         {
-            not_found(plane, listeners, losers)
+            not_found(plane, is_served, losers)
         }
         Outcome::Static { status, .. } => {
             let decided = steps.iter().find(|step| step.result == StepResult::Decides);
@@ -264,12 +265,12 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
     Backend { weight, target, upstream: id, endpoints: nodes }
 }
 
-fn not_found(plane: &Plane<'_>, listeners: &[Listener], losers: &[Loser]) -> Answer {
+/// `is_served` says whether a listener is for the host.
+fn not_found(plane: &Plane<'_>, is_served: bool, losers: &[Loser]) -> Answer {
     let has = |loss: &dyn Fn(&Loss) -> bool| losers.iter().find(|loser| loss(&loser.loss));
-    let (cause, why) = if listeners.is_empty() {
+    let (cause, why) = if !is_served {
         let known: Vec<String> = listener::listeners(plane).iter().map(ToString::to_string).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join("; ") };
-        (NotFoundCause::Listener, format!("No listener serves this host and port. Served: {known}."))
+        (NotFoundCause::Listener, format!("No listener is for this host. Served: {}.", known.join("; ")))
     } else if let Some(Loser { loss: Loss::Method { methods }, .. }) =
         has(&|loss| matches!(loss, Loss::Method { .. }))
     {
@@ -282,7 +283,8 @@ fn not_found(plane: &Plane<'_>, listeners: &[Listener], losers: &[Loser]) -> Ans
     Answer::NotFound { cause, why }
 }
 
-/// What the verdicts say about whoever decides; for a request nobody answers, about routes that are not accepted.
+/// What the verdicts say about whoever decides; where it fails, also about its attachment, which may be why; for a
+/// request nobody answers, about routes that are not accepted.
 fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(source) =
@@ -294,7 +296,9 @@ fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
             let field = problem.field.as_str();
             let in_rule =
                 field == rule || field.strip_prefix(rule).is_some_and(|rest| rest.starts_with(['.', '[']));
-            if problem.object.to_string() == source.object && in_rule {
+            let of_attachment = matches!(answer, Answer::Status { status: 500.., .. })
+                && field.starts_with("spec.parentRefs[");
+            if problem.object.to_string() == source.object && (in_rule || of_attachment) {
                 sentences.push(problem.to_string());
             }
         }

@@ -10,21 +10,28 @@
 //!
 //! - [`bridge()`] makes of a translated data plane what a sink can publish. What PingSIX would refuse never passes.
 //! - [`bridge_stream()`] does the same for the stream documents of a Gateway.
-//! - [`outdated_certificates`] names the certificates that clients will not accept at a given time; translation has no
-//!   clock.
+//! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients will not accept at
+//!   a given time; translation has no clock.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
-#[cfg(feature = "controller")]
-mod answer;
 pub mod bridge;
-#[cfg(feature = "controller")]
-mod clock;
 mod expiry;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
+
+#[cfg(feature = "controller")]
+mod answer;
+#[cfg(feature = "controller")]
+mod clock;
+#[cfg(feature = "controller")]
+pub mod delivery;
+#[cfg(feature = "controller")]
+mod digest;
 #[cfg(feature = "controller")]
 pub mod leader;
+#[cfg(feature = "controller")]
+pub mod reconcile;
 #[cfg(feature = "controller")]
 pub mod status;
 #[cfg(feature = "controller")]
@@ -37,5 +44,5 @@ pub mod world;
 pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 #[cfg(feature = "controller")]
 pub use clock::Clock;
-pub use expiry::outdated_certificates;
+pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};

@@ -11,12 +11,14 @@
 //! maps of [`crate::store`]; none looks at every object of a kind.
 
 mod edges;
+#[cfg(test)]
+pub(crate) mod generate;
 mod owners;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube_runtime::reflector::Store;
@@ -213,6 +215,8 @@ pub struct Effects {
     pub touched: BTreeSet<ObjectKey>,
     /// Objects that are gone: nobody has to be told about them any more.
     pub removed: BTreeSet<ObjectKey>,
+    /// Objects that came in a shape that cannot be decoded, and what is wrong with them: they count as not there.
+    pub undecodable: BTreeMap<ObjectKey, String>,
 }
 
 impl Effects {
@@ -228,6 +232,7 @@ impl Effects {
         }
         self.owners.extend(other.owners);
         self.classes.extend(other.classes);
+        self.undecodable.extend(other.undecodable);
     }
 }
 
@@ -235,6 +240,11 @@ impl World {
     /// The object of a kind with a name, if it is there and can be decoded.
     pub fn get<K: Stored>(&self, name: &ObjectName) -> Option<Arc<K>> {
         K::store(self).get(name)?.object().cloned()
+    }
+
+    /// Every object of a kind, decodable or not. It reads all of them.
+    pub fn keys<K: Stored>(&self) -> BTreeSet<ObjectKey> {
+        K::store(self).objects().iter().map(|object| object.key()).collect()
     }
 
     /// A handle that reads objects of a kind from elsewhere, also while they change.
@@ -259,8 +269,11 @@ impl World {
                     effects.touched.insert(key);
                     continue;
                 }
-                Change::Applied { concerned, .. } => {
+                Change::Applied { concerned, after, .. } => {
                     effects.touched.insert(key.clone());
+                    if let Some(fault) = after.undecodable() {
+                        effects.undecodable.insert(key.clone(), fault.message.clone());
+                    }
                     concerned
                 }
                 Change::Removed { concerned, .. } => {

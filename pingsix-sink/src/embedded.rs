@@ -21,6 +21,9 @@
 //!   cancelled with the compaction revision, as in etcd, and a stream that is not read at all is ended; both list again.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
+//! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
+//!   [`Builder::allow_plaintext_beyond_loopback`] says otherwise; [`Builder::tls`] serves anywhere, over TLS, to any
+//!   client or to those with a certificate of a given authority. See [`ServerTls`].
 //! - **Restarts.** See [`revisions`].
 //!
 //! ```no_run
@@ -37,13 +40,16 @@
 //! ```
 
 mod builder;
+mod news;
 mod publication;
+mod readers;
 mod replica;
 pub mod revisions;
 mod server;
 mod service;
 mod stats;
 mod store;
+mod tls;
 
 use std::sync::Arc;
 
@@ -53,6 +59,7 @@ use tokio_util::sync::CancellationToken;
 pub use builder::Builder;
 pub use stats::Stats;
 pub use store::ScopeSize;
+pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
@@ -120,6 +127,17 @@ impl EmbeddedEtcd {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
     }
 
+    /// How many watches are open that want keys of `scope`: a client that reads it holds one. Costs a look at each
+    /// open watch.
+    pub fn readers_of(&self, scope: &Scope) -> usize {
+        self.replica.readers.of(scope)
+    }
+
+    /// Changes whenever a watch is opened or ends, so that [`readers_of`](Self::readers_of) may say something else.
+    pub fn readers_changed(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.replica.readers.changes()
+    }
+
     /// The counters, now.
     pub fn stats(&self) -> Stats {
         self.replica.stats()
@@ -131,7 +149,7 @@ impl EmbeddedEtcd {
     ///
     /// # Errors
     /// [`SinkError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless
-    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
+    /// [`Builder::tls`] or [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
     /// the network fails.
     pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), SinkError> {
         server::serve(Arc::clone(&self.replica), listener, shutdown).await

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::document::{Key, Owner};
+use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
 
 /// A publication, or the start of a sink, failed.
@@ -60,13 +61,16 @@ pub enum SinkError {
     Revisions(#[from] ReserveError),
     /// The address can be reached from other machines, and the connection would not be encrypted.
     #[error(
-        "refusing to serve private keys in plaintext on {address}: listen on a loopback address, \
+        "refusing to serve private keys in plaintext on {address}: serve over TLS, listen on a loopback address, \
          or allow it with the option allow_plaintext_beyond_loopback"
     )]
     PlaintextBeyondLoopback {
         /// The address of the listener.
         address: SocketAddr,
     },
+    /// A certificate, key or CA of the server cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
@@ -86,6 +90,7 @@ impl SinkError {
             | Self::DocumentTooLarge { .. }
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
+            Self::Tls(error) => error.is_retryable(),
             Self::Listener(_) | Self::Serve(_) => true,
         }
     }
@@ -100,6 +105,7 @@ impl SinkError {
             Self::DocumentTooLarge { .. } => "document_too_large",
             Self::Revisions(_) => "revisions",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
+            Self::Tls(_) => "tls",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }

@@ -409,3 +409,19 @@ async fn a_watch_on_a_wider_range_sees_a_scope_that_appears() {
     served.etcd.publish(&desired("/p/new", &[("routes/a", "1")])).await.unwrap();
     assert_eq!(events(&watcher.next().await), ["PUT /p/new/routes/a=1"]);
 }
+
+#[tokio::test]
+async fn readers_are_counted_by_scope_while_their_watches_are_open() {
+    let served = served().await;
+    let readers = || [scope("/p/web"), scope("/p/api")].map(|scope| served.etcd.readers_of(&scope));
+    let mut changed = served.etcd.readers_changed();
+    assert_eq!(readers(), [0, 0]);
+    let mut one = served.watch().await;
+    one.create(watch_under("/p/web/", 0)).await;
+    one.create(watch_under("/p/", 0)).await;
+    let reached = tokio::time::timeout(PATIENCE, changed.wait_for(|_| readers() == [2, 1])).await.is_ok();
+    assert!(reached, "{:?}", readers());
+    drop(one);
+    let reached = tokio::time::timeout(PATIENCE, changed.wait_for(|_| readers() == [0, 0])).await.is_ok();
+    assert!(reached, "{:?}", readers());
+}

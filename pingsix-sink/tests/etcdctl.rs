@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "support/documents.rs"]
 mod documents;
 #[path = "support/programs.rs"]
@@ -12,6 +14,7 @@ mod wire;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use authority::Authority;
 use documents::desired;
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use programs::Said;
@@ -199,4 +202,51 @@ async fn health_is_bad_before_the_first_publication() {
     let health =
         programs::run(&program, [endpoint.as_str(), "endpoint", "health", "--command-timeout=2s"]).await;
     assert!(!health.ok, "{health:?}");
+}
+
+#[tokio::test]
+async fn with_a_client_ca_a_certificate_of_it_is_needed() {
+    let Some(program) = programs::find("etcdctl") else { return };
+    let (servers, clients, foreign) =
+        (Authority::new("servers"), Authority::new("clients"), Authority::new("foreign"));
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let served =
+        Served::start(EmbeddedEtcd::builder().tls(servers.issue(1).server().client_ca_pem(clients.pem())))
+            .await;
+    served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();
+    served.etcd.open();
+
+    let (known, stranger) = (clients.issue(2), foreign.issue(2));
+    let get = async |arguments: &[String]| {
+        let mut all = vec![format!("--endpoints=https://{}", served.address)];
+        all.extend_from_slice(arguments);
+        all.extend(["--command-timeout=3s", "get", "--prefix", "/p/web/"].map(str::to_owned));
+        programs::run(&program, all).await
+    };
+    let trust = format!("--cacert={}", file("ca.crt", &servers.pem()));
+    let pair = |name: &str, pair: &authority::Pair| {
+        [
+            format!("--cert={}", file(&format!("{name}.crt"), &pair.certificate)),
+            format!("--key={}", file(&format!("{name}.key"), &pair.key)),
+        ]
+    };
+    let [certificate, key] = pair("known", &known);
+    let listed = get(&[trust.clone(), certificate.clone(), key.clone()]).await;
+    assert!(listed.ok && listed.out == "/p/web/routes/a\nA\n", "{listed:?}");
+
+    let [foreign_certificate, foreign_key] = pair("stranger", &stranger);
+    let wrong = format!("--cacert={}", file("wrong.crt", &foreign.pem()));
+    for refused in [
+        get(std::slice::from_ref(&trust)).await,
+        get(&[trust, foreign_certificate, foreign_key]).await,
+        get(&[wrong, certificate, key]).await,
+    ] {
+        assert!(!refused.ok && refused.out.is_empty(), "{refused:?}");
+    }
+    assert_eq!(served.etcd.stats().lists, 1);
 }

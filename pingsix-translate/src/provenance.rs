@@ -1,9 +1,11 @@
 //! Where a PingSIX document comes from: the way back from what PingSIX does to the object that asked for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey};
+use crate::route::Traffic;
 
 /// The part of an object that asked for something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +82,7 @@ pub enum Provenance {
         decisions: Vec<Decision>,
         /// The match whose redirect takes requests without TLS, before anything is tried.
         redirect: Option<Origin>,
-        /// Matches that are never reached, because an equal one comes first.
+        /// Matches that are never reached, because the Route takes all their requests and others come first.
         shadowed: Vec<Origin>,
     },
     /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener.
@@ -108,6 +110,10 @@ pub enum Provenance {
         owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
+        /// The reference to the Secret there, for example `spec.listeners[0].tls.certificateRefs[1]`.
+        field: FieldPath,
+        /// The Secret.
+        secret: Arc<ObjectKey>,
     },
     /// A certificate of an Ingress.
     IngressCertificate {
@@ -115,7 +121,21 @@ pub enum Provenance {
         ingress: Arc<ObjectKey>,
         /// Index into `spec.tls`.
         tls: usize,
+        /// The Secret that is named there.
+        secret: Arc<ObjectKey>,
     },
+}
+
+impl Provenance {
+    /// What a Route answers that cannot be served as it is: what its rules do that cannot be honoured, if all of them
+    /// do the same.
+    pub fn failure(&self) -> u16 {
+        let Self::Rules { decisions, redirect, .. } = self else { return Traffic::Http.failure() };
+        let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+        let mut kinds = redirect.iter().chain(decisive).map(|origin| origin.object.kind).peekable();
+        let is_grpc = kinds.peek().is_some() && kinds.all(|kind| kind == Kind::GrpcRoute);
+        if is_grpc { Traffic::Grpc.failure() } else { Traffic::Http.failure() }
+    }
 }
 
 /// Why a stream document exists.
@@ -150,7 +170,18 @@ pub enum StreamProvenance {
     Certificate {
         /// The Secret.
         secret: Arc<ObjectKey>,
+        /// The references that lead to it, of every listener that shows it: at least one, sorted.
+        references: BTreeSet<Reference>,
     },
+}
+
+/// A field that refers to another object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The object that refers.
+    pub object: Arc<ObjectKey>,
+    /// The field, for example `spec.listeners[0].tls.certificateRefs[1]`.
+    pub field: FieldPath,
 }
 
 /// One step of a decision list.

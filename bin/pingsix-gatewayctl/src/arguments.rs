@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pingsix_sink::Scope;
+use pingsix_sink::embedded::ServerTls;
 use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
 use crate::manifest::SuppliedEndpoints;
@@ -220,6 +221,9 @@ pub(crate) enum ReportOutput {
 
 /// Says what PingSIX does with a request, which rule decides, and why no other does.
 ///
+/// To a port of listeners for TCP, UDP or TLS no request arrives, so what becomes of the connection is said; with
+/// --stream, where the stream documents send it.
+///
 /// Exit codes: 0 when a backend, a redirect or another answer below 400 is given, 1 otherwise, 2 when arguments or files
 /// cannot be used.
 ///
@@ -285,7 +289,7 @@ fn parse_object_name(text: &str) -> Result<ObjectName, String> {
 ///
 /// Point a PingSIX at it with the configuration that `pingsix-gatewayctl pingsix-config` prints. A file that stops
 /// being valid keeps its last good objects until it is valid again. Private keys pass over the etcd port, so it stays on
-/// loopback unless --allow-non-loopback is given.
+/// loopback unless --tls-cert and --tls-key, or --allow-non-loopback, are given.
 ///
 /// With --explain, any HTTP request to that address is answered with what PingSIX would do with that very request:
 ///   curl -H 'Host: shop.example.com' http://127.0.0.1:9180/cart
@@ -310,6 +314,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE|none")]
     pub(crate) state: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
+
     /// Accept addresses that can be reached from other machines, in plaintext.
     #[arg(long)]
     pub(crate) allow_non_loopback: bool,
@@ -324,6 +331,35 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
+}
+
+/// How the etcd port is secured. The files are read again when they change.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TlsArguments {
+    /// Serve the etcd port over TLS, and on any address, with this certificate chain, PEM. It is what PingSIX verifies
+    /// with pingsix.etcd.tls.ca_cert. Read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The private key of --tls-cert, PEM, without a passphrase. Read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Serve only clients with a certificate of one of these authorities, PEM: PingSIX with
+    /// pingsix.etcd.tls.client_cert and client_key. Read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) client_ca: Option<PathBuf>,
+}
+
+impl TlsArguments {
+    /// None for plaintext.
+    pub(crate) fn server(&self) -> Option<ServerTls> {
+        let tls = ServerTls::from_files(self.tls_cert.as_ref()?, self.tls_key.as_ref()?);
+        Some(match &self.client_ca {
+            None => tls,
+            Some(bundle) => tls.client_ca_file(bundle),
+        })
+    }
 }
 
 /// Prints the config.yaml of the PingSIX processes that serve the manifests' Gateways and IngressClasses.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use pingsix_translate::pingsix::Config;
 use pingsix_translate::pingsix::validate::{
     Severity, Subject, ValidateOptions, Violation, order_dependence, validate_static,
@@ -71,7 +71,11 @@ fn check_pingsix(paths: &[PathBuf], arguments: &CheckArguments) -> anyhow::Resul
         let path: &Path = path;
         for file in read_all(std::slice::from_ref(&path.to_owned()))? {
             let text = file.text.with_context(|| format!("cannot read {}", file.name))?;
-            for chunk in yaml::split(&text) {
+            let chunks = yaml::split(&text);
+            if chunks.is_empty() {
+                bail!("no PingSIX configuration in {}", file.name);
+            }
+            for chunk in chunks {
                 let place = Place { file: file.name.clone(), document: chunk.number, line: chunk.line };
                 match yaml::decode(chunk.text) {
                     Ok(value) => checked.add(&place, &value, &options),

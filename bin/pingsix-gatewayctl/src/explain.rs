@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use http::Uri;
-use pingsix_gateway_api::explain::{Explanation, explain, listeners, serving_listeners};
+use pingsix_gateway_api::explain::{Explanation, explain, explain_connection, has_port, serving_listeners};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::verdict::ListenerVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use crate::arguments::{ExplainArguments, ReportOutput};
@@ -26,24 +25,21 @@ pub(crate) fn run(arguments: &ExplainArguments, streams: &mut Streams<'_>) -> an
     let manifests = manifest::load(&paths, &arguments.translation.endpoints)?;
     let translated = Translated::new(&manifests, &arguments.translation.options());
     let explanations = inquiry.answer(&translated)?;
-    let notes = inquiry.stream_notes(&translated);
     match arguments.output {
         ReportOutput::Text => {
             if explanations.is_empty() {
                 // Whoever asks about a request wants to know why nobody is there to serve it.
-                let errors: Vec<_> = translated
+                let findings: Vec<_> = translated
                     .findings
                     .into_iter()
-                    .filter(|finding| finding.severity == Level::Error)
+                    .filter(|finding| matches!(finding.severity, Level::Error | Level::Warning))
                     .collect();
-                print_grouped(&errors, streams.out)?;
+                print_grouped(&findings, streams.out)?;
             }
             streams.out.write_all(in_words(&explanations).as_bytes())?;
-            streams.out.write_all(notes.as_bytes())?;
         }
         ReportOutput::Json => {
             writeln!(streams.out, "{}", serde_json::to_string_pretty(&explanations)?)?;
-            streams.err.write_all(notes.as_bytes())?;
         }
     }
     let answered = explanations.iter().any(Explanation::is_answered);
@@ -88,6 +84,12 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
         Some(_) | None => bail!("\"{url}\" is neither an http nor an https URL"),
     };
     let authority = uri.authority().ok_or_else(|| anyhow!("\"{url}\" has no host"))?;
+    // What stands before an @ is for the client, which never sends it as part of the host.
+    let sent = authority.as_str().rsplit('@').next().unwrap_or_default();
+    let written = sent.strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':'));
+    if written.is_some_and(|port| !port.is_empty() && authority.port_u16().is_none()) {
+        bail!("the port of \"{url}\" is not between 0 and 65535");
+    }
     let port = match (arguments.port, authority.port_u16()) {
         (Some(port), _) => Port::Known(port),
         (None, Some(port)) => Port::Likely(port),
@@ -95,11 +97,8 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
     };
     // A header given as such is what the client sends, whatever the URL says.
     let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
-    let host = arguments
-        .headers
-        .iter()
-        .find(is_host)
-        .map_or_else(|| authority.to_string(), |(_, host)| host.clone());
+    let host =
+        arguments.headers.iter().find(is_host).map_or_else(|| sent.to_owned(), |(_, host)| host.clone());
     let headers = arguments.headers.iter().filter(|header| !is_host(header)).cloned().collect();
     let request = Request {
         method: method.to_owned(),
@@ -117,67 +116,57 @@ fn inquiry(method: &str, url: &str, arguments: &ExplainArguments) -> anyhow::Res
 }
 
 impl Inquiry {
-    /// What to know when the port is one of stream documents: nothing there is a request.
-    pub(crate) fn stream_notes(&self, translated: &Translated) -> String {
-        let (Port::Known(port) | Port::Likely(port)) = self.port else { return String::new() };
-        let mut notes: Vec<String> = Vec::new();
-        for verdicts in &translated.gateways {
-            let Some(gateway) = &verdicts.gateway else { continue };
-            if self.owner.as_ref().is_some_and(|asked| *asked != *gateway.key) {
-                continue;
-            }
-            let on_port = || verdicts.listeners().filter(|listener| listener.port == i32::from(port));
-            let of_streams = |listener: &&ListenerVerdict| {
-                matches!(listener.data_plane, Some(DataPlaneKey::Stream { .. }))
-            };
-            // UDP shares the numbers of HTTP.
-            if on_port().any(|listener| matches!(listener.data_plane, Some(DataPlaneKey::Gateway { .. }))) {
-                continue;
-            }
-            notes.extend(on_port().filter(of_streams).map(|listener| {
-                format!(
-                    "note: port {port} of {} is that of listener {} ({}). Stream documents decide there, by port and \
-                     server name; they know nothing of requests, so there is nothing to explain. \
-                     `translate --stream` prints them.\n",
-                    gateway.key, listener.name, listener.protocol
-                )
-            }));
-        }
-        notes.concat()
-    }
-
-    /// One explanation per data plane with a listener for the request; if none has one, per data plane at all.
+    /// One explanation per data plane that has the request's port and a listener for its host; if none has a listener,
+    /// per data plane that has the port; if none has the port, likewise of all data planes. Gateways whose port is one
+    /// for streams explain the connection.
     ///
     /// # Errors
     ///
     /// When the Gateway or IngressClass asked for is not served, or documents cannot be put into a router.
     pub(crate) fn answer(&self, translated: &Translated) -> anyhow::Result<Vec<Explanation>> {
-        let planes: Vec<(&DataPlaneKey, &ServedPlane)> = translated
-            .planes
-            .iter()
-            .filter(|(key, _)| self.owner.as_ref().is_none_or(|owner| key.owner() == *owner))
-            .collect();
-        if let (Some(owner), true) = (&self.owner, planes.is_empty()) {
+        let is_asked = |owner: &ObjectKey| self.owner.as_ref().is_none_or(|asked| asked == owner);
+        let planes: Vec<(&DataPlaneKey, &ServedPlane)> =
+            translated.planes.iter().filter(|(key, _)| is_asked(&key.owner())).collect();
+        let connections = self.connections(translated);
+        if let (Some(owner), true) = (&self.owner, planes.is_empty() && connections.is_empty()) {
             bail!("{owner} is not served");
         }
-        let has = |port: u16| {
-            let all = planes.iter().flat_map(|(key, plane)| listeners(&plane.to_explain(key)));
-            all.into_iter().any(|listener| listener.port == i32::from(port))
+        let on_port = |port: u16| {
+            let has = |(key, plane): &&(&DataPlaneKey, &ServedPlane)| has_port(&plane.to_explain(key), port);
+            planes.iter().filter(has).copied().collect::<Vec<_>>()
         };
-        let port = match self.port {
-            Port::Known(port) => Some(port),
-            Port::Likely(port) => has(port).then_some(port),
-            Port::Unknown => None,
+        let (port, with_port) = match self.port {
+            Port::Known(port) => (Some(port), on_port(port)),
+            Port::Likely(port) => {
+                let with_port = on_port(port);
+                ((!with_port.is_empty()).then_some(port), with_port)
+            }
+            Port::Unknown => (None, Vec::new()),
+        };
+        let near = match (with_port.is_empty(), connections.is_empty()) {
+            (true, true) => planes,
+            (true, false) => return Ok(connections),
+            (false, _) => with_port,
         };
         let serves = |(key, plane): &&(&DataPlaneKey, &ServedPlane)| {
             !serving_listeners(&plane.to_explain(key), &self.request, port).is_empty()
         };
-        let mut chosen: Vec<_> = planes.iter().filter(serves).collect();
+        let mut chosen: Vec<_> = near.iter().filter(serves).collect();
         if chosen.is_empty() {
-            chosen = planes.iter().collect();
+            chosen = near.iter().collect();
         }
         let explanations =
             chosen.into_iter().map(|(key, plane)| explain(&plane.to_explain(key), &self.request, port));
-        Ok(explanations.collect::<Result<_, _>>()?)
+        let mut explanations: Vec<Explanation> = explanations.collect::<Result<_, _>>()?;
+        explanations.extend(connections);
+        Ok(explanations)
+    }
+
+    /// What Gateways make of the connection whose listeners of the port are for streams.
+    fn connections(&self, translated: &Translated) -> Vec<Explanation> {
+        let (Port::Known(port) | Port::Likely(port)) = self.port else { return Vec::new() };
+        let all = translated.stream_ports();
+        let asked = all.filter(|ports| self.owner.as_ref().is_none_or(|asked| asked == ports.gateway));
+        asked.filter_map(|ports| explain_connection(&ports, &self.request, port)).collect()
     }
 }

@@ -95,6 +95,7 @@ pub(crate) mod reason {
     pub(crate) const NO_STREAMS: &str = "StreamsNotTranslated";
     pub(crate) const NO_PARENT: &str = "NoParent";
     pub(crate) const NO_TARGET: &str = "NoTarget";
+    pub(crate) const NO_SERVICE: &str = "NoService";
     pub(crate) const NO_ENDPOINT_SLICES: &str = "NoEndpointSlices";
     pub(crate) const NO_MANIFESTS: &str = "NoManifests";
     pub(crate) const STREAM_DOCUMENTS: &str = "StreamDocuments";

@@ -27,8 +27,8 @@ pub(crate) struct FileObjects {
     pub(crate) undecodable: BTreeSet<ObjectKey>,
     /// Whether part of the file cannot be read, so that nobody knows what it holds.
     pub(crate) broken: bool,
-    /// Whether it was found beside manifests and belongs to another tool.
-    foreign: bool,
+    /// Whether there is no document in it, or it was found beside manifests and belongs to another tool.
+    without_manifests: bool,
     pub(crate) findings: Vec<Finding>,
     /// Kinds that translation does not read, and where they occur first.
     unknown_kinds: BTreeMap<(String, String), (Place, usize)>,
@@ -68,6 +68,7 @@ impl FileObjects {
                 }
             }
         }
+        decoded.without_manifests = documents == 0;
         if file.origin == Origin::Found {
             decoded.leave_alone(documents);
         }
@@ -90,7 +91,7 @@ impl FileObjects {
         if self.findings.len() != documents || !self.findings.iter().all(foreign) {
             return;
         }
-        self.foreign = documents > 0;
+        self.without_manifests = true;
         self.findings.truncate(1);
         for finding in &mut self.findings {
             finding.severity = Level::Info;
@@ -250,8 +251,9 @@ pub(crate) fn load(paths: &[PathBuf], supplied: &[SuppliedEndpoints]) -> anyhow:
         }
     }
     let decoded: Vec<FileObjects> = files.iter().map(FileObjects::decode).collect();
-    // A pipeline that checks the wrong directory must not be told that all is well.
-    if decoded.iter().all(|file| file.foreign) {
+    // A pipeline that checks the wrong directory, or the output of a program that failed, must not be told that all is
+    // well.
+    if decoded.iter().all(|file| file.without_manifests) {
         bail!("no file holds a manifest in {}", files::in_words(paths));
     }
     Ok(Manifests::collect(&decoded, supplied))

@@ -5,9 +5,10 @@ mod ingress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_gateway_api::explain::Plane;
+use pingsix_gateway_api::explain::{Plane, StreamPorts};
 use pingsix_gateway_api::{
     BridgeError, Bridged, BridgedStream, bridge, bridge_stream, outdated_certificates,
+    outdated_stream_certificates,
 };
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
@@ -104,6 +105,17 @@ impl Translated {
         self.planes.contains_key(key) || self.streams.contains_key(key)
     }
 
+    /// Each Gateway with its stream documents, if there are any.
+    pub(crate) fn stream_ports(&self) -> impl Iterator<Item = StreamPorts<'_>> {
+        self.gateways.iter().filter_map(|verdicts| {
+            let gateway = &*verdicts.gateway.as_ref()?.key;
+            let streams = self.streams.get(&DataPlaneKey::Stream { gateway: gateway.name.clone() });
+            let documents =
+                streams.and_then(|streams| Some((&streams.bridged.as_ref()?.config, &streams.provenance)));
+            Some(StreamPorts { gateway, documents, verdicts })
+        })
+    }
+
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
         for (_, class) in manifests.objects.gateway_classes() {
             if let Some(verdict) = judge_gateway_class(class, options) {
@@ -168,12 +180,15 @@ impl Translated {
             .map(|(_, class)| class);
         let accepted =
             self.classes.iter().any(|verdict| &*verdict.key.name.name == wanted && verdict.is_accepted());
-        let (reason, message) = match class {
+        let (severity, reason, message) = match class {
             None => (
+                Level::Error,
                 reason::CLASS_NOT_FOUND,
                 format!("GatewayClass \"{wanted}\" does not exist, so the Gateway is not served."),
             ),
             Some(class) if class.spec.controller_name != options.controller_name => (
+                // Another controller may be meant to serve it.
+                Level::Warning,
                 reason::CLASS_NOT_OURS,
                 format!(
                     "GatewayClass \"{wanted}\" has controllerName {}, not {}, so the Gateway is not served.",
@@ -181,6 +196,7 @@ impl Translated {
                 ),
             ),
             Some(_) if !accepted => (
+                Level::Error,
                 reason::CLASS_NOT_ACCEPTED,
                 format!("GatewayClass \"{wanted}\" is not accepted, so the Gateway is not served."),
             ),
@@ -189,7 +205,7 @@ impl Translated {
         self.report(
             manifests,
             &ObjectKey { kind: Kind::Gateway, name: name.clone() },
-            Level::Error,
+            severity,
             Fault { field: "spec.gatewayClassName".to_owned(), reason, message },
         );
         false
@@ -239,6 +255,7 @@ impl Translated {
             self.planes.insert(key, plane);
         }
         for (key, plane) in translation.stream_planes {
+            problems.extend(outdated_stream_certificates(&plane, jiff::Timestamp::now()));
             let bridged = match bridge_stream(&key, &plane, options) {
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use pingsix_gateway_responder::{BindError, Reach, Responder};
-use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::{EmbeddedEtcd, SinkError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -75,7 +75,9 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
     let listener = TcpListener::bind(arguments.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", arguments.listen))?;
-    say(format_args!("etcd on {}", listener.local_addr()?))?;
+    // Plaintext goes without saying, as it does with etcd.
+    let scheme = if arguments.tls.tls_cert.is_some() { "https://" } else { "" };
+    say(format_args!("etcd on {scheme}{}", listener.local_addr()?))?;
     {
         let (etcd, stop) = (etcd.clone(), stop.clone());
         tasks.spawn(async move { Ok(etcd.serve(listener, stop).await?) });
@@ -113,10 +115,11 @@ async fn serve(arguments: &ServeArguments) -> anyhow::Result<Exit> {
 }
 
 async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> {
-    if !arguments.listen.ip().is_loopback() && !arguments.allow_non_loopback {
+    let tls = arguments.tls.server();
+    if tls.is_none() && !arguments.listen.ip().is_loopback() && !arguments.allow_non_loopback {
         bail!(
-            "{} can be reached from other machines, and private keys pass in plaintext; use a loopback address, or \
-             --allow-non-loopback",
+            "{} can be reached from other machines, and private keys pass in plaintext; use a loopback address, \
+             --tls-cert and --tls-key, or --allow-non-loopback",
             arguments.listen
         );
     }
@@ -124,10 +127,19 @@ async fn start_etcd(arguments: &ServeArguments) -> anyhow::Result<EmbeddedEtcd> 
     if let Some(path) = state::state_file(arguments.state.as_deref(), arguments.listen) {
         builder = builder.state_file(path);
     }
+    if let Some(tls) = tls {
+        builder = builder.tls(tls.reread_interval(Duration::from_millis(arguments.poll)));
+    }
     if arguments.allow_non_loopback {
         builder = builder.allow_plaintext_beyond_loopback();
     }
-    builder.start().await.context("cannot start the etcd server (--state)")
+    match builder.start().await {
+        Ok(etcd) => Ok(etcd),
+        Err(error @ SinkError::Tls(_)) => {
+            Err(error).context("cannot start the etcd server (--tls-cert, --tls-key, --client-ca)")
+        }
+        Err(error) => Err(error).context("cannot start the etcd server (--state)"),
+    }
 }
 
 async fn bind_responder(

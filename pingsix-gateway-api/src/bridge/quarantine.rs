@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
-use pingsix_translate::pingsix::validate::{Severity, Subject, Violation};
+use pingsix_translate::pingsix::validate::{Rule, Severity, Subject, Violation};
 use pingsix_translate::pingsix::{
     Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
     router::reverse_host,
@@ -20,6 +20,8 @@ pub struct Quarantined {
     pub key: DocumentKey,
     /// What became of it.
     pub measure: Measure,
+    /// What a Route in quarantine answers: 500, or 503 when all its rules are those of GRPCRoutes.
+    pub status: u16,
     /// The field at fault, empty for the document itself.
     pub field: String,
     /// Why PingSIX would have refused it, in one sentence that quotes no secret.
@@ -29,9 +31,9 @@ pub struct Quarantined {
 /// What becomes of a document in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
-    /// The Route keeps its place and answers 500.
+    /// The Route keeps its place and answers an error itself.
     Closed,
-    /// The Route answers 500 for the patterns PingSIX can hold; the others are gone.
+    /// The Route answers an error for the patterns PingSIX can hold; the others are gone.
     Narrowed,
     /// The document is not published.
     LeftOut,
@@ -39,13 +41,13 @@ pub enum Measure {
 
 impl fmt::Display for Quarantined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, measure, field, because } = self;
+        let Self { key, measure, status, field, because } = self;
         let consequence = match measure {
-            Measure::Closed => "the requests it decides are answered with 500",
-            Measure::Narrowed => {
-                "the requests it decides are answered with 500, except for patterns PingSIX cannot hold"
-            }
-            Measure::LeftOut => "it is left out",
+            Measure::Closed => format!("the requests it decides are answered with {status}"),
+            Measure::Narrowed => format!(
+                "the requests it decides are answered with {status}, except for patterns PingSIX cannot hold"
+            ),
+            Measure::LeftOut => "it is left out".to_owned(),
         };
         let colon = if field.is_empty() { "" } else { ": " };
         write!(f, "PingSIX would refuse {key}{colon}{field}, so {consequence}. {because}")
@@ -63,11 +65,16 @@ pub(super) struct Guarded {
     pub(super) remarks: Vec<(Option<DocumentKey>, String)>,
 }
 
-/// Applies the rules of [`mod@crate::bridge`] until `check` finds nothing more to refuse.
+/// Applies the rules of [`mod@crate::bridge`] until `check` finds nothing more to refuse. `status` is what a Route at
+/// fault answers.
 ///
 /// Ends after at most three rounds per document, because each round takes a further step against every document that
 /// is at fault.
-pub(super) fn quarantine(original: &Config, check: impl Fn(&Config) -> Vec<Violation>) -> Guarded {
+pub(super) fn quarantine(
+    original: &Config,
+    status: impl Fn(&DocumentKey) -> u16,
+    check: impl Fn(&Config) -> Vec<Violation>,
+) -> Guarded {
     let mut config = original.clone();
     let mut taken: BTreeMap<DocumentKey, Quarantined> = BTreeMap::new();
     loop {
@@ -85,12 +92,13 @@ pub(super) fn quarantine(original: &Config, check: impl Fn(&Config) -> Vec<Viola
         if at_fault.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
                 violations.into_iter().partition(|violation| violation.severity > Severity::Misbehaves);
-            let remarks = remarks.into_iter().map(remark).collect();
+            let remarks = remarks.into_iter().filter(is_ours_to_tell).map(remark).collect();
             return Guarded { config, quarantined: taken.into_values().collect(), refused, remarks };
         }
         for (key, violation) in at_fault {
-            let (measure, replacement) =
-                next_measure(original, &key, taken.get(&key).map(|held| held.measure));
+            let status = status(&key);
+            let held = taken.get(&key).map(|held| held.measure);
+            let (measure, replacement) = next_measure(original, &key, status, held);
             match replacement {
                 Some(route) => config.insert(key.id.clone(), route),
                 None => config.remove(&key),
@@ -98,11 +106,17 @@ pub(super) fn quarantine(original: &Config, check: impl Fn(&Config) -> Vec<Viola
             // The first fault is the cause; what follows is ours.
             let held = taken.entry(key.clone()).or_insert_with(|| {
                 let Violation { field, message, .. } = violation.clone();
-                Quarantined { key, measure, field, because: message }
+                Quarantined { key, measure, status, field, because: message }
             });
             held.measure = measure;
         }
     }
+}
+
+/// A literal path is no oversight of translation: it is what Gateway API asks for, and for an Ingress translation names
+/// the field itself.
+fn is_ours_to_tell(remark: &Violation) -> bool {
+    remark.rule != Rule::LiteralWildcard
 }
 
 fn remark(violation: Violation) -> (Option<DocumentKey>, String) {
@@ -118,7 +132,12 @@ fn remark(violation: Violation) -> (Option<DocumentKey>, String) {
 }
 
 /// The next step against a document, and what stands in its place.
-fn next_measure(config: &Config, key: &DocumentKey, held: Option<Measure>) -> (Measure, Option<Route>) {
+fn next_measure(
+    config: &Config,
+    key: &DocumentKey,
+    status: u16,
+    held: Option<Measure>,
+) -> (Measure, Option<Route>) {
     let route = match config.get(key) {
         Some(Document::Route(route)) => route,
         Some(Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_))
@@ -127,8 +146,8 @@ fn next_measure(config: &Config, key: &DocumentKey, held: Option<Measure>) -> (M
         }
     };
     match held {
-        None => (Measure::Closed, Some(closed(config, route))),
-        Some(Measure::Closed) => match narrowed(closed(config, route)) {
+        None => (Measure::Closed, Some(closed(config, route, status))),
+        Some(Measure::Closed) => match narrowed(closed(config, route, status)) {
             Some(route) => (Measure::Narrowed, Some(route)),
             None => (Measure::LeftOut, None),
         },
@@ -136,12 +155,12 @@ fn next_measure(config: &Config, key: &DocumentKey, held: Option<Measure>) -> (M
     }
 }
 
-/// A Route that matches what another does and answers 500.
-fn closed(config: &Config, route: &Route) -> Route {
+/// A Route that matches what another does and answers an error.
+fn closed(config: &Config, route: &Route, status: u16) -> Route {
     let service = route.service_id.as_deref().and_then(|id| config.service(id));
     let own_hosts = !route.host_patterns().is_empty();
     let hosts = if own_hosts { &route.hosts } else { service.map_or(&route.hosts, |service| &service.hosts) };
-    let abort = Abort { http_status: 500, ..Abort::default() };
+    let abort = Abort { http_status: status, ..Abort::default() };
     Route {
         name: route.name.clone(),
         uri: route.uri.clone(),

@@ -1,5 +1,6 @@
 use pingsix_sink::plan::Step;
 use pingsix_sink::{OrderHint, plan};
+use pingsix_translate::Kind;
 use pingsix_translate::pingsix::plugin::Redirect;
 use pingsix_translate::pingsix::{
     Document, Outcome, Plugins, Request, ResourceKind, Route, Router, Ssl, Upstream,
@@ -58,6 +59,13 @@ fn what_translation_emits_passes_unchanged() {
 }
 
 #[test]
+fn a_path_that_looks_like_a_wildcard_is_no_problem() {
+    let (key, plane) = plane(&[("shop", json!({ "rules": [rule("/cart/*", "a"), rule("/item/:id", "b")] }))]);
+    let bridged = bridge(&key, &plane, &options()).unwrap();
+    assert!(bridged.problems.is_empty(), "{:?}", bridged.problems);
+}
+
+#[test]
 fn a_route_at_fault_answers_500_and_nobody_else_notices() {
     let (key, mut plane) = two_routes();
     let faulty = route_of(&plane.config, "shop.example.com", "/cart/1");
@@ -80,6 +88,29 @@ fn a_route_at_fault_answers_500_and_nobody_else_notices() {
     // The guard has nothing more to say about what it made.
     let again = DataPlane { config: bridged.config.clone(), ..plane };
     assert!(bridge(&key, &again, &options()).unwrap().quarantined.is_empty());
+}
+
+#[test]
+fn a_route_of_calls_at_fault_answers_503_unless_requests_share_it() {
+    let (key, mut plane) = two_routes();
+    let faulty = route_of(&plane.config, "shop.example.com", "/cart/1");
+    damage(&mut plane, &faulty, |route| route.plugins.insert_raw("no-such-plugin", json!({})));
+    let calls = Origin::object(Arc::new(ObjectKey::new(Kind::GrpcRoute, "infra", "calls")));
+    let Some(Provenance::Rules { decisions, .. }) = plane.provenance.get_mut(&faulty) else {
+        panic!("{faulty} has no rules");
+    };
+    let requests = decisions[0].origin.replace(calls);
+    let bridged = bridge(&key, &plane, &options()).unwrap();
+    assert_eq!(status_of(&bridged.config, "shop.example.com", "/cart/1"), Some(503));
+    assert!(bridged.problems[0].message.contains("answered with 503"), "{:?}", bridged.problems);
+
+    let Some(Provenance::Rules { redirect, .. }) = plane.provenance.get_mut(&faulty) else { unreachable!() };
+    *redirect = requests;
+    let bridged = bridge(&key, &plane, &options()).unwrap();
+    assert_eq!(status_of(&bridged.config, "shop.example.com", "/cart/1"), Some(500));
+    // Both are told.
+    let objects: Vec<String> = bridged.problems.iter().map(|problem| problem.object.to_string()).collect();
+    assert_eq!(objects, ["HTTPRoute infra/shop", "GRPCRoute infra/calls"]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub enum Loss {
         /// What the other has that it has not, in words.
         by: String,
     },
+    /// It redirects requests that come without TLS, and this one has TLS.
+    Plaintext {},
     /// The method differs.
     Method {
         /// The methods it serves.
@@ -83,7 +85,13 @@ pub(super) fn losers(
             continue;
         }
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-        for source in decisive.chain(redirect).chain(shadowed).map(Source::of) {
+        // What redirects requests without TLS stands before all others of the Route, and is not asked about this one.
+        let passed = matches!(loss, Loss::Outranked { .. }) && request.tls;
+        let of_redirect = if passed { Loss::Plaintext {} } else { loss.clone() };
+        let redirects = redirect.iter().map(|origin| (origin, &of_redirect));
+        let others = decisive.chain(shadowed).map(|origin| (origin, &loss));
+        for (origin, loss) in redirects.chain(others) {
+            let source = Source::of(origin);
             if tried.contains(&source) {
                 continue;
             }
@@ -104,10 +112,11 @@ pub(super) fn losers(
 const fn rank(loss: &Loss) -> u8 {
     match loss {
         Loss::Outranked { .. } => 0,
-        Loss::Method { .. } => 1,
-        Loss::Path { .. } => 2,
-        Loss::Listener { .. } => 3,
-        Loss::Host { .. } => 4,
+        Loss::Plaintext {} => 1,
+        Loss::Method { .. } => 2,
+        Loss::Path { .. } => 3,
+        Loss::Listener { .. } => 4,
+        Loss::Host { .. } => 5,
     }
 }
 

@@ -13,9 +13,11 @@ use super::{Listener, Loser, Step};
 pub struct Explanation {
     /// The request.
     pub request: RequestLine,
-    /// The data plane that was asked.
-    pub data_plane: String,
-    /// The listeners of the data plane that serve the request's host: one per port.
+    /// The data plane that was asked; none when the request's port has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_plane: Option<String>,
+    /// The listeners of the data plane that serve the request's host: one per port. For a port that is not PingSIX's,
+    /// the listeners that have it.
     pub listeners: Vec<Listener>,
     /// The PingSIX Route that takes the request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,13 +142,26 @@ pub enum Answer {
         /// The same in one sentence.
         why: String,
     },
+    /// No answer: nothing listens, or what listens closes the connection.
+    Closed {
+        /// Why, in sentences.
+        why: String,
+        /// What PingSIX answers if it has the port open all the same: it cannot tell ports apart.
+        #[serde(rename = "ifOpen", skip_serializing_if = "Option::is_none")]
+        if_open: Option<Box<Answer>>,
+    },
+    /// The port is one for streams: the connection goes to one of these, by weight, whatever is asked over it.
+    Connection {
+        /// The backends and their shares.
+        backends: Vec<Backend>,
+    },
 }
 
 /// The first thing about a request that nothing matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NotFoundCause {
-    /// No listener has the port, the protocol and a hostname that covers the host.
+    /// No listener of the port has a hostname that covers the host.
     Listener,
     /// No route serves the host.
     Host,
@@ -190,6 +205,11 @@ pub enum Target {
         /// The status.
         status: u16,
     },
+    /// The connection is closed.
+    Rejected {
+        /// Why: the word of the stream document.
+        rejected: &'static str,
+    },
     /// The responder, which redirects.
     Redirect {},
     /// An upstream nothing is known about.
@@ -201,13 +221,13 @@ impl Explanation {
     /// redirect, or a status below 400.
     pub fn is_answered(&self) -> bool {
         match &self.answer {
-            Answer::Forward { backends } => {
-                backends.iter().any(|backend| !matches!(backend.target, Target::Status { .. }))
-            }
+            Answer::Forward { backends } | Answer::Connection { backends } => backends
+                .iter()
+                .any(|backend| !matches!(backend.target, Target::Status { .. } | Target::Rejected { .. })),
             Answer::Status { status, .. } => *status < 400,
             Answer::Redirect { .. } => true,
             Answer::Preflight { allowed } => *allowed,
-            Answer::NotFound { .. } => false,
+            Answer::NotFound { .. } | Answer::Closed { .. } => false,
         }
     }
 }

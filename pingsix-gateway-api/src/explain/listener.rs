@@ -3,6 +3,7 @@
 use std::fmt;
 
 use pingsix_translate::pingsix::Request;
+use pingsix_translate::verdict::{ConditionType, Conditions, ListenerVerdict, Verdicts};
 use pingsix_translate::{DataPlaneKey, Hostname};
 use serde::Serialize;
 
@@ -20,6 +21,23 @@ pub struct Listener {
     /// Its hostname; none is every host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
+}
+
+impl Listener {
+    pub(super) fn of(verdict: &ListenerVerdict) -> Self {
+        Self {
+            name: verdict.name.clone(),
+            port: verdict.port,
+            protocol: verdict.protocol.clone(),
+            hostname: verdict.hostname.clone(),
+        }
+    }
+
+    /// Whether a request that arrives like this one is meant for the listener's port.
+    fn fits(&self, request: &Request, port: Option<u16>) -> bool {
+        let protocol = if request.tls { "HTTPS" } else { "HTTP" };
+        self.protocol == protocol && port.is_none_or(|port| i32::from(port) == self.port)
+    }
 }
 
 /// Name, port and protocol of what every Ingress is served on (Kubernetes, `IngressSpec`).
@@ -41,12 +59,7 @@ pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
             .verdicts
             .listeners()
             .filter(|listener| listener.data_plane.as_ref() == Some(plane.key))
-            .map(|listener| Listener {
-                name: listener.name.clone(),
-                port: listener.port,
-                protocol: listener.protocol.clone(),
-                hostname: listener.hostname.clone(),
-            })
+            .map(Listener::of)
             .collect(),
         DataPlaneKey::Ingress { .. } => INGRESS_LISTENERS
             .into_iter()
@@ -60,14 +73,67 @@ pub fn listeners(plane: &Plane<'_>) -> Vec<Listener> {
     }
 }
 
-/// Whether the data plane has a port for the request, whatever hosts are served there.
-pub(super) fn is_open(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> bool {
-    listeners(plane).iter().any(|listener| fits(listener, request, port))
+/// Whether a listener of the plane's owner, served or not, has a port; with a data plane per port, one of this port.
+/// Ports of listeners for TCP, UDP and TLS are not among them.
+pub fn has_port(plane: &Plane<'_>, port: u16) -> bool {
+    if plane.key.port().is_some_and(|own| own != port) {
+        return false;
+    }
+    let at = |number: i32| number == i32::from(port);
+    match plane.key {
+        DataPlaneKey::Gateway { .. } => plane
+            .verdicts
+            .listeners()
+            .any(|listener| at(listener.port) && matches!(&*listener.protocol, "HTTP" | "HTTPS")),
+        DataPlaneKey::Ingress { .. } | DataPlaneKey::Stream { .. } => {
+            listeners(plane).iter().any(|listener| at(listener.port))
+        }
+    }
 }
 
-fn fits(listener: &Listener, request: &Request, port: Option<u16>) -> bool {
+/// Whether the data plane has a port for the request, whatever hosts are served there.
+pub(super) fn is_open(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> bool {
+    listeners(plane).iter().any(|listener| listener.fits(request, port))
+}
+
+/// Why the data plane has no port for a request, in sentences.
+#[derive(Debug)]
+pub(super) struct Closed {
+    pub(super) why: String,
+    /// Whether a listener that is not served would have been the request's, in a data plane that serves others: a
+    /// PingSIX that has the port open all the same, perhaps from a time when the listener was served, answers there.
+    pub(super) may_be_open: bool,
+}
+
+/// What keeps a request from arriving at a data plane that has no port for it.
+pub(super) fn closed(plane: &Plane<'_>, request: &Request, port: Option<u16>) -> Closed {
     let protocol = if request.tls { "HTTPS" } else { "HTTP" };
-    listener.protocol == protocol && port.is_none_or(|port| i32::from(port) == listener.port)
+    let at = port.map(|port| format!(" on port {port}")).unwrap_or_default();
+    let known: Vec<String> = listeners(plane).iter().map(ToString::to_string).collect();
+    let served = if known.is_empty() { "none".to_owned() } else { known.join("; ") };
+    let of_gateway = plane.verdicts.listeners().filter(|listener| {
+        Listener::of(listener).fits(request, port)
+            && plane.key.port().is_none_or(|own| i32::from(own) == listener.port)
+    });
+    let refused: Vec<String> = of_gateway.map(|listener| not_served(listener, plane.verdicts)).collect();
+    let mut sentences = vec![format!("No listener serves {protocol}{at}. Served: {served}.")];
+    let may_be_open = !refused.is_empty() && !known.is_empty();
+    sentences.extend(refused);
+    Closed { why: sentences.join(" "), may_be_open }
+}
+
+/// That a listener is not served, and why, in sentences.
+pub(super) fn not_served(listener: &ListenerVerdict, verdicts: &Verdicts) -> String {
+    let refused = |conditions: &Conditions, kind| {
+        let condition = conditions.get(kind).filter(|_| !conditions.is_true(kind));
+        condition.map(|condition| format!(" {}", condition.message))
+    };
+    let of_gateway = || refused(&verdicts.gateway.as_ref()?.conditions, ConditionType::Accepted);
+    let why = refused(&listener.conditions, ConditionType::Accepted)
+        .or_else(|| refused(&listener.conditions, ConditionType::ResolvedRefs))
+        .or_else(of_gateway)
+        .unwrap_or_default();
+    format!("Listener {} is not served.{why}", Listener::of(listener))
 }
 
 /// On each port that fits, the listener with the most specific hostname that covers the request's host.
@@ -75,7 +141,7 @@ pub fn serving_listeners(plane: &Plane<'_>, request: &Request, port: Option<u16>
     let host = request.routing_host().unwrap_or_default();
     let mut best: Vec<Listener> = Vec::new();
     for listener in listeners(plane) {
-        if !fits(&listener, request, port) || !covers(listener.hostname.as_deref(), host) {
+        if !listener.fits(request, port) || !covers(listener.hostname.as_deref(), host) {
             continue;
         }
         match best.iter_mut().find(|held| held.port == listener.port) {

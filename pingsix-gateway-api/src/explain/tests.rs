@@ -118,9 +118,15 @@ fn what_does_not_match_is_named() {
     assert_eq!(cause(&get("shop.example.com", "/none")), NotFoundCause::Path);
     assert_eq!(cause(&get("shop.example.com", "/beta")), NotFoundCause::Conditions);
     assert_eq!(cause(&get("blog.example.com", "/cart")), NotFoundCause::Host);
+    let over_tls = shop.explain(&Request::get("shop.example.com", "/cart").over_tls());
     assert_eq!(
-        cause(&shop.explain(&Request::get("shop.example.com", "/cart").over_tls())),
-        NotFoundCause::Listener
+        over_tls.answer,
+        Answer::Closed {
+            why: "No listener serves HTTPS. Served: any (HTTP port 80, any host); example (HTTP port 80, \
+                  *.example.com)."
+                .to_owned(),
+            if_open: None,
+        }
     );
     for path in ["/orders", "/none", "/beta"] {
         assert!(!get("shop.example.com", path).is_answered());

@@ -14,7 +14,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.request.port.map(|port| format!(" on port {port}")).unwrap_or_default();
         writeln!(f, "{} {} ({}{port})", self.request.method, self.request.url, self.request.version)?;
-        line(f, "data plane", &self.data_plane)?;
+        line(f, "data plane", self.data_plane.as_deref().unwrap_or("none"))?;
         let listeners: Vec<String> = self.listeners.iter().map(Listener::to_string).collect();
         lines(f, "listener", &listeners)?;
         if let Some(route) = &self.route {
@@ -86,6 +86,23 @@ fn answer_lines(answer: &Answer) -> Vec<String> {
         Answer::Preflight { allowed: true } => vec!["204, CORS preflight".to_owned()],
         Answer::Preflight { allowed: false } => vec!["403, CORS preflight that is not allowed".to_owned()],
         Answer::NotFound { why, .. } => vec!["404".to_owned(), why.clone()],
+        Answer::Closed { why, if_open } => {
+            let mut lines = vec!["none, for want of a connection".to_owned(), why.clone()];
+            if let Some(answer) = if_open {
+                lines.push(
+                    "PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:"
+                        .to_owned(),
+                );
+                lines.extend(answer_lines(answer).into_iter().map(|line| format!("  {line}")));
+            }
+            lines
+        }
+        Answer::Connection { backends } => {
+            let total: u64 = backends.iter().map(|backend| u64::from(backend.weight)).sum();
+            let mut lines = vec!["the connection goes on, whatever is asked over it:".to_owned()];
+            lines.extend(backends.iter().flat_map(|backend| backend_lines(backend, total)));
+            lines
+        }
     }
 }
 
@@ -97,6 +114,7 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
     let target = match &backend.target {
         Target::Service { service, port } => format!("Service {service} port {port}"),
         Target::Status { status } => format!("{status}, given by the responder"),
+        Target::Rejected { rejected } => format!("closed ({rejected})"),
         Target::Redirect {} => "the responder, which redirects".to_owned(),
         Target::Unknown {} => "an upstream".to_owned(),
     };
@@ -110,6 +128,7 @@ fn backend_lines(backend: &Backend, total: u64) -> Vec<String> {
 fn loser_line(loser: &Loser) -> String {
     let why = match &loser.loss {
         Loss::Outranked { by } => format!("it matches, but comes after {by}"),
+        Loss::Plaintext {} => "it redirects requests without TLS, and this one has TLS".to_owned(),
         Loss::Method { methods } => format!("it is for method {}", methods.join(", ")),
         Loss::Path { path } => format!("its path is {path}"),
         Loss::Listener { hostname } => {

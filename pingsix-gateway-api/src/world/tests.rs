@@ -11,12 +11,9 @@ use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 
+use super::generate::{KINDS, event_of, object};
 use super::{Effects, Event, OwnerSnapshot, World};
 use crate::watch::Watched;
-
-mod generate;
-
-use generate::{KINDS, event_of, object};
 
 fn gateway_event(event: watcher::Event<Watched<Gateway>>) -> Event {
     event.into()
@@ -175,7 +172,7 @@ fn rebuilt(world: &World, options: &Options) -> BTreeMap<ObjectKey, String> {
 fn after_any_history_what_was_reconsidered_is_all_that_changed() {
     let options = Options { stream: true, responder: Some(([127, 0, 0, 1], 1).into()), ..Options::default() };
     let histories: u64 =
-        std::env::var("PROPERTY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12);
+        std::env::var("PROPERTY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6);
     let mut changes = 0;
     for seed in 0..histories {
         let mut random = StdRng::seed_from_u64(seed);

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
+use pingsix_sink::embedded::{Builder, Stats};
 use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink as _};
 use pingsix_translate::pingsix::Config;
 use tokio::net::TcpListener;
@@ -18,7 +19,12 @@ pub(crate) struct Etcd {
 impl Etcd {
     /// Serves some scopes, all empty.
     pub(crate) async fn start(scopes: &[String]) -> Self {
-        let etcd = EmbeddedEtcd::builder().start().await.unwrap();
+        Self::start_with(EmbeddedEtcd::builder(), scopes).await
+    }
+
+    /// As [`Self::start`], with options.
+    pub(crate) async fn start_with(builder: Builder, scopes: &[String]) -> Self {
+        let etcd = builder.start().await.unwrap();
         for scope in scopes {
             etcd.withdraw(&Scope::new(scope.as_str()).unwrap()).await.unwrap();
         }
@@ -29,6 +35,11 @@ impl Etcd {
         let (server, serving) = (etcd.clone(), shutdown.clone());
         tokio::spawn(async move { server.serve(listener, serving).await.unwrap() });
         Self { server: etcd, address, _shutdown: shutdown.drop_guard() }
+    }
+
+    /// The counters, now.
+    pub(crate) fn stats(&self) -> Stats {
+        self.server.stats()
     }
 
     /// Makes a scope hold exactly these keys and values, in one change, and returns its revision.

@@ -22,6 +22,7 @@ mod comparison;
 mod dice;
 mod echo;
 mod etcd;
+mod feed;
 mod mirror;
 mod nodes;
 mod plugins;

@@ -14,24 +14,7 @@ pub(crate) struct Nodes(BTreeMap<String, Echo>);
 impl Nodes {
     /// A configuration whose nodes are the backends that stand for them; the responder stands for itself.
     pub(crate) async fn stand_in(&mut self, config: &Config, responder: Option<SocketAddr>) -> Config {
-        let mut changed = config.clone();
-        for (key, document) in config.iter() {
-            let mut document = document.clone();
-            match &mut document {
-                Document::Upstream(upstream) => self.replace(upstream, responder).await,
-                Document::Route(route) => {
-                    if let Some(upstream) = &mut route.upstream {
-                        self.replace(upstream, responder).await;
-                    }
-                    let split =
-                        route.plugins.raw("traffic-split").map(ToString::to_string).unwrap_or_default();
-                    assert!(!split.contains("nodes"), "an inline upstream in a list: {split}");
-                }
-                Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {}
-            }
-            changed.insert(&*key.id, document);
-        }
-        changed
+        with_upstreams(config, async |upstream| self.replace(upstream, responder).await).await
     }
 
     async fn replace(&mut self, upstream: &mut Upstream, responder: Option<SocketAddr>) {
@@ -49,4 +32,25 @@ impl Nodes {
         }
         upstream.nodes = nodes;
     }
+}
+
+/// A configuration with another upstream in the place of each, be it a document or written into a Route.
+pub(crate) async fn with_upstreams(config: &Config, mut replace: impl AsyncFnMut(&mut Upstream)) -> Config {
+    let mut changed = config.clone();
+    for (key, document) in config.iter() {
+        let mut document = document.clone();
+        match &mut document {
+            Document::Upstream(upstream) => replace(upstream).await,
+            Document::Route(route) => {
+                if let Some(upstream) = &mut route.upstream {
+                    replace(upstream).await;
+                }
+                let split = route.plugins.raw("traffic-split").map(ToString::to_string).unwrap_or_default();
+                assert!(!split.contains("nodes"), "an inline upstream in a list: {split}");
+            }
+            Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {}
+        }
+        changed.insert(&*key.id, document);
+    }
+    changed
 }

@@ -50,6 +50,46 @@ impl Drop for PingSix {
     }
 }
 
+/// What sets a process apart from others.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    listener: Listener,
+    /// The authority of backends, in place of those of the system.
+    ca: Option<&'a str>,
+    feed: Option<&'a FeedTls>,
+}
+
+impl From<Listener> for Setting<'_> {
+    fn from(listener: Listener) -> Self {
+        Self { listener, ca: None, feed: None }
+    }
+}
+
+/// How a process reads its configuration over TLS, all in PEM.
+pub(crate) struct FeedTls {
+    /// The authority of the server.
+    pub(crate) ca: String,
+    /// What the process proves itself with: a certificate and its key.
+    pub(crate) identity: Option<(String, String)>,
+}
+
+impl FeedTls {
+    /// The setting of PingSIX, for files in a directory.
+    fn write(&self, directory: &Path) -> String {
+        let write = |name: &str, pem: &str| {
+            let path = directory.join(name);
+            fs::write(&path, pem).unwrap();
+            path.display().to_string()
+        };
+        let ca = write("feed-ca.pem", &self.ca);
+        let identity = self.identity.as_ref().map_or_else(String::new, |(certificate, key)| {
+            let (certificate, key) = (write("feed-cert.pem", certificate), write("feed-key.pem", key));
+            format!(r#", client_cert: "{certificate}", client_key: "{key}""#)
+        });
+        format!(r#", tls: {{ ca_cert: "{ca}"{identity} }}"#)
+    }
+}
+
 /// What `/status/config` says.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Status {
@@ -79,7 +119,7 @@ impl PingSix {
 
     /// As [`Self::start`], with another listener.
     pub(crate) async fn start_with(listener: Listener, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
-        Self::start_by(|| Self::spawn(listener, None, binary, etcd, scope)).await
+        Self::start_by(|| Self::spawn(listener.into(), binary, etcd, scope)).await
     }
 
     /// As [`Self::start_with`], with this CA certificate for backends in place of those of the system.
@@ -90,7 +130,14 @@ impl PingSix {
         etcd: SocketAddr,
         scope: &str,
     ) -> Self {
-        Self::start_by(|| Self::spawn(listener, Some(ca), binary, etcd, scope)).await
+        let setting = Setting { ca: Some(ca), ..listener.into() };
+        Self::start_by(|| Self::spawn(setting, binary, etcd, scope)).await
+    }
+
+    /// As [`Self::start`], with the configuration read over TLS.
+    pub(crate) async fn start_reading(feed: &FeedTls, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let setting = Setting { feed: Some(feed), ..Listener::Plaintext.into() };
+        Self::start_by(|| Self::spawn(setting, binary, etcd, scope)).await
     }
 
     async fn start_by(spawn: impl Fn() -> Self) -> Self {
@@ -106,28 +153,38 @@ impl PingSix {
 
     /// Starts the binary and waits only until it can be asked for its status.
     pub(crate) async fn launch(binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        Self::launch_by(|| Self::spawn(Listener::Plaintext.into(), binary, etcd, scope)).await
+    }
+
+    /// As [`Self::launch`], with the configuration read over TLS.
+    pub(crate) async fn launch_reading(feed: &FeedTls, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+        let setting = Setting { feed: Some(feed), ..Listener::Plaintext.into() };
+        Self::launch_by(|| Self::spawn(setting, binary, etcd, scope)).await
+    }
+
+    async fn launch_by(spawn: impl Fn() -> Self) -> Self {
         let started = Instant::now();
-        let mut pingsix = Self::spawn(Listener::Plaintext, None, binary, etcd, scope);
+        let mut pingsix = spawn();
         while pingsix.try_status().await.is_none() {
             assert!(started.elapsed() < PATIENCE, "PingSIX does not start: {}", pingsix.log());
             if pingsix.child.try_wait().unwrap().is_some() {
-                pingsix = Self::spawn(Listener::Plaintext, None, binary, etcd, scope);
+                pingsix = spawn();
             }
             tokio::time::sleep(PACE).await;
         }
         pingsix
     }
 
-    fn spawn(listener: Listener, ca: Option<&str>, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
+    fn spawn(setting: Setting<'_>, binary: &Path, etcd: SocketAddr, scope: &str) -> Self {
         let (address, status) = (free_address(), free_address());
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { directory.path().join(name) };
         let default = rcgen::generate_simple_self_signed(["default.test".to_owned()]).unwrap();
-        let beside = match listener {
+        let beside = match setting.listener {
             Listener::Plaintext | Listener::Tls => String::new(),
             Listener::TlsBesideH2c => format!(r#", {{ address: "{}", offer_h2c: true }}"#, free_address()),
         };
-        let listener = match listener {
+        let listener = match setting.listener {
             Listener::Plaintext => r"offer_h2c: true".to_owned(),
             Listener::Tls | Listener::TlsBesideH2c => {
                 fs::write(path("cert.pem"), default.cert.pem()).unwrap();
@@ -138,17 +195,19 @@ impl PingSix {
                 )
             }
         };
-        let ca_file = ca.map_or_else(String::new, |ca| {
+        let ca_file = setting.ca.map_or_else(String::new, |ca| {
             fs::write(path("ca.pem"), ca).unwrap();
             format!(r#", ca_file: "{}""#, path("ca.pem").display())
         });
+        let scheme = if setting.feed.is_some() { "https" } else { "http" };
+        let feed = setting.feed.map_or_else(String::new, |feed| feed.write(directory.path()));
         fs::write(
             path("config.yaml"),
             format!(
                 r#"pingora: {{ threads: 1, pid_file: "{0}/pid", upgrade_sock: "{0}/sock"{ca_file} }}
 pingsix:
   listeners: [ {{ address: "{address}", {listener} }}{beside} ]
-  etcd: {{ host: [ "http://{etcd}" ], prefix: "{scope}" }}
+  etcd: {{ host: [ "{scheme}://{etcd}" ], prefix: "{scope}"{feed} }}
   status: {{ address: "{status}" }}
   defaults: {{ dns_refresh_interval: 3600, dns_resolution_timeout: 1 }}
 "#,
@@ -218,6 +277,11 @@ pingsix:
             }
             tokio::time::sleep(PACE).await;
         }
+    }
+
+    /// Replaces the files by which it reads its configuration.
+    pub(crate) fn replace_feed(&self, feed: &FeedTls) {
+        feed.write(self.directory.path());
     }
 
     /// Waits until a revision is published, whatever was refused before.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
 use super::store::{HistoryBounds, Store};
+use super::tls::{LiveTls, ServerTls};
 use super::{EmbeddedEtcd, Replica};
 use crate::error::SinkError;
 
@@ -27,6 +28,7 @@ pub(super) struct Options {
 /// Collects the options of an [`EmbeddedEtcd`].
 pub struct Builder {
     options: Options,
+    tls: Option<ServerTls>,
     bounds: HistoryBounds,
     state_file: Option<PathBuf>,
     reservations: Option<Arc<dyn Reservations>>,
@@ -37,6 +39,7 @@ impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
             .field("options", &self.options)
+            .field("tls", &self.tls)
             .field("bounds", &self.bounds)
             .field("state_file", &self.state_file)
             .finish_non_exhaustive()
@@ -55,6 +58,7 @@ impl Builder {
                 drain_timeout: Duration::from_secs(5),
                 allow_plaintext_beyond_loopback: false,
             },
+            tls: None,
             bounds: HistoryBounds { commits: 10_000, bytes: 64 * 1024 * 1024 },
             state_file: None,
             reservations: None,
@@ -130,6 +134,13 @@ impl Builder {
         self
     }
 
+    /// Serves over TLS alone, on whatever address. Default: plaintext, on loopback addresses.
+    #[must_use]
+    pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Allows to serve plaintext on an address that other machines can reach.
     /// What is served carries private keys, so this is refused otherwise.
     #[must_use]
@@ -141,8 +152,10 @@ impl Builder {
     /// Reserves the first revisions and starts a server that holds nothing and answers `UNAVAILABLE`.
     ///
     /// # Errors
-    /// [`SinkError::Revisions`] when the state file is damaged, in use, or cannot be written.
+    /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Revisions`] when the state file is
+    /// damaged, in use, or cannot be written.
     pub async fn start(self) -> Result<EmbeddedEtcd, SinkError> {
+        let tls = self.tls.map(|tls| LiveTls::load(tls, Arc::clone(&self.clock))).transpose()?.map(Arc::new);
         let reservations: Arc<dyn Reservations> = match (self.reservations, self.state_file) {
             (Some(reservations), _) => reservations,
             (None, Some(path)) => Arc::new(FileReservations::open(path)?),
@@ -155,6 +168,6 @@ impl Builder {
         };
         let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
         let store = Store::new(block, self.bounds);
-        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options)))
+        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls)))
     }
 }

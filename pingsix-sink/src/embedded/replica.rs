@@ -11,10 +11,12 @@ use tokio::sync::watch;
 use super::LIST_LIMIT;
 use super::builder::Options;
 use super::publication::{commits, cut};
+use super::readers::Readers;
 use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError, SHARED_BLOCK};
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
+use super::tls::LiveTls;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::plan;
@@ -30,8 +32,10 @@ pub(super) struct Replica {
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
+    pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
+    pub(super) readers: Readers,
 }
 
 #[derive(Debug)]
@@ -53,6 +57,7 @@ impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replica")
             .field("options", &self.options)
+            .field("tls", &self.tls)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
@@ -64,6 +69,7 @@ impl Replica {
         reservations: Arc<dyn Reservations>,
         clock: Arc<dyn Clock>,
         options: Options,
+        tls: Option<Arc<LiveTls>>,
     ) -> Self {
         Self {
             held: Mutex::default(),
@@ -72,8 +78,10 @@ impl Replica {
             reservations,
             clock,
             options,
+            tls,
             counters: Counters::default(),
             leases: LeaseTable::default(),
+            readers: Readers::default(),
         }
     }
 
@@ -197,6 +205,9 @@ impl Replica {
             watch_bytes: counters.watch_bytes.get(),
             watches_compacted: counters.watches_compacted.get(),
             streams_stalled: counters.streams_stalled.get(),
+            handshakes_failed: counters.handshakes_failed.get(),
+            tls_rotations: counters.tls_rotations.get(),
+            tls_rotations_refused: counters.tls_rotations_refused.get(),
             publications: counters.publications.get(),
             revision,
             compacted,

@@ -1,14 +1,17 @@
 //! The listener and its end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt as _, pending};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use super::replica::Replica;
-use super::service::Services;
+use super::service::{Scheme, Services};
+use super::tls;
 use crate::error::SinkError;
 
 pub(super) async fn serve(
@@ -18,16 +21,18 @@ pub(super) async fn serve(
 ) -> Result<(), SinkError> {
     let options = replica.options;
     let address = listener.local_addr().map_err(SinkError::Listener)?;
-    if !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
+    let tls = replica.tls.clone();
+    if tls.is_none() && !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
         return Err(SinkError::PlaintextBeyondLoopback { address });
     }
 
     // Watch streams end when the serving ends for whatever reason, also when this future is dropped.
     let streams = CancellationToken::new();
     let _end_streams = streams.clone().drop_guard();
-    let services = Services::new(replica, address, streams.clone());
+    let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
+    let services = Services::new(Arc::clone(&replica), scheme, address, streams.clone());
     let tasks = services.tasks();
-    let server = Server::builder()
+    let router = Server::builder()
         .http2_keepalive_interval(Some(options.keepalive_interval))
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())
@@ -35,12 +40,18 @@ pub(super) async fn serve(
         .add_service(services.lease())
         .add_service(services.cluster())
         .add_service(services.maintenance())
-        .add_service(services.auth())
-        .serve_with_incoming_shutdown(
-            TcpIncoming::from(listener).with_nodelay(Some(true)),
-            shutdown.clone().cancelled_owned(),
-        );
-    tracing::info!(%address, "serving the etcd protocol");
+        .add_service(services.auth());
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let stopped = shutdown.clone().cancelled_owned();
+    let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
+        None => (router.serve_with_incoming_shutdown(incoming, stopped).boxed(), pending().boxed()),
+        Some(tls) => {
+            let incoming = tls::accept(incoming, Arc::clone(&tls), Arc::clone(&replica));
+            let server = router.serve_with_incoming_shutdown(incoming, stopped);
+            (server.boxed(), tls.keep_current(replica).boxed())
+        }
+    };
+    tracing::info!(%address, scheme = scheme.as_str(), "serving the etcd protocol");
 
     // With the last connection ends the last stream; then nothing holds the replica on behalf of this listener.
     let ended = async {
@@ -57,6 +68,7 @@ pub(super) async fn serve(
     };
     tokio::select! {
         ended = ended => ended.map_err(|error| SinkError::Serve(Box::new(error)))?,
+        never = rotation => match never {},
         () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),
     }
     tracing::info!(%address, "stopped serving");

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::news::News;
 use super::replica::Replica;
 use crate::proto::etcdserverpb::ResponseHeader;
 use crate::proto::etcdserverpb::auth_server::AuthServer;
@@ -24,7 +25,6 @@ use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
-use refusal::UnknownScopes;
 
 /// The number of the one cluster there is: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
@@ -36,14 +36,37 @@ const MEMBER_ID: u64 = CLUSTER_ID + 1;
 pub(super) struct Services {
     replica: Arc<Replica>,
     address: SocketAddr,
+    scheme: Scheme,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    unknown: Arc<UnknownScopes>,
+    /// The unknown prefixes that were logged.
+    unknown: Arc<News>,
+}
+
+/// How clients reach a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
 }
 
 impl Services {
-    pub(super) fn new(replica: Arc<Replica>, address: SocketAddr, shutdown: CancellationToken) -> Self {
-        Self { replica, address, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
+    pub(super) fn new(
+        replica: Arc<Replica>,
+        scheme: Scheme,
+        address: SocketAddr,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self { replica, address, scheme, shutdown, tasks: TaskTracker::new(), unknown: Arc::default() }
     }
 
     /// The tasks that serve watch streams.

@@ -27,6 +27,12 @@ pub struct Stats {
     pub watches_compacted: u64,
     /// Watch streams ended because their client read nothing for too long.
     pub streams_stalled: u64,
+    /// TLS handshakes that failed, took too long, or were ended because there were too many.
+    pub handshakes_failed: u64,
+    /// Changes of the TLS files that new connections got.
+    pub tls_rotations: u64,
+    /// Changes of the TLS files that could not be used.
+    pub tls_rotations_refused: u64,
     /// Publications that changed something.
     pub publications: u64,
     /// The highest revision handed out.
@@ -50,6 +56,9 @@ pub(super) struct Counters {
     pub(super) watch_bytes: Counter,
     pub(super) watches_compacted: Counter,
     pub(super) streams_stalled: Counter,
+    pub(super) handshakes_failed: Counter,
+    pub(super) tls_rotations: Counter,
+    pub(super) tls_rotations_refused: Counter,
     pub(super) publications: Counter,
 }
 

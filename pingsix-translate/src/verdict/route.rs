@@ -8,7 +8,7 @@ use super::{
 };
 use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
-use crate::lower::{Plane, RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
+use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::resolve::ResolvedRule;
 use crate::route::{Limit, Refusal, joined};
 
@@ -26,15 +26,14 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// Rules that a data plane, which has a number, cannot serve.
+    /// Rules that a data plane, which has a number and serves these listeners, cannot serve.
     pub(crate) fn add_rules(
         &mut self,
         number: usize,
-        plane: &Plane,
+        listeners: impl IntoIterator<Item = usize>,
         refused: impl IntoIterator<Item = (RuleRef, Refusal)>,
     ) {
-        let listeners = plane.zones.iter().flat_map(|zone| &zone.listeners);
-        self.planes.extend(listeners.map(|&listener| (listener, number)));
+        self.planes.extend(listeners.into_iter().map(|listener| (listener, number)));
         for (rule, refusal) in refused {
             self.rules.entry(rule.route).or_default().push((number, rule.rule, refusal));
         }
@@ -94,7 +93,7 @@ pub(crate) fn judge_route(
     let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
     let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
-    let denied: Vec<&Refusal> = input.rules.iter().flat_map(ResolvedRule::denied).collect();
+    let RefusedBackends { denied, shares } = refused_backends(&input.rules);
     let mut parents = Vec::with_capacity(input.parents.len());
     for Attachment { parent_ref, outcome } in &input.parents {
         let mut conditions = Conditions::default();
@@ -132,27 +131,21 @@ pub(crate) fn judge_route(
                     && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
                 // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
                 // costs: the specification wants routes to Services with unusable policies accepted.
-                let all: Vec<&Refusal> = on_listeners
+                let dropped: Vec<&Refusal> = on_listeners
                     .iter()
                     .chain(refused_rules.values().flat_map(|rule| &rule.why).copied())
                     .chain(denied.iter().copied())
                     .collect();
                 if every_rule || every_listener {
-                    let message = joined(all);
+                    let message = joined(dropped.into_iter().chain(shares.iter().copied()));
                     set(ConditionType::Accepted, ConditionStatus::False, Reason::UnsupportedValue, message);
                 } else {
                     let accepted = "The route is accepted.".to_owned();
                     let message = with_refusals(accepted, &route.refusals);
                     set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
-                    if !all.is_empty() {
-                        // The API wants the message of a rule that is not served to start with these words.
-                        let message = format!("Dropped Rule: {}", joined(all));
-                        set(
-                            ConditionType::PartiallyInvalid,
-                            ConditionStatus::True,
-                            Reason::UnsupportedValue,
-                            message,
-                        );
+                    if let Some(message) = partial_refusal(&dropped, &shares) {
+                        let kind = ConditionType::PartiallyInvalid;
+                        set(kind, ConditionStatus::True, Reason::UnsupportedValue, message);
                     }
                 }
             }
@@ -193,9 +186,37 @@ pub(crate) fn judge_route(
         problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
         let refused_rules = refused_rules(index, input, refusals, None);
         let refused = refused_rules.values().flat_map(|rule| &rule.why).copied();
-        problems.extend(refused.chain(unresolved).chain(denied).map(|refusal| refusal.of(&route.key)));
+        problems.extend(
+            refused.chain(unresolved).chain(denied).chain(shares).map(|refusal| refusal.of(&route.key)),
+        );
     }
     RouteVerdict { key: route.key.clone(), generation: route.generation, parents }
+}
+
+/// Backends that a rule cannot speak to.
+struct RefusedBackends<'a> {
+    /// By rules that serve nothing, because of policies.
+    denied: Vec<&'a Refusal>,
+    /// By rules that keep other backends.
+    shares: Vec<&'a Refusal>,
+}
+
+fn refused_backends(rules: &[ResolvedRule]) -> RefusedBackends<'_> {
+    let (whole, partial): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| rule.serves_nothing());
+    let shares = partial.into_iter().flat_map(|rule| rule.refused.iter().chain(rule.denied()));
+    RefusedBackends {
+        denied: whole.into_iter().flat_map(ResolvedRule::denied).collect(),
+        shares: shares.collect(),
+    }
+}
+
+/// What is refused of a route that is accepted. The API wants the message about rules that are not served to start with
+/// the first of these words; they would be wrong of a rule that keeps other backends.
+fn partial_refusal(dropped: &[&Refusal], shares: &[&Refusal]) -> Option<String> {
+    let parts = [("Dropped Rule", dropped), ("Dropped Backend", shares)];
+    let parts = parts.into_iter().filter(|(_, refusals)| !refusals.is_empty());
+    let parts = parts.map(|(what, refusals)| format!("{what}: {}", joined(refusals.iter().copied())));
+    Some(parts.collect::<Vec<_>>().join(" ")).filter(|message| !message.is_empty())
 }
 
 /// A rule that is refused, with respect to some listeners.
@@ -215,7 +236,8 @@ fn refused_rules<'a>(
 ) -> BTreeMap<usize, RefusedRule<'a>> {
     let mut refused: BTreeMap<usize, RefusedRule<'a>> = BTreeMap::new();
     for (position, (rule, resolved)) in input.route.rules.iter().zip(&input.rules).enumerate() {
-        let why: Vec<&Refusal> = rule.refusals.iter().chain(&resolved.refused).collect();
+        let of_backends = resolved.refused.iter().filter(|_| resolved.serves_nothing());
+        let why: Vec<&Refusal> = rule.refusals.iter().chain(of_backends).collect();
         if !why.is_empty() {
             refused.insert(position, RefusedRule { why, is_refused_everywhere: true });
         }

@@ -79,6 +79,38 @@ fn a_route_is_judged_once_for_each_of_its_parent_refs() {
 }
 
 #[test]
+fn a_rule_is_dropped_only_when_none_of_its_backends_is_served() {
+    let options = Options { responder: Some("127.0.0.1:8089".parse().unwrap()), ..per_port() };
+    let mut with_h2c = objects();
+    add_service(&mut with_h2c, "h2c");
+    with_h2c.insert(Object::Service(object(json!({"metadata": {"namespace": "infra", "name": "h2c"},
+        "spec": {"ports": [{"port": 80, "appProtocol": "kubernetes.io/h2c"}]}}))));
+    let rewriting = |backends: &[&str]| {
+        let path = json!({"type": "ReplaceFullPath", "replaceFullPath": "/new"});
+        let backends: Vec<Value> = backends.iter().map(|name| json!({"name": name, "port": 80})).collect();
+        json!({"backendRefs": backends, "filters": [{"type": "URLRewrite", "urlRewrite": {"path": path}}]})
+    };
+    let read_all = |rules: &[Value]| {
+        let mut objects = with_h2c.clone();
+        add_route(&mut objects, "r", &json!({"parentRefs": [{"name": "public"}], "rules": rules}));
+        let verdict = run(&objects, &options).verdicts.routes.into_values().next().unwrap();
+        let conditions = &verdict.parents[0].conditions;
+        let partial = conditions.get(ConditionType::PartiallyInvalid);
+        let start = |condition: &Condition| condition.message.split(": PingSIX").next().unwrap().to_owned();
+        (conditions.is_true(ConditionType::Accepted), partial.map(start))
+    };
+    let share = "Dropped Backend: spec.rules[0].backendRefs[1]".to_owned();
+    assert_eq!(read_all(&[rewriting(&["web", "h2c"])]), (true, Some(share)));
+    assert_eq!(read_all(&[rewriting(&["h2c"])]), (false, None));
+    let rule_and_share = read_all(&[
+        rewriting(&["h2c"]),
+        json!({"matches": [{"path": {"value": "/x"}}],
+            "backendRefs": [{"name": "web", "port": 80}]}),
+    ]);
+    assert_eq!(rule_and_share, (true, Some("Dropped Rule: spec.rules[0].backendRefs[0]".to_owned())));
+}
+
+#[test]
 fn some_rules_refused_is_partially_invalid_and_all_is_not_accepted() {
     let parents = json!([{"name": "public"}]);
     let some = judge(&json!({"parentRefs": parents, "rules": [rule("/", "web"), unsupported("/x")]}));

@@ -67,7 +67,7 @@ pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) 
                 object: key(Kind::Service, &given.service).to_string(),
                 field: String::new(),
                 severity: Level::Error,
-                reason: reason::NO_ENDPOINT_SLICES.to_owned(),
+                reason: reason::NO_SERVICE.to_owned(),
                 message: format!("Endpoints are given for it, but there is no such Service{port}."),
             });
             continue;

@@ -85,9 +85,7 @@ fn respond<B>(translated: &Translated, request: &http::Request<B>) -> Response<F
         .headers()
         .get(ACCEPT)
         .is_some_and(|accept| accept.to_str().is_ok_and(|accept| accept.contains("application/json")));
-    let inquiry = inquiry(request);
-    let notes = inquiry.as_ref().map(|inquiry| inquiry.stream_notes(translated)).unwrap_or_default();
-    let explanations = match inquiry.and_then(|inquiry| answer(&inquiry, translated)) {
+    let explanations = match inquiry(request).and_then(|inquiry| answer(&inquiry, translated)) {
         Ok(explanations) => explanations,
         Err(message) => {
             return response(StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", format!("{message}\n"));
@@ -99,7 +97,7 @@ fn respond<B>(translated: &Translated, request: &http::Request<B>) -> Response<F
             Err(error) => response(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error.to_string()),
         }
     } else {
-        response(StatusCode::OK, "text/plain; charset=utf-8", in_words(&explanations) + &notes)
+        response(StatusCode::OK, "text/plain; charset=utf-8", in_words(&explanations))
     }
 }
 
@@ -145,7 +143,10 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
 fn answer(inquiry: &Inquiry, translated: &Translated) -> Result<Vec<Explanation>, String> {
     let unserved = |explanations: &[Explanation]| {
         explanations.iter().all(|explanation| {
-            matches!(explanation.answer, Answer::NotFound { cause: NotFoundCause::Listener, .. })
+            matches!(
+                explanation.answer,
+                Answer::NotFound { cause: NotFoundCause::Listener, .. } | Answer::Closed { .. }
+            )
         })
     };
     let plaintext = inquiry.answer(translated).map_err(|error| format!("{error:#}"))?;

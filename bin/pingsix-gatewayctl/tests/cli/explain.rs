@@ -10,9 +10,9 @@ fn port_gateway_and_scheme_choose_the_data_plane() {
         .exits(0)
         .says("https (HTTPS port 443, shop.example.com)");
     explain(&["GET", "http://a.test/cart"]).exits(0).says("http (HTTP port 80, any host)");
-    explain(&["GET", "http://a.test/cart", "--port", "8080"])
-        .exits(1)
-        .says("No listener serves this host and port");
+    explain(&["GET", "http://a.test/cart", "--port", "8080"]).exits(1).says(
+        "No listener serves HTTP on port 8080. Served: http (HTTP port 80, any host); https (HTTPS port 443",
+    );
     // A mapped port is none of the Gateway's.
     explain(&["GET", "http://a.test:30080/cart"]).exits(0);
     let per_port = ["--layout", "per-port"];
@@ -22,6 +22,92 @@ fn port_gateway_and_scheme_choose_the_data_plane() {
     explain(&["GET", "http://a.test/", "--gateway", "shop/other"])
         .exits(2)
         .warns("Gateway shop/other is not served");
+}
+
+/// Gateway `shop/web` with a port without routes, and one whose listener has no certificate.
+fn refused() -> Manifests {
+    let listeners = "  - { name: spare, port: 8080, protocol: HTTP, hostname: spare.test }
+  - { name: https, port: 443, protocol: HTTPS, tls: { certificateRefs: [{ name: missing }] } }
+";
+    let only_http =
+        route("cart", "/cart", "cart").replace("{ name: web }", "{ name: web, sectionName: http }");
+    let manifests = Manifests::shop(&only_http);
+    manifests.write("gateway.yaml", &format!("{GATEWAY}{listeners}"));
+    manifests
+}
+
+#[test]
+fn a_port_of_its_own_is_explained_by_its_own_data_plane() {
+    let manifests = refused();
+    let path = manifests.path().to_str().unwrap();
+    let explain = |url: &str| run(["explain", path, "GET", url, "--layout", "per-port"]).exits(1);
+    let only =
+        |run: &crate::support::Run| assert_eq!(run.out.matches("data plane").count(), 1, "{}", run.out);
+    // The listener is there, whether or not it is for the host, and no route is.
+    let spare = explain("http://spare.test:8080/cart").says("data plane  shop/web:8080");
+    only(&spare.says("404\n").says("No rule is for this host."));
+    let other = explain("http://a.test:8080/cart").says("data plane  shop/web:8080");
+    only(
+        &other
+            .says("404\n")
+            .says("No listener is for this host. Served: spare (HTTP port 8080, spare.test)."),
+    );
+    let closed = explain("https://a.test/cart").says("data plane  shop/web:443");
+    only(
+        &closed
+            .says("No listener serves HTTPS on port 443. Served: none.")
+            .says("Secret shop/missing does not exist."),
+    );
+}
+
+#[test]
+fn a_port_that_may_be_open_though_its_listener_is_refused_is_explained_with_what_pingsix_answers() {
+    let manifests = refused();
+    let path = manifests.path().to_str().unwrap();
+    let explain =
+        |more: &[&str]| run(["explain", path, "GET", "https://a.test/cart"].iter().chain(more)).exits(1);
+    explain(&[])
+        .says("none, for want of a connection")
+        .says("Listener https (HTTPS port 443, any host) is not served.")
+        .says("Secret shop/missing does not exist.")
+        .says("PingSIX cannot tell ports apart. If it has one open for this all the same, it answers:\n                Service shop/cart port 80");
+    let answer = &explain(&["-o", "json"]).json()[0]["answer"];
+    assert_eq!((&answer["kind"], &answer["ifOpen"]["kind"]), (&"closed".into(), &"forward".into()));
+}
+
+#[test]
+fn a_redirect_of_plaintext_says_nothing_about_requests_over_tls() {
+    let (manifests, _) = https();
+    let to_https = r"
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: to-https, namespace: shop }
+spec:
+  parentRefs: [{ name: web, sectionName: http }]
+  hostnames: [shop.example.com]
+  rules: [{ filters: [{ type: RequestRedirect, requestRedirect: { scheme: https, statusCode: 301 } }] }]
+";
+    let cart = route("cart", "/cart", "cart").replace("{ name: web }", "{ name: web, sectionName: https }");
+    manifests.write("routes.yaml", &format!("{cart}---{to_https}"));
+    let path = manifests.path().to_str().unwrap();
+    let explain = |url: &str| run(["explain", path, "GET", url]).exits(0);
+    explain("https://shop.example.com/cart").says("Service shop/cart port 80").says(
+        "HTTPRoute shop/to-https spec.rules[0].matches[0]: it redirects requests without TLS, and this one has TLS",
+    );
+    explain("http://shop.example.com/cart").says("301, Location: https://shop.example.com/cart");
+}
+
+#[test]
+fn a_rule_that_fails_for_its_listener_says_why() {
+    let listeners = "  - { name: other, port: 8080, protocol: HTTP }\n";
+    let only_http =
+        route("cart", "/cart", "cart").replace("{ name: web }", "{ name: web, sectionName: http }");
+    let manifests = Manifests::shop(&only_http);
+    manifests.write("gateway.yaml", &format!("{GATEWAY}{listeners}"));
+    run(["explain", manifests.path().to_str().unwrap(), "GET", "http://a.test/cart"])
+        .exits(1)
+        .says("500, given by PingSIX")
+        .says("HTTPRoute shop/cart: spec.parentRefs[0]: PingSIX cannot tell ports apart");
 }
 
 #[test]
@@ -69,6 +155,8 @@ fn arguments_that_make_no_request_are_refused() {
     run(["explain", path, "GET"]).exits(2);
     run(["explain", path, "GE T", "http://a.test/"]).exits(2).warns("is not a method");
     run(["explain", path, "GET", "ftp://a.test/"]).exits(2).warns("neither an http nor an https URL");
+    run(["explain", path, "GET", "http://a.test:80000/"]).exits(2).warns("is not between 0 and 65535");
+    run(["explain", path, "GET", "http://me:secret@a.test/cart"]).exits(0).says("GET http://a.test/cart (");
     run(["explain", path, "GET", "http://a.test/", "-H", "no colon"]).exits(2).warns("expected NAME: VALUE");
     run(["explain", path, "GET", "a.test/cart", "-H", "Host: b.test", "--http2"])
         .exits(0)

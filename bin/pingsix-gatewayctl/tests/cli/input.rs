@@ -134,7 +134,12 @@ fn a_class_that_is_unknown_or_not_ours_is_named() {
     without.check().exits(1).says("Gateway shop/web").says("GatewayClass \"other\" does not exist");
     let foreign =
         Manifests::new(&[("g.yaml", &GATEWAY.replace("pingsix.io/gateway-controller", "example.com/other"))]);
-    foreign.check().exits(1).says("has controllerName example.com/other, not pingsix.io/gateway-controller");
+    // Another controller may be meant to serve it, as with an Ingress of another's class.
+    foreign
+        .check()
+        .exits(0)
+        .says("warning: spec.gatewayClassName")
+        .says("has controllerName example.com/other, not pingsix.io/gateway-controller");
     let path = foreign.path().to_str().unwrap();
     run(["check", path, "--controller-name", "example.com/other"]).exits(0);
     run(["explain", path, "GET", "http://a.test/"])
@@ -178,7 +183,9 @@ fn a_service_without_endpoints_is_named_once_and_can_be_given_some() {
     let explained = run(["explain", path, "GET", "http://a.test/cart", supplied[0], supplied[1]]).exits(0);
     explained.says("127.0.0.1:9001").says("[::1]:9002");
     run(["check", path, "--strict", supplied[0], supplied[1]]).exits(0);
-    run(["check", path, "--endpoints", "shop/other=127.0.0.1:1"]).exits(1).says("there is no such Service");
+    run(["check", path, "--endpoints", "shop/other=127.0.0.1:1"])
+        .exits(1)
+        .says("there is no such Service. [NoService]");
     run(["check", path, "--endpoints", "shop/cart=nonsense"]).exits(2).warns("is not an address with a port");
 }
 
@@ -197,6 +204,13 @@ fn paths_that_cannot_be_read_are_errors_of_whoever_typed_them() {
     let empty = Manifests::new(&[("notes.txt", "nothing"), (".hidden.yaml", GATEWAY)]);
     empty.check().exits(2).warns("no manifests");
     run(["check"]).exits(2).warns("Usage");
+    // What a program wrote that failed before the pipe.
+    for nothing in ["", "\n", "# only a comment\n---\n"] {
+        run_with(nothing, ["check", "-"]).exits(2).warns("no file holds a manifest in -");
+        run_with(nothing, ["check", "--pingsix", "-"]).exits(2).warns("no PingSIX configuration in <stdin>");
+    }
+    // A cluster may have none.
+    run_with("{ apiVersion: v1, kind: List, items: [] }", ["check", "-"]).exits(0).says("0 objects");
     run(["translate", "x", "--root", "no/slash"]).exits(2).warns("does not start with a slash");
 }
 

@@ -17,6 +17,7 @@ mod quickstart;
 #[path = "../scenarios/sample.rs"]
 mod sample;
 mod serve;
+mod serve_tls;
 mod stream;
 mod support;
 mod translate;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::support::{GATEWAY, Manifests, route};
 
@@ -25,10 +26,15 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(manifests: &Manifests, arguments: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", manifests, arguments)
+    }
+
+    /// As [`Self::start`], on this address.
+    pub(crate) fn start_at(listen: &str, manifests: &Manifests, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_pingsix-gatewayctl"))
             .arg("serve")
             .arg(manifests.path())
-            .args(["--listen", "127.0.0.1:0", "--explain", "127.0.0.1:0", "--responder", "127.0.0.1:0"])
+            .args(["--listen", listen, "--explain", "127.0.0.1:0", "--responder", "127.0.0.1:0"])
             .args(["--debounce", "50", "--poll", "100"])
             .args(arguments)
             .env("RUST_LOG", "error")
@@ -73,17 +79,8 @@ impl Served {
 
     /// The keys below a prefix, as an etcd client reads them.
     pub(crate) fn keys(&self, prefix: &str) -> Result<Vec<String>, tonic::Status> {
-        let endpoint = format!("http://{}", self.etcd);
-        let mut end = prefix.as_bytes().to_vec();
-        *end.last_mut().unwrap() += 1;
-        let request =
-            RangeRequest { key: prefix.to_owned().into(), range_end: end.into(), ..RangeRequest::default() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let channel = tonic::transport::Channel::from_shared(endpoint).unwrap().connect().await.unwrap();
-            let response = KvClient::new(channel).range(request).await?.into_inner();
-            Ok(response.kvs.iter().map(|kv| String::from_utf8(kv.key.to_vec()).unwrap()).collect())
-        })
+        let endpoint = Channel::from_shared(format!("http://{}", self.etcd)).unwrap();
+        keys(&endpoint, prefix).unwrap()
     }
 
     /// Sends SIGTERM and waits for the end.
@@ -106,6 +103,24 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The keys below a prefix, as an etcd client of an endpoint reads them; the outer error is that of the connection.
+pub(crate) fn keys(
+    endpoint: &Endpoint,
+    prefix: &str,
+) -> Result<Result<Vec<String>, tonic::Status>, tonic::transport::Error> {
+    let mut end = prefix.as_bytes().to_vec();
+    *end.last_mut().unwrap() += 1;
+    let request =
+        RangeRequest { key: prefix.to_owned().into(), range_end: end.into(), ..RangeRequest::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let channel = endpoint.connect().await?;
+        let response = KvClient::new(channel).range(request).await;
+        let name = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        Ok(response.map(|response| response.get_ref().kvs.iter().map(|kv| name(&kv.key)).collect()))
+    })
 }
 
 #[test]
@@ -193,7 +208,7 @@ fn any_http_request_is_explained() {
     let json = served.ask("GET /nowhere HTTP/1.1\r\nHost: a.test\r\nAccept: application/json");
     assert!(json.contains("\"cause\": \"path\""), "{json}");
     let port = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: 81");
-    assert!(port.contains("No listener serves this host and port"), "{port}");
+    assert!(port.contains("No listener serves HTTP on port 81"), "{port}");
     let tls = served.ask("GET /cart HTTP/1.1\r\nHost: shop.example.com\r\nX-Explain-Port: 443");
     assert!(tls.contains("https://shop.example.com/cart"), "{tls}");
     let wrong = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: many");

@@ -183,17 +183,64 @@ fn status_has_a_verdict_for_every_route() {
 }
 
 #[test]
-fn explain_says_that_connections_are_no_requests() {
+fn explain_follows_the_connection_to_a_port_for_streams() {
     let manifests = manifests();
     let path = manifests.path().display().to_string();
     let ask = |url: &str, more: &[&str]| run(["explain", &path, "GET", url, "--stream"].iter().chain(more));
-    let note =
-        "note: port 5432 of Gateway shop/web is that of listener db (TCP). Stream documents decide there";
-    let stream = ask("http://db.example.com:5432/", &[]).exits(1).says(note);
-    assert!(!stream.out.contains("panicked"));
-    ask("http://db.example.com:5432/", &["-o", "json"]).exits(1).warns(note);
-    ask("https://a.example.com/", &[]).exits(1).says("listener tls (TLS)");
-    assert!(!ask("http://shop.example.com/cart", &[]).exits(0).out.contains("note:"));
+    let tcp = ask("http://db.example.com:5432/", &[]).exits(0).says("data plane  stream/shop/web\n");
+    let tcp = tcp
+        .says("listener    db (TCP port 5432, any host)\n")
+        .says("1. TCPRoute shop/db spec.rules[0]: decides");
+    let tcp = tcp.says("3 of 4: Service shop/cart port 80\n").says("1 of 4: closed (invalid)\n");
+    let tcp =
+        tcp.says("TCPRoute shop/db: spec.rules[0].backendRefs[1].name: Service shop/nowhere does not exist.");
+    assert!(!tcp.out.contains("HTTPRoute"), "{}", tcp.out);
+    // Whatever is asked over it.
+    ask("https://db.example.com:5432/", &[]).exits(0).says("Service shop/cart port 80");
+    let json = ask("https://a.example.com/", &["-o", "json"]).exits(0).json();
+    assert_eq!(json.as_array().unwrap().len(), 1);
+    assert_eq!(json[0]["answer"]["kind"], "connection");
+    assert_eq!(json[0]["answer"]["backends"][0]["service"], "shop/cart");
+    assert_eq!(json[0]["dataPlane"], "stream/shop/web");
+    ask("https://a.example.org/", &[]).exits(1).says("No route is for this server name");
+    ask("http://a.example.com:443/", &[]).exits(1).says("A connection without TLS is closed.");
+    ask("http://a.example.com:5353/", &[]).exits(1).says("is for UDP").says("Nothing listens there for TCP.");
+    // Ports of requests, and those nobody has, are answered as ever.
+    ask("http://shop.example.com/cart", &[]).exits(0).says("data plane  shop/web\n");
+    ask("http://shop.example.com:30080/cart", &[]).exits(0).says("data plane  shop/web\n");
+}
+
+#[test]
+fn explain_says_that_pingsix_does_not_serve_a_port_for_streams() {
+    let manifests = manifests();
+    let path = manifests.path().display().to_string();
+    for url in ["http://db.example.com:5432/", "https://db.example.com:5432/cart"] {
+        let refused = run(["explain", &path, "GET", url]).exits(1).says("data plane  none\n");
+        let refused = refused.says("Port 5432 of Gateway shop/web is for TCP, so no request arrives there");
+        let refused = refused
+            .says("is not served. spec.listeners[1].protocol: The data plane does not serve protocol TCP.");
+        assert!(!refused.out.contains("HTTPRoute"), "{}", refused.out);
+    }
+}
+
+#[test]
+fn a_guard_of_server_names_closes_their_connections() {
+    let manifests = manifests();
+    let narrow = "  - { name: narrow, port: 443, protocol: TLS, hostname: b.example.com, tls: { mode: Passthrough } }\n";
+    let with = |text: String| format!("{text}{narrow}");
+    manifests.write(
+        "gateway.yaml",
+        &with(std::fs::read_to_string(manifests.path().join("gateway.yaml")).unwrap()),
+    );
+    let streams = std::fs::read_to_string(manifests.path().join("streams.yaml")).unwrap();
+    manifests.write(
+        "streams.yaml",
+        &streams.replace("parentRefs: [{ name: web }]", "parentRefs: [{ name: web, sectionName: tls }]"),
+    );
+    let path = manifests.path().display().to_string();
+    run(["explain", &path, "GET", "https://b.example.com/", "--stream"])
+        .exits(1)
+        .says("No route is for this server name, and listeners with a wider hostname must not take it.");
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod harness {
     pub(crate) mod comparison;
     pub(crate) mod echo;
     pub(crate) mod etcd;
+    pub(crate) mod nodes;
     pub(crate) mod process;
     pub(crate) mod received;
     pub(crate) mod run;
@@ -49,5 +50,5 @@ mod properties {
 }
 
 // They call each other by these names.
-use harness::{client, comparison, echo, etcd, process, received, run};
+use harness::{client, comparison, echo, etcd, nodes, process, received, run};
 use properties::{answer, effect, evaluate, oracle, probe};

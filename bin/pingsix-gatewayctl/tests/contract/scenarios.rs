@@ -1,4 +1,4 @@
-//! The scenarios, asked of the real PingSIX.
+//! The scenarios and the examples, asked of the real PingSIX.
 
 mod backends;
 mod case;
@@ -11,7 +11,7 @@ use pingsix_gateway_responder::{Options as ResponderOptions, Reach, Responder};
 use pingsix_translate::pingsix::Config;
 
 use backends::Backends;
-use case::{Case, cases};
+use case::{Case, examples, scenarios};
 use sample::{Answered, Sample};
 
 use crate::client::{Client, Protocol};
@@ -30,7 +30,7 @@ const PUBLICATIONS: usize = 40;
 
 #[derive(Default)]
 struct Tally {
-    scenarios: usize,
+    cases: usize,
     planes: usize,
     publications: usize,
     starts: usize,
@@ -78,13 +78,13 @@ impl Bench {
         self.tally.starts += 2;
     }
 
-    /// Serves every data plane of a scenario in its turn, and asks it what is for it.
+    /// Serves every data plane of a case in its turn, and asks it what is for it.
     async fn meet(&mut self, case: &Case) {
-        self.tally.scenarios += 1;
+        self.tally.cases += 1;
         let planes = case.translate(self.responder);
         let mut left: Vec<(String, &Sample)> = Vec::new();
         for sample in &case.samples {
-            match case.plane_of(sample).filter(|_| case.can_be_sent(sample)) {
+            match case.plane_of(sample) {
                 Some(plane) => left.push((plane, sample)),
                 None => self.tally.unsendable += 1,
             }
@@ -159,29 +159,30 @@ async fn answers(sample: &Sample, protocol: Protocol, address: SocketAddr) -> Re
     Ok(answers)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pingsix_answers_the_scenarios_as_their_requests_say() {
-    const TEST: &str = "scenarios";
-    let Some(binary) = binary(TEST) else { return };
+/// Asks PingSIX the sample requests of all cases.
+async fn compare(test: &str, what: &str, cases: Vec<Case>) {
+    let Some(binary) = binary(test) else { return };
     let mut bench = Bench::new(binary).await;
-    for case in cases() {
-        bench.meet(&case).await;
+    for case in &cases {
+        bench.meet(case).await;
     }
-    let Tally {
-        scenarios,
-        planes,
-        publications,
-        starts,
-        samples,
-        unsendable,
-        requests,
-        certificates,
-        faults,
-    } = bench.tally;
+    let Tally { cases, planes, publications, starts, samples, unsendable, requests, certificates, faults } =
+        bench.tally;
     say(&format!(
-        "{TEST}: {planes} data planes of {scenarios} scenarios in {publications} publications and {starts} process \
-         starts; {requests} answers to {samples} different requests compared, with {certificates} certificates; \
-         {unsendable} requests find no listener to connect to"
+        "{test}: {planes} data planes of {cases} {what} in {publications} publications and {starts} process starts; \
+         {requests} answers to {samples} different requests compared, with {certificates} certificates; {unsendable} \
+         requests find no listener to connect to"
     ));
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(samples > 0 && requests > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_answers_the_scenarios_as_their_requests_say() {
+    compare("scenarios", "scenarios", scenarios()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_answers_the_examples_as_their_requests_say() {
+    compare("examples", "sets of examples", examples()).await;
 }

@@ -80,8 +80,8 @@ async fn whatever_happens_statuses_end_up_right() {
         for (name, said) in &said {
             let status = rig.status(&route_path(name));
             assert_eq!(&message(&status), said, "seed {seed}, {name}");
-            let entries = status["parents"].as_array().into_iter().flatten();
-            let theirs = entries.filter(|entry| entry["controllerName"] == THEIRS).next_back();
+            let mut entries = status["parents"].as_array().into_iter().flatten();
+            let theirs = entries.rfind(|entry| entry["controllerName"] == THEIRS);
             assert_eq!(theirs, others.get(name), "seed {seed}, {name}");
         }
         let at_rest = rig.api.seen(|_| true).len();

@@ -1,9 +1,5 @@
 //! The ways to say no.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 use tonic::Status;
 
 use super::Services;
@@ -54,29 +50,5 @@ impl Services {
                 .read(|store| store.scopes().take(32).map(|(scope, _)| scope.to_string()).collect());
             tracing::warn!(key, ?known, "a client asked for a prefix that is not published");
         }
-    }
-}
-
-/// Remembers which unknown prefixes were logged, since clients ask again every few seconds.
-#[derive(Debug, Default)]
-pub(super) struct UnknownScopes {
-    logged: Mutex<BTreeMap<String, Instant>>,
-}
-
-impl UnknownScopes {
-    const AGAIN: Duration = Duration::from_mins(1);
-    const MOST: usize = 64;
-
-    fn is_news(&self, key: &str) -> bool {
-        let now = Instant::now();
-        let mut logged = self.logged.lock();
-        if logged.get(key).is_some_and(|at| now.duration_since(*at) < Self::AGAIN) {
-            return false;
-        }
-        if logged.len() >= Self::MOST {
-            logged.clear();
-        }
-        logged.insert(key.to_owned(), now);
-        true
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use pingsix_translate::pingsix::{Config, Document, Scheme, Upstream};
+use pingsix_translate::pingsix::{Config, Scheme, Upstream};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::echo::Echo;
+use crate::nodes::with_upstreams;
 
 /// The backends by the address they stand for, and what proves their names.
 pub(super) struct Backends {
@@ -45,24 +46,7 @@ impl Backends {
 
     /// A configuration with backends of this machine; the responder stands for itself.
     pub(super) async fn stand_in(&mut self, config: &Config, responder: SocketAddr) -> Config {
-        let mut changed = config.clone();
-        for (key, document) in config.iter() {
-            let mut document = document.clone();
-            match &mut document {
-                Document::Upstream(upstream) => self.replace(upstream, responder).await,
-                Document::Route(route) => {
-                    if let Some(upstream) = &mut route.upstream {
-                        self.replace(upstream, responder).await;
-                    }
-                    let split =
-                        route.plugins.raw("traffic-split").map(ToString::to_string).unwrap_or_default();
-                    assert!(!split.contains("nodes"), "an inline upstream in a list: {split}");
-                }
-                Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {}
-            }
-            changed.insert(&*key.id, document);
-        }
-        changed
+        with_upstreams(config, async |upstream| self.replace(upstream, responder).await).await
     }
 
     async fn replace(&mut self, upstream: &mut Upstream, responder: SocketAddr) {

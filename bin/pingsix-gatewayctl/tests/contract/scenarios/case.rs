@@ -1,4 +1,4 @@
-//! A scenario: its files, and what translation makes of its input here.
+//! Manifests with sample requests, a scenario or a set of examples, and what translation makes of them here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,10 +18,13 @@ use super::sample::Sample;
 /// What the prefixes start with that PingSIX never reads.
 const STREAMS: &str = "/pingsix-stream/";
 
-/// A scenario that can be translated.
+/// Manifests that can be translated.
 pub(super) struct Case {
     pub(super) name: String,
+    /// Where the program runs.
     directory: PathBuf,
+    /// The manifests, below it.
+    input: String,
     options: Vec<String>,
     pub(super) samples: Vec<Sample>,
     pub(super) material: Material,
@@ -33,37 +36,66 @@ pub(super) struct Material {
     addresses: BTreeMap<String, BTreeSet<String>>,
     /// The first certificate of each Secret that has one, in DER.
     certificates: BTreeMap<String, Vec<u8>>,
-    /// Ports and protocols of the listeners that are served.
-    doors: BTreeSet<(u64, String)>,
 }
 
 /// All scenarios, sorted by name.
-pub(super) fn cases() -> Vec<Case> {
-    let below = |path: &Path| {
-        let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-        entries.filter(|path| path.is_dir()).collect::<Vec<_>>()
-    };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/scenarios");
-    let mut all: Vec<PathBuf> = below(&root).iter().flat_map(|area| below(area)).collect();
+pub(super) fn scenarios() -> Vec<Case> {
+    let areas = directories(&testdata("scenarios"));
+    areas.iter().flat_map(|area| directories(area)).map(Case::scenario).collect()
+}
+
+/// All sets of examples, sorted by name.
+pub(super) fn examples() -> Vec<Case> {
+    directories(&testdata("examples")).iter().map(|set| Case::example(set)).collect()
+}
+
+fn testdata(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder)
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();
-    all.into_iter().map(Case::read).collect()
+    all
+}
+
+fn directories(path: &Path) -> Vec<PathBuf> {
+    entries(path).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// The texts of all files below a directory.
+fn texts(directory: &Path) -> Vec<String> {
+    let of = |path: PathBuf| {
+        if path.is_dir() { texts(&path) } else { vec![fs::read_to_string(path).unwrap()] }
+    };
+    entries(directory).into_iter().flat_map(of).collect()
 }
 
 impl Case {
-    fn read(directory: PathBuf) -> Self {
+    /// The flags stand in the manifests.
+    fn scenario(directory: PathBuf) -> Self {
         let names: Vec<&str> = directory.iter().rev().take(2).map(|part| part.to_str().unwrap()).collect();
         let name = format!("{}/{}", names[1], names[0]);
         let input = fs::read_to_string(directory.join("input.yaml")).unwrap();
-        let options = input.lines().find_map(|line| line.strip_prefix("# Options: ")).unwrap_or_default();
-        let options = options.split_whitespace().map(str::to_owned).collect();
-        let samples = fs::read_to_string(directory.join("requests.yaml")).ok();
-        let samples = samples.map(|text| {
-            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}/requests.yaml: {error}"))
-        });
-        let status = fs::read_to_string(directory.join("status.yaml")).unwrap();
-        let status: Value = serde_saphyr::from_str(&status).unwrap();
-        let material = Material::of(&input, &status["status"]);
-        Self { name, directory, options, samples: samples.unwrap_or_default(), material }
+        let samples = fs::read_to_string(directory.join("requests.yaml")).unwrap_or_default();
+        let (options, material) = (options(&input), Material::of(&[input]));
+        Self {
+            samples: read(&name, &samples),
+            name,
+            directory,
+            input: "input.yaml".to_owned(),
+            options,
+            material,
+        }
+    }
+
+    /// The flags stand above the requests, which lie beside the manifests.
+    fn example(set: &Path) -> Self {
+        let name = set.file_name().unwrap().to_str().unwrap().to_owned();
+        let directory = set.parent().unwrap().to_owned();
+        let samples = fs::read_to_string(set.with_extension("requests.yaml")).unwrap();
+        let (options, material) = (options(&samples), Material::of(&texts(set)));
+        Self { samples: read(&name, &samples), input: name.clone(), name, directory, options, material }
     }
 
     fn run(&self, arguments: &[&str], options: &[String]) -> Vec<u8> {
@@ -83,13 +115,15 @@ impl Case {
             Some(at) => options[at + 1] = responder.to_string(),
             None => options.extend(["--responder".to_owned(), responder.to_string()]),
         }
-        let stored = self.run(&["translate", "input.yaml", "-o", "etcd-json"], &options);
+        let stored = self.run(&["translate", &self.input, "-o", "etcd-json"], &options);
         let stored: Map<String, Value> = serde_json::from_slice(&stored).unwrap();
-        let shown = fs::read_to_string(self.directory.join("config.yaml")).unwrap();
-        let shown: Map<String, Value> = serde_saphyr::from_str(&shown).unwrap();
+        let shown = self.run(&["translate", &self.input, "-o", "json"], &options);
+        let shown: Value = serde_json::from_slice(&shown).unwrap();
         let mut planes = BTreeMap::new();
         let mut placed = 0;
-        for prefix in shown.keys() {
+        for prefix in
+            shown["dataPlanes"].as_array().unwrap().iter().map(|plane| plane["prefix"].as_str().unwrap())
+        {
             let below = format!("{prefix}/");
             let pairs = stored.iter().filter(|(key, _)| key.starts_with(&below));
             let pairs: Vec<_> = pairs.map(|(key, value)| (key.as_str(), value.to_string())).collect();
@@ -97,29 +131,22 @@ impl Case {
             if prefix.starts_with(STREAMS) {
                 continue;
             }
-            planes.insert(prefix.clone(), Config::from_pairs(prefix, pairs).unwrap());
+            planes.insert(prefix.to_owned(), Config::from_pairs(prefix, pairs).unwrap());
         }
         assert_eq!(placed, stored.len(), "{}: documents below no prefix, or below several", self.name);
         planes
     }
 
-    /// Whether somebody could connect to send the request: to a port and protocol that a listener serves, or to the
-    /// PingSIX of a port on its own. Where there is neither, one that serves several ports might answer all the same,
-    /// because it cannot tell them apart.
-    pub(super) fn can_be_sent(&self, sample: &Sample) -> bool {
-        let is_per_port = self.options.iter().any(|option| option == "per-port");
-        sample.cause.as_deref() != Some("listener") || is_per_port || self.material.has_door_for(sample)
-    }
-
     /// What the prefix of the data plane ends with that a request arrives at, as `explain` says; `None` where nothing
-    /// takes it.
+    /// takes it, nor would if a port were open for it.
     pub(super) fn plane_of(&self, sample: &Sample) -> Option<String> {
-        if sample.closed {
+        if !sample.can_be_sent() {
             return None;
         }
         let (method, url) = sample.request.split_once(' ').unwrap();
-        let mut arguments = vec!["explain", "input.yaml", method, url, "-o", "json"];
+        let mut arguments = vec!["explain", &self.input, method, url, "-o", "json"];
         arguments.extend(sample.gateway.iter().flat_map(|name| ["--gateway", name]));
+        arguments.extend(sample.ingress_class.iter().flat_map(|name| ["--ingress-class", name]));
         let explanations: Value = serde_json::from_slice(&self.run(&arguments, &self.options)).unwrap();
         let plane = explanations[0]["dataPlane"].as_str();
         let plane = plane.unwrap_or_else(|| panic!("{}: {} arrives nowhere", self.name, sample.request));
@@ -128,21 +155,34 @@ impl Case {
     }
 }
 
+/// The flags of the line `# Options:`.
+fn options(text: &str) -> Vec<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix("# Options: ")).unwrap_or_default();
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn read(name: &str, samples: &str) -> Vec<Sample> {
+    if samples.is_empty() {
+        return Vec::new();
+    }
+    serde_saphyr::from_str(samples).unwrap_or_else(|error| panic!("{name}: requests.yaml: {error}"))
+}
+
 impl Material {
-    fn of(input: &str, status: &Value) -> Self {
-        let documents: Vec<Value> = serde_saphyr::from_multiple(input).unwrap_or_default();
-        let mut material =
-            Self { addresses: BTreeMap::new(), certificates: BTreeMap::new(), doors: BTreeSet::new() };
-        for document in &documents {
+    /// What texts say; of those that are no YAML, nothing.
+    fn of(texts: &[String]) -> Self {
+        let mut material = Self { addresses: BTreeMap::new(), certificates: BTreeMap::new() };
+        let documents = texts.iter().flat_map(|text| serde_saphyr::from_multiple(text).unwrap_or_default());
+        for document in documents.collect::<Vec<Value>>() {
             let items = document["items"].as_array();
-            items.map_or(std::slice::from_ref(document), Vec::as_slice).iter().for_each(|object| {
-                material.read(object, status);
+            items.map_or(std::slice::from_ref(&document), Vec::as_slice).iter().for_each(|object| {
+                material.read(object);
             });
         }
         material
     }
 
-    fn read(&mut self, object: &Value, status: &Value) {
+    fn read(&mut self, object: &Value) {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
         let name_in = |name: &Value| format!("{namespace}/{}", name.as_str().unwrap_or_default());
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -167,21 +207,6 @@ impl Material {
                 let held = first.map(|first| (name_in(&object["metadata"]["name"]), first.to_vec()));
                 self.certificates.extend(held);
             }
-            Some(kind @ ("Gateway" | "ListenerSet")) => {
-                let judged =
-                    list(&status[format!("{kind} {}", name_in(&object["metadata"]["name"]))]["listeners"]);
-                let is_refused = |name: &Value| {
-                    let mut verdicts = judged.iter().filter(|verdict| verdict["name"] == *name);
-                    verdicts.any(|verdict| {
-                        list(&verdict["conditions"]).iter().any(|one| one["reason"] == "Invalid")
-                    })
-                };
-                let served = list(&object["spec"]["listeners"]);
-                let served = served.iter().filter(|listener| !is_refused(&listener["name"]));
-                self.doors.extend(served.filter_map(|listener| {
-                    Some((listener["port"].as_u64()?, listener["protocol"].as_str()?.to_owned()))
-                }));
-            }
             _ => {}
         }
     }
@@ -195,11 +220,5 @@ impl Material {
     pub(super) fn secret_of(&self, certificate: &[u8]) -> Option<&str> {
         let mut all = self.certificates.iter();
         all.find(|(_, held)| *held == certificate).map(|(name, _)| name.as_str())
-    }
-
-    /// Whether some listener that is served has the port and protocol that a client speaks.
-    fn has_door_for(&self, sample: &Sample) -> bool {
-        let protocol = if sample.is_tls() { "HTTPS" } else { "HTTP" };
-        self.doors.contains(&(sample.port(), protocol.to_owned()))
     }
 }

@@ -30,15 +30,16 @@ pub(super) struct Sample {
     #[serde(default)]
     http2: bool,
     pub(super) gateway: Option<String>,
+    pub(super) ingress_class: Option<String>,
     #[serde(default)]
     backends: BTreeMap<String, u64>,
     endpoints: Option<BTreeSet<String>>,
     status: Option<u16>,
-    pub(super) cause: Option<String>,
     location: Option<String>,
     preflight: Option<bool>,
+    /// There is no listener for it. What is expected all the same is for a PingSIX with an open port.
     #[serde(default)]
-    pub(super) closed: bool,
+    closed: bool,
     /// What the backend sees: `target`, `host`, and headers that start with `x-`; an empty text is none.
     #[serde(default)]
     sees: BTreeMap<String, String>,
@@ -73,10 +74,9 @@ impl Sample {
         self.parts().2.split(':').next().unwrap()
     }
 
-    /// The port the client connects to.
-    pub(super) fn port(&self) -> u64 {
-        let own = if self.is_tls() { 443 } else { 80 };
-        self.parts().2.split_once(':').map_or(own, |(_, port)| port.parse().unwrap())
+    /// Whether anything is expected to come back.
+    pub(super) fn can_be_sent(&self) -> bool {
+        !self.closed || self.status.is_some() || !self.backends.is_empty()
     }
 
     pub(super) fn request(&self) -> Request {

@@ -2,6 +2,7 @@
 
 use prost::Message;
 
+use crate::embedded::readers::Reading;
 use crate::embedded::service::header;
 use crate::embedded::stats::Present;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange};
@@ -20,6 +21,7 @@ pub(super) struct WatchState {
     fragment: bool,
     progress: Progress,
     _present: Present,
+    _reading: Reading,
 }
 
 /// Which kinds of changes a watch wants.
@@ -46,8 +48,9 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: Present,
+        present: (Present, Reading),
     ) -> Self {
+        let (present, reading) = present;
         let filters: Vec<FilterType> = request.filters().collect();
         Self {
             id,
@@ -61,6 +64,7 @@ impl WatchState {
             fragment: request.fragment,
             progress: if request.progress_notify { Progress::Due } else { Progress::NotWanted },
             _present: present,
+            _reading: reading,
         }
     }
 

@@ -165,7 +165,8 @@ impl WatchStream {
         if next > now + 1 && self.adopt(next).await? {
             return self.cancel_compacted(id, self.services.replica.read(Store::header)).await;
         }
-        let present = self.services.replica.counters.watches.enter();
+        let replica = &self.services.replica;
+        let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()));
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }

@@ -11,10 +11,10 @@ use super::Event;
 
 macro_rules! kinds {
     ($($kind:ident)+) => {
-        pub(super) const KINDS: &[Kind] = &[$(Kind::$kind,)+];
+        pub(crate) const KINDS: &[Kind] = &[$(Kind::$kind,)+];
 
         /// An event of a kind, with objects as the API server would send them.
-        pub(super) fn event_of(kind: Kind, event: watcher::Event<Value>) -> Event {
+        pub(crate) fn event_of(kind: Kind, event: watcher::Event<Value>) -> Event {
             match kind {
                 $(Kind::$kind => Event::$kind(match event {
                     watcher::Event::Init => watcher::Event::Init,
@@ -100,7 +100,7 @@ fn listeners(random: &mut StdRng) -> Value {
 }
 
 /// An object of a kind; the same name often means another content.
-pub(super) fn object(kind: Kind, version: u32, random: &mut StdRng) -> Value {
+pub(crate) fn object(kind: Kind, version: u32, random: &mut StdRng) -> Value {
     let (name, mut object) = match kind {
         Kind::GatewayClass => (
             one(&["pingsix", "other"], random),

@@ -1,0 +1,235 @@
+//! How far publications have come: what makes `Programmed` true.
+//!
+//! A sink says that a publication is made; whether PingSIX has taken it over, only PingSIX can say. An instance whose
+//! status page is known confirms or refuses a revision ([`status_page`]). Of one that is merely connected it is known
+//! that the publication reaches it, and no more. With no instance at all nothing is programmed, however good the
+//! configuration is.
+
+pub mod status_page;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use pingsix_sink::Revision;
+use pingsix_translate::DataPlaneKey;
+use pingsix_translate::verdict::Delivery;
+
+use status_page::{StatusPage, StatusUrl};
+
+/// How much of what an instance says of a fault is passed on, in characters.
+const FAULT_LIMIT: usize = 300;
+
+/// What is known of the instances that read a data plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instances {
+    /// Nothing can be known of them: the sink is one that nobody reads from directly.
+    Unknown,
+    /// How many are connected; nothing else can be known of them.
+    Connected(usize),
+    /// What the status page of each of them says, or why it says nothing.
+    Pages(BTreeMap<StatusUrl, Result<StatusPage, String>>),
+}
+
+/// How far the publications of every data plane have come.
+#[derive(Clone, Debug, Default)]
+pub struct Deliveries {
+    planes: BTreeMap<DataPlaneKey, Progress>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    /// Of the last publication that was made.
+    revision: Option<Revision>,
+    /// Why a later one was not.
+    fault: Option<String>,
+    instances: Option<Instances>,
+}
+
+impl Deliveries {
+    /// A publication was made.
+    pub fn published(&mut self, data_plane: &DataPlaneKey, revision: Revision) {
+        let progress = self.planes.entry(data_plane.clone()).or_default();
+        progress.revision = Some(revision);
+        progress.fault = None;
+    }
+
+    /// A publication could not be made; what was there stays.
+    pub fn failed(&mut self, data_plane: &DataPlaneKey, why: String) {
+        self.planes.entry(data_plane.clone()).or_default().fault = Some(why);
+    }
+
+    /// Instances were looked at. Returns whether that changes what is known of the delivery.
+    pub fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) -> bool {
+        let before = self.delivery(data_plane);
+        self.planes.entry(data_plane.clone()).or_default().instances = Some(instances);
+        before != self.delivery(data_plane)
+    }
+
+    /// A data plane is gone for good.
+    pub fn forget(&mut self, data_plane: &DataPlaneKey) {
+        self.planes.remove(data_plane);
+    }
+
+    /// The revision that a data plane was last brought to.
+    pub fn revision(&self, data_plane: &DataPlaneKey) -> Option<Revision> {
+        self.planes.get(data_plane)?.revision
+    }
+
+    /// How far each of these data planes has come.
+    pub fn of<'k>(
+        &self,
+        data_planes: impl IntoIterator<Item = &'k DataPlaneKey>,
+    ) -> BTreeMap<DataPlaneKey, Delivery> {
+        data_planes.into_iter().map(|data_plane| (data_plane.clone(), self.delivery(data_plane))).collect()
+    }
+
+    /// Every data plane that something was published to, or should have been.
+    pub fn data_planes(&self) -> impl Iterator<Item = &DataPlaneKey> {
+        self.planes.keys()
+    }
+
+    /// How far a data plane has come.
+    pub fn delivery(&self, data_plane: &DataPlaneKey) -> Delivery {
+        let Some(progress) = self.planes.get(data_plane) else {
+            return Delivery::Pending("The configuration is not published yet.".to_owned());
+        };
+        if let Some(fault) = &progress.fault {
+            return Delivery::Pending(format!("The configuration cannot be published: {fault}."));
+        }
+        let Some(revision) = progress.revision else {
+            return Delivery::Pending("The configuration is not published yet.".to_owned());
+        };
+        match &progress.instances {
+            None | Some(Instances::Connected(0)) => {
+                Delivery::Pending("No PingSIX instance is connected.".to_owned())
+            }
+            Some(Instances::Unknown | Instances::Connected(_)) => Delivery::Delivered,
+            Some(Instances::Pages(pages)) => by_pages(pages, revision),
+        }
+    }
+}
+
+fn by_pages(pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>, revision: Revision) -> Delivery {
+    let refused = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().ok()?.refusal()?)));
+    if let Some((url, refusal)) = refused {
+        return Delivery::Refused(format!(
+            "The PingSIX instance at {url} refuses it: {}.",
+            shortened(refusal)
+        ));
+    }
+    let has_published = |page: &StatusPage| page.published_revision >= revision.get();
+    let confirmed = pages.values().filter(|page| page.as_ref().is_ok_and(has_published)).count();
+    if confirmed == pages.len() && confirmed > 0 {
+        return Delivery::Confirmed;
+    }
+    let mut message = format!("{confirmed} of {} PingSIX instances have published it.", pages.len());
+    if let Some((url, fault)) = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().err()?))) {
+        let _ = write!(message, " The status page at {url} cannot be read: {}.", shortened(fault));
+    }
+    Delivery::Pending(message)
+}
+
+/// The first line of a fault, cut to what fits a message, without the full stop.
+fn shortened(fault: &str) -> String {
+    let line = fault.lines().next().unwrap_or_default().trim_end_matches('.');
+    line.chars().filter(|character| !character.is_control()).take(FAULT_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::ObjectName;
+
+    use super::*;
+
+    fn plane() -> DataPlaneKey {
+        DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: None }
+    }
+
+    fn revision(revision: i64) -> Revision {
+        Revision::new(revision).unwrap()
+    }
+
+    fn pages(pages: &[Result<(i64, Option<&str>), &str>]) -> Instances {
+        let page = |(published_revision, fault): (i64, Option<&str>)| StatusPage {
+            published_revision,
+            error_kind: fault.map(|_| "candidate_invalid".to_owned()),
+            last_error: fault.map(ToOwned::to_owned),
+        };
+        let url = |index| format!("http://127.0.0.1:{}/status/config", 7000 + index).parse().unwrap();
+        let read = pages.iter().map(|read| read.map(page).map_err(ToOwned::to_owned));
+        Instances::Pages(read.enumerate().map(|(index, read)| (url(index), read)).collect())
+    }
+
+    fn after(instances: Option<Instances>) -> Delivery {
+        let mut deliveries = Deliveries::default();
+        deliveries.published(&plane(), revision(7));
+        if let Some(instances) = instances {
+            deliveries.observe(&plane(), instances);
+        }
+        deliveries.delivery(&plane())
+    }
+
+    fn pending(message: &str) -> Delivery {
+        Delivery::Pending(message.to_owned())
+    }
+
+    #[test]
+    fn nothing_is_programmed_without_an_instance() {
+        assert_eq!(
+            Deliveries::default().delivery(&plane()),
+            pending("The configuration is not published yet.")
+        );
+        assert_eq!(after(None), pending("No PingSIX instance is connected."));
+        assert_eq!(after(Some(Instances::Connected(0))), pending("No PingSIX instance is connected."));
+        assert_eq!(after(Some(pages(&[]))), pending("0 of 0 PingSIX instances have published it."));
+    }
+
+    #[test]
+    fn a_connection_is_a_delivery_and_a_status_page_a_confirmation() {
+        assert_eq!(after(Some(Instances::Connected(2))), Delivery::Delivered);
+        assert_eq!(after(Some(pages(&[Ok((7, None)), Ok((9, None))]))), Delivery::Confirmed);
+        assert_eq!(
+            after(Some(pages(&[Ok((7, None)), Ok((6, None))]))),
+            pending("1 of 2 PingSIX instances have published it.")
+        );
+        assert_eq!(
+            after(Some(pages(&[Ok((7, None)), Err("connection refused.\nat somewhere")]))),
+            pending(
+                "1 of 2 PingSIX instances have published it. The status page at http://127.0.0.1:7001/status/config cannot \
+                 be read: connection refused."
+            )
+        );
+    }
+
+    #[test]
+    fn a_refusal_by_one_instance_counts_also_if_it_runs_on() {
+        let refused = after(Some(pages(&[Ok((7, None)), Ok((7, Some("unknown plugin")))])));
+        let message =
+            "The PingSIX instance at http://127.0.0.1:7001/status/config refuses it: unknown plugin.";
+        assert_eq!(refused, Delivery::Refused(message.to_owned()));
+    }
+
+    #[test]
+    fn a_failed_publication_is_pending_until_one_is_made() {
+        let mut deliveries = Deliveries::default();
+        deliveries.published(&plane(), revision(7));
+        deliveries.observe(&plane(), Instances::Connected(1));
+        deliveries.failed(&plane(), "no revision to publish with".to_owned());
+        assert_eq!(
+            deliveries.delivery(&plane()),
+            pending("The configuration cannot be published: no revision to publish with.")
+        );
+        deliveries.published(&plane(), revision(8));
+        assert_eq!(deliveries.delivery(&plane()), Delivery::Delivered);
+    }
+
+    #[test]
+    fn only_what_changes_the_delivery_is_news() {
+        let mut deliveries = Deliveries::default();
+        deliveries.published(&plane(), revision(7));
+        assert!(deliveries.observe(&plane(), Instances::Connected(1)));
+        assert!(!deliveries.observe(&plane(), Instances::Connected(2)));
+        assert!(deliveries.observe(&plane(), pages(&[Ok((7, None))])));
+        assert!(!deliveries.observe(&plane(), pages(&[Ok((8, None))])));
+    }
+}

@@ -1,0 +1,209 @@
+//! PingSIX's `/status/config`: which revision an instance has published (`src/status/` of PingSIX).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::{Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::Deserialize;
+
+/// How large a status page may be, in bytes.
+const PAGE_LIMIT: usize = 64 * 1024;
+
+/// How long an instance may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The address of a status page, `http://HOST:PORT/status/config`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusUrl(String);
+
+/// Why a text is no [`StatusUrl`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StatusUrlError {
+    /// It is no URL at all.
+    #[error("it is not a URL")]
+    NotAUrl,
+    /// It has another scheme; PingSIX's status server speaks plaintext alone.
+    #[error("its scheme is not http")]
+    Scheme,
+    /// It names no host.
+    #[error("it names no host")]
+    Host,
+}
+
+impl FromStr for StatusUrl {
+    type Err = StatusUrlError;
+
+    /// Reads a URL; without a path, PingSIX's is taken.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let uri: Uri = text.parse().map_err(|_| StatusUrlError::NotAUrl)?;
+        if uri.scheme_str() != Some("http") {
+            return Err(StatusUrlError::Scheme);
+        }
+        let authority =
+            uri.authority().filter(|authority| !authority.host().is_empty()).ok_or(StatusUrlError::Host)?;
+        let path = match uri.path() {
+            "" | "/" => "/status/config",
+            path => path,
+        };
+        Ok(Self(format!("http://{authority}{path}")))
+    }
+}
+
+impl fmt::Display for StatusUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a status page says, as far as it matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct StatusPage {
+    /// The revision that is in force; 0 before the first.
+    #[serde(default)]
+    pub published_revision: i64,
+    /// The kind of the last fault that still holds: `etcd_unavailable` or `candidate_invalid`.
+    #[serde(default)]
+    pub error_kind: Option<String>,
+    /// The fault in words.
+    #[serde(default)]
+    pub last_error: Option<String>,
+}
+
+impl StatusPage {
+    /// Why the instance refuses what it was given last; `None` if it does not.
+    pub fn refusal(&self) -> Option<&str> {
+        let refused = self.error_kind.as_deref() == Some("candidate_invalid");
+        refused.then(|| self.last_error.as_deref().unwrap_or("it does not say why"))
+    }
+}
+
+/// A status page could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusPageError {
+    /// Nobody answered in time.
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    Timeout,
+    /// The connection failed.
+    #[error("cannot connect")]
+    Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The answer was not 200; 404 and 403 mean that PingSIX shows its status to nobody else, or wants another key.
+    #[error("the answer is {0}")]
+    Status(StatusCode),
+    /// The answer is no status page.
+    #[error("the answer is no status page")]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Reads status pages.
+#[derive(Clone)]
+pub struct StatusClient {
+    client: Client<HttpConnector, Empty<bytes::Bytes>>,
+    api_key: Option<http::HeaderValue>,
+}
+
+impl fmt::Debug for StatusClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatusClient").field("with_api_key", &self.api_key.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl StatusClient {
+    /// A client that shows a key (`X-API-KEY`), which instances ask for whose status server listens beyond loopback.
+    pub fn new(api_key: Option<http::HeaderValue>) -> Self {
+        let api_key = api_key.map(|mut key| {
+            key.set_sensitive(true);
+            key
+        });
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(TIMEOUT));
+        let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+        Self { client, api_key }
+    }
+
+    /// Reads a status page.
+    ///
+    /// # Errors
+    ///
+    /// [`StatusPageError`]; all of them may pass.
+    pub async fn read(&self, url: &StatusUrl) -> Result<StatusPage, StatusPageError> {
+        tokio::time::timeout(TIMEOUT, self.request(url)).await.map_err(|_| StatusPageError::Timeout)?
+    }
+
+    async fn request(&self, url: &StatusUrl) -> Result<StatusPage, StatusPageError> {
+        let mut request = Request::get(&url.0);
+        if let Some(key) = &self.api_key {
+            request = request.header("x-api-key", key);
+        }
+        let request = request.body(Empty::new()).map_err(|error| StatusPageError::Connect(error.into()))?;
+        let response =
+            self.client.request(request).await.map_err(|error| StatusPageError::Connect(error.into()))?;
+        if response.status() != StatusCode::OK {
+            return Err(StatusPageError::Status(response.status()));
+        }
+        let body =
+            Limited::new(response.into_body(), PAGE_LIMIT).collect().await.map_err(StatusPageError::Body)?;
+        serde_json::from_slice(&body.to_bytes()).map_err(|error| StatusPageError::Body(error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_url_is_checked_and_completed() {
+        let read = |text: &str| text.parse::<StatusUrl>().map(|url| url.to_string());
+        assert_eq!(read("http://127.0.0.1:7085").unwrap(), "http://127.0.0.1:7085/status/config");
+        assert_eq!(read("http://[::1]:7085/inner/status").unwrap(), "http://[::1]:7085/inner/status");
+        assert_eq!(read("https://127.0.0.1:7085"), Err(StatusUrlError::Scheme));
+        assert_eq!(read("127.0.0.1:7085"), Err(StatusUrlError::Scheme));
+        assert_eq!(read("no url"), Err(StatusUrlError::NotAUrl));
+    }
+
+    /// Answers one request, and hands out what was asked.
+    async fn answer(status: &str, body: &str) -> (StatusUrl, tokio::task::JoinHandle<String>) {
+        let response = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let asked = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut buffer = vec![0; 4096];
+            let read = stream.read(&mut buffer).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&buffer[..read]).to_lowercase()
+        });
+        (url, asked)
+    }
+
+    #[tokio::test]
+    async fn a_page_is_read_with_the_key_that_it_takes() {
+        let body = r#"{"published_revision": 12, "error_kind": "candidate_invalid", "ready": true}"#;
+        let (url, asked) = answer("200 OK", body).await;
+        let client = StatusClient::new(Some("sesame".parse().unwrap()));
+        let page = client.read(&url).await.unwrap();
+        assert_eq!((page.published_revision, page.refusal()), (12, Some("it does not say why")));
+        let asked = asked.await.unwrap();
+        assert!(asked.starts_with("get /status/config ") && asked.contains("x-api-key: sesame"), "{asked}");
+        assert!(!format!("{client:?}").contains("sesame"));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_page_is_a_clear_error() {
+        let client = StatusClient::new(None);
+        let (url, _) = answer("404 Not Found", "").await;
+        assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is 404 Not Found");
+        let (url, _) = answer("200 OK", "no").await;
+        assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is no status page");
+        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let url = format!("http://{closed}").parse().unwrap();
+        assert_eq!(client.read(&url).await.unwrap_err().to_string(), "cannot connect");
+    }
+}

@@ -1,0 +1,147 @@
+//! What becomes of a connection to a port for streams, on which there are no requests.
+
+use std::collections::BTreeMap;
+
+use pingsix_translate::pingsix::Request;
+use pingsix_translate::stream::{
+    Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamTarget,
+};
+use pingsix_translate::verdict::{ListenerVerdict, Verdicts};
+use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
+
+use super::candidates::{Loser, Loss};
+use super::decision::{Step, StepResult};
+use super::explanation::{Answer, Backend, Explanation, Source, Target};
+use super::listener::{Listener, not_served};
+use super::request_line;
+
+/// The stream documents of a Gateway with the verdicts of their translation.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamPorts<'a> {
+    /// The Gateway.
+    pub gateway: &'a ObjectKey,
+    /// What is published, and where it comes from; none when nothing reads stream documents.
+    pub documents: Option<(&'a StreamConfig, &'a BTreeMap<StreamKey, StreamProvenance>)>,
+    /// The verdicts of the translation.
+    pub verdicts: &'a Verdicts,
+}
+
+/// What becomes of a request to a port whose listeners are for TCP, UDP or TLS; `None` for any other port.
+///
+/// PingSIX never sees such a connection. The stream documents decide about it, by port and server name; a request is
+/// no more to them than the connection it would come over.
+pub fn explain_connection(ports: &StreamPorts<'_>, request: &Request, port: u16) -> Option<Explanation> {
+    let on_port: Vec<&ListenerVerdict> =
+        ports.verdicts.listeners().filter(|listener| listener.port == i32::from(port)).collect();
+    let of_requests = |listener: &&&ListenerVerdict| matches!(&*listener.protocol, "HTTP" | "HTTPS");
+    let of_streams = |listener: &&&ListenerVerdict| matches!(&*listener.protocol, "TCP" | "UDP" | "TLS");
+    if on_port.iter().any(|listener| of_requests(&listener))
+        || !on_port.iter().any(|listener| of_streams(&listener))
+    {
+        return None;
+    }
+    let key = DataPlaneKey::Stream { gateway: ports.gateway.name.clone() };
+    let explanation = Explanation {
+        request: request_line(request, Some(port)),
+        data_plane: ports.documents.map(|_| key.to_string()),
+        listeners: on_port.iter().map(|listener| Listener::of(listener)).collect(),
+        route: None,
+        steps: Vec::new(),
+        answer: Answer::Closed { why: why_closed(ports, &on_port, request, port), if_open: None },
+        problems: Vec::new(),
+        losers: Vec::new(),
+        more_losers: 0,
+    };
+    let Some((config, provenance)) = ports.documents else { return Some(explanation) };
+    let of_tls =
+        || Some(config.route_for(port, Arrival::Tls(request.routing_host()?))?).filter(|_| request.tls);
+    let Some((key, route)) = config.route_for(port, Arrival::Tcp).or_else(of_tls) else {
+        return Some(explanation);
+    };
+    let backends = route.targets.iter().map(|target| backend(config, provenance, target)).collect();
+    let Some(StreamProvenance::Route { origin, shadowed, .. }) = provenance.get(key) else {
+        // Only guards have no route behind them.
+        let why = "No route is for this server name, and listeners with a wider hostname must not take it.";
+        let answer = Answer::Closed { why: why.to_owned(), if_open: None };
+        return Some(Explanation { answer, ..explanation });
+    };
+    let source = Source::of(origin);
+    let is_its = |object: &ObjectKey| object.to_string() == source.object;
+    let problems = ports.verdicts.problems.iter().filter(|problem| is_its(&problem.object));
+    let problems = problems.map(ToString::to_string).collect();
+    let by = "an older route, or one with a more specific hostname";
+    let losers = shadowed
+        .iter()
+        .map(|origin| Loser { source: Source::of(origin), loss: Loss::Outranked { by: by.to_owned() } });
+    Some(Explanation {
+        losers: losers.collect(),
+        steps: vec![Step { source: Some(source), result: StepResult::Decides }],
+        answer: Answer::Connection { backends },
+        problems,
+        ..explanation
+    })
+}
+
+/// Why nobody takes the connection, in sentences.
+fn why_closed(ports: &StreamPorts<'_>, on_port: &[&ListenerVerdict], request: &Request, port: u16) -> String {
+    let mut protocols: Vec<&str> = on_port.iter().map(|listener| &*listener.protocol).collect();
+    protocols.dedup();
+    let protocols = protocols.join(" and ");
+    let mut sentences = vec![format!(
+        "Port {port} of {} is for {protocols}, so no request arrives there, and PingSIX has nothing to do with it.",
+        ports.gateway
+    )];
+    let refused: Vec<String> = on_port
+        .iter()
+        .filter(|listener| listener.data_plane.is_none())
+        .map(|listener| not_served(listener, ports.verdicts))
+        .collect();
+    let served = |protocol: &str| {
+        on_port.iter().any(|listener| listener.data_plane.is_some() && listener.protocol == protocol)
+    };
+    if served("TLS") && !request.tls {
+        sentences.push("A connection without TLS is closed.".to_owned());
+    } else if served("TLS") {
+        sentences.push("No route is for this server name, so the connection is closed.".to_owned());
+    } else if served("TCP") {
+        sentences.push("No route is attached, so the connection is closed.".to_owned());
+    } else if served("UDP") {
+        sentences.push("Nothing listens there for TCP.".to_owned());
+    }
+    sentences.extend(refused);
+    sentences.join(" ")
+}
+
+fn backend(
+    config: &StreamConfig,
+    provenance: &BTreeMap<StreamKey, StreamProvenance>,
+    target: &StreamTarget,
+) -> Backend {
+    let StreamTarget { to, weight } = target;
+    match to {
+        Destination::Upstream(id) => {
+            let target = match provenance.get(&StreamKey::new(StreamKind::Upstream, id.as_str())) {
+                Some(StreamProvenance::Backend { service, port }) => {
+                    Target::Service { service: service.name.to_string(), port: *port }
+                }
+                Some(
+                    StreamProvenance::Route { .. }
+                    | StreamProvenance::Guard { .. }
+                    | StreamProvenance::Certificate { .. },
+                )
+                | None => Target::Unknown {},
+            };
+            let endpoints = config.upstream(id).map(|upstream| upstream.nodes.clone()).unwrap_or_default();
+            Backend { weight: *weight, target, upstream: Some(id.clone()), endpoints }
+        }
+        Destination::Reject(why) => {
+            let rejected = match why {
+                Rejection::Invalid => "invalid",
+                Rejection::NoEndpoints => "no_endpoints",
+                Rejection::NoRoute => "no_route",
+            };
+            let target = Target::Rejected { rejected };
+            Backend { weight: *weight, target, upstream: None, endpoints: BTreeMap::new() }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The picture of the cluster, and what was made of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pingsix_sink::Desired;
+use pingsix_translate::snapshot::{Gateway, GatewayClass, IngressClass};
+use pingsix_translate::verdict::{
+    Delivery, GatewayClassVerdict, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish,
+    judge_gateway_class, judge_ingress_class,
+};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress,
+};
+
+use super::verdicts::Shared;
+use crate::bridge::withdrawn;
+use crate::world::{Cut, Effects, Event, OwnerSnapshot, World};
+use crate::{BridgeError, bridge, bridge_stream, outdated_certificates};
+
+/// Holds the picture of the cluster and what was last made of each owner.
+#[derive(Debug)]
+pub struct Reconciler {
+    world: World,
+    options: Options,
+    classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
+    owners: BTreeMap<ObjectKey, Owned>,
+    shared: Shared,
+    /// Referenced objects of which it is known whether they are there.
+    answered: BTreeSet<ObjectKey>,
+    /// Whether other objects are referred to than when that was last asked.
+    references_changed: bool,
+}
+
+/// What was made of an owner.
+#[derive(Debug, Default)]
+struct Owned {
+    /// Without what delivery adds.
+    verdicts: Option<Verdicts>,
+    problems: Vec<Problem>,
+    planes: BTreeMap<DataPlaneKey, DataPlane>,
+    streams: BTreeSet<DataPlaneKey>,
+    /// The Secrets and ConfigMaps it refers to.
+    referenced: BTreeSet<ObjectKey>,
+}
+
+/// What a data plane shall hold.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    /// Which data plane.
+    pub data_plane: DataPlaneKey,
+    /// What it shall hold; nothing if it is gone.
+    pub desired: Desired,
+}
+
+/// How an owner stands after it was reconsidered.
+#[derive(Debug)]
+pub enum Standing {
+    /// It is ours: here is what to publish.
+    Current(Reconciled),
+    /// It is gone, or not ours any more: its data planes are to be emptied.
+    Withdrawn(Reconciled),
+    /// It refers to objects of which nobody knows yet whether they are there. What was published stays.
+    Waiting(BTreeSet<ObjectKey>),
+}
+
+/// What came of reconsidering an owner.
+#[derive(Debug, Default)]
+pub struct Reconciled {
+    /// What to publish, in the order of the data planes. Publications that change nothing are among them.
+    pub publications: Vec<Publication>,
+    /// Data planes that keep what they have, because what was made for them cannot be published.
+    pub unpublished: Vec<BridgeError>,
+    /// Objects about which there is something else to tell than before.
+    pub told: BTreeSet<Arc<ObjectKey>>,
+}
+
+impl Reconciler {
+    /// Nothing is known yet.
+    pub fn new(options: Options) -> Self {
+        Self {
+            world: World::default(),
+            options,
+            classes: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            shared: Shared::default(),
+            answered: BTreeSet::new(),
+            references_changed: false,
+        }
+    }
+
+    /// The picture of the cluster.
+    pub const fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Options of the translation.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Takes in what a watch saw.
+    pub fn apply(&mut self, event: Event) -> Effects {
+        let effects = self.world.apply(event);
+        self.judge_classes(effects)
+    }
+
+    /// Takes in that an object is not there, or that nobody refers to it any more.
+    pub fn remove(&mut self, key: &ObjectKey) -> Effects {
+        let effects = self.world.remove(key);
+        self.judge_classes(effects)
+    }
+
+    /// Takes in that it is known whether a referenced object is there. Returns the owners that waited for it.
+    pub fn answered(&mut self, key: ObjectKey) -> BTreeSet<ObjectKey> {
+        let waiting = self.world.owners_of(&key);
+        if self.answered.insert(key) { waiting } else { BTreeSet::new() }
+    }
+
+    /// Takes in that a referenced object is not watched any more.
+    pub fn unwatched(&mut self, key: &ObjectKey) -> Effects {
+        self.answered.remove(key);
+        self.remove(key)
+    }
+
+    fn judge_classes(&mut self, effects: Effects) -> Effects {
+        for class in &effects.classes {
+            let verdict = self
+                .world
+                .get::<GatewayClass>(&class.name)
+                .and_then(|object| judge_gateway_class(&object, &self.options));
+            match verdict {
+                Some(verdict) => self.classes.insert(class.clone(), verdict),
+                None => self.classes.remove(class),
+            };
+        }
+        effects
+    }
+
+    /// Verdict on a class of ours.
+    pub fn class(&self, key: &ObjectKey) -> Option<&GatewayClassVerdict> {
+        self.classes.get(key)
+    }
+
+    /// Every Gateway and IngressClass that is ours.
+    pub fn ours(&self) -> BTreeSet<ObjectKey> {
+        let gateways = self.world.keys::<Gateway>();
+        let classes = self.world.keys::<IngressClass>();
+        gateways.into_iter().chain(classes).filter(|owner| self.is_ours(owner)).collect()
+    }
+
+    /// Whether an owner is there and ours to serve.
+    fn is_ours(&self, owner: &ObjectKey) -> bool {
+        if owner.kind == Kind::Gateway {
+            self.world.get::<Gateway>(&owner.name).is_some_and(|gateway| {
+                let class = ObjectName::new("", gateway.spec.gateway_class_name.as_str());
+                let class = ObjectKey { kind: Kind::GatewayClass, name: class };
+                self.classes.get(&class).is_some_and(GatewayClassVerdict::is_accepted)
+            })
+        } else {
+            let class = self.world.get::<IngressClass>(&owner.name);
+            class.is_some_and(|class| judge_ingress_class(&class, &self.options).is_some())
+        }
+    }
+
+    /// The Secrets and ConfigMaps that have to be watched, if they are others than when this was last asked.
+    pub fn take_references(&mut self) -> Option<BTreeSet<ObjectKey>> {
+        std::mem::take(&mut self.references_changed).then(|| self.referenced())
+    }
+
+    /// The Secrets and ConfigMaps that have to be watched: those which owners of ours refer to.
+    pub fn referenced(&self) -> BTreeSet<ObjectKey> {
+        self.owners.values().flat_map(|owned| &owned.referenced).cloned().collect()
+    }
+
+    /// Reconsiders an owner.
+    pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> Standing {
+        let cut = if self.is_ours(owner) { self.world.cut(owner) } else { None };
+        let Some(Cut { snapshot, referenced }) = cut else {
+            return Standing::Withdrawn(self.withdraw(owner));
+        };
+        let missing: BTreeSet<ObjectKey> = referenced.difference(&self.answered).cloned().collect();
+        let owned = self.owners.entry(owner.clone()).or_default();
+        self.references_changed |= owned.referenced != referenced;
+        owned.referenced = referenced;
+        if !missing.is_empty() {
+            return Standing::Waiting(missing);
+        }
+        let translation = match &snapshot {
+            OwnerSnapshot::Gateway(snapshot) => translate(snapshot, &self.options),
+            OwnerSnapshot::Ingress(snapshot) => translate_ingress(snapshot, &self.options),
+        };
+        Standing::Current(self.take(owner, translation, now))
+    }
+
+    fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
+        let Translation { data_planes, stream_planes, verdicts } = translation;
+        let mut reconciled = Reconciled::default();
+        let mut problems = verdicts.problems.clone();
+        for (key, plane) in &data_planes {
+            problems.extend(outdated_certificates(plane, now));
+            let bridged = bridge(key, plane, &self.options);
+            reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
+        }
+        for (key, plane) in &stream_planes {
+            let bridged = bridge_stream(key, plane, &self.options);
+            reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
+        }
+        problems.sort();
+        problems.dedup();
+        let owned = self.owners.entry(owner.clone()).or_default();
+        let before = std::mem::take(owned);
+        let planes_before = before.planes.keys().chain(&before.streams);
+        let gone =
+            planes_before.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key));
+        for key in gone {
+            reconciled.add(
+                key,
+                withdrawn(key, &self.options).map(|desired| (desired, Vec::new())),
+                &mut Vec::new(),
+            );
+        }
+        reconciled.told = self.shared.replace(owner, before.verdicts.as_ref(), Some(&verdicts));
+        *owned = Owned {
+            verdicts: Some(verdicts),
+            problems,
+            planes: data_planes,
+            streams: stream_planes.into_keys().collect(),
+            referenced: before.referenced,
+        };
+        reconciled
+    }
+
+    /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.
+    fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
+        let mut reconciled = Reconciled::default();
+        let Some(owned) = self.owners.remove(owner) else { return reconciled };
+        self.references_changed |= !owned.referenced.is_empty();
+        for key in owned.planes.keys().chain(&owned.streams) {
+            let desired = withdrawn(key, &self.options).map(|desired| (desired, Vec::new()));
+            reconciled.add(key, desired, &mut Vec::new());
+        }
+        reconciled.told = self.shared.replace(owner, owned.verdicts.as_ref(), None);
+        reconciled
+    }
+
+    /// The verdicts of an owner, with what is known of the delivery of its data planes; `None` when it is not ours.
+    pub fn verdicts(
+        &self,
+        owner: &ObjectKey,
+        delivery: &BTreeMap<DataPlaneKey, Delivery>,
+    ) -> Option<Verdicts> {
+        let verdicts = self.owners.get(owner)?.verdicts.clone()?;
+        Some(finish(verdicts, delivery))
+    }
+
+    /// What all Gateways together say of a route; `None` when none has anything to say.
+    pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
+        self.shared.route(route)
+    }
+
+    /// The owners whose translation speaks of a Gateway, ListenerSet or Ingress: none when nobody serves it.
+    pub fn owners_that_speak_of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.shared.owners(object)
+    }
+
+    /// What each Gateway says of a policy.
+    pub fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
+        self.shared.policy(policy)
+    }
+
+    /// Everything that is wrong with the objects of an owner.
+    pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
+        self.owners.get(owner).map(|owned| owned.problems.as_slice()).unwrap_or_default()
+    }
+
+    /// The data planes of an owner.
+    pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
+        let planes = self.owners.get(owner).into_iter();
+        planes.flat_map(|owned| owned.planes.keys().chain(&owned.streams)).cloned().collect()
+    }
+}
+
+impl Reconciled {
+    fn add(
+        &mut self,
+        key: &DataPlaneKey,
+        bridged: Result<(Desired, Vec<Problem>), BridgeError>,
+        problems: &mut Vec<Problem>,
+    ) {
+        match bridged {
+            Ok((desired, found)) => {
+                problems.extend(found);
+                self.publications.push(Publication { data_plane: key.clone(), desired });
+            }
+            Err(error) => self.unpublished.push(error),
+        }
+    }
+}

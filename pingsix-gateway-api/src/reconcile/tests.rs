@@ -1,0 +1,235 @@
+//! The reconciler through random histories, against one that is made anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kube_runtime::watcher;
+use pingsix_translate::verdict::Delivery;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::json;
+
+use super::{Reconciled, Reconciler, Standing};
+use crate::world::generate::{KINDS, event_of, object};
+
+/// A reconciler with what its publications and verdicts amount to.
+struct Follower {
+    reconciler: Reconciler,
+    /// What each data plane holds, as text.
+    held: BTreeMap<DataPlaneKey, BTreeMap<String, String>>,
+    /// What was told about each object last; nothing when nobody has to say anything.
+    told: BTreeMap<ObjectKey, String>,
+    waiting: BTreeSet<ObjectKey>,
+}
+
+impl Follower {
+    fn new() -> Self {
+        let options =
+            Options { stream: true, responder: Some(([127, 0, 0, 1], 1).into()), ..Options::default() };
+        Self {
+            reconciler: Reconciler::new(options),
+            held: BTreeMap::new(),
+            told: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+        }
+    }
+
+    fn reconcile(&mut self, owners: BTreeSet<ObjectKey>) {
+        for owner in owners {
+            match self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) {
+                Standing::Current(reconciled) | Standing::Withdrawn(reconciled) => {
+                    self.waiting.remove(&owner);
+                    self.take(reconciled);
+                }
+                Standing::Waiting(missing) => {
+                    assert!(!missing.is_empty());
+                    self.waiting.insert(owner);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, reconciled: Reconciled) {
+        assert!(reconciled.unpublished.is_empty(), "{:?}", reconciled.unpublished);
+        for publication in reconciled.publications {
+            let documents = publication.desired.documents().iter();
+            let texts = documents.map(|document| {
+                (document.key.to_string(), String::from_utf8_lossy(&document.value).into_owned())
+            });
+            self.held.insert(publication.data_plane, texts.collect());
+        }
+        for object in reconciled.told {
+            let said = self.said(&object);
+            self.told.insert((*object).clone(), said);
+        }
+    }
+
+    /// What is to be told about an object.
+    fn said(&self, object: &ObjectKey) -> String {
+        match object.kind {
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
+                self.reconciler.route(object).map(|verdict| format!("{verdict:?}")).unwrap_or_default()
+            }
+            Kind::BackendTlsPolicy => {
+                let verdicts = self.reconciler.policy(object);
+                if verdicts.is_empty() { String::new() } else { format!("{verdicts:?}") }
+            }
+            _ => self
+                .reconciler
+                .verdicts(object, &BTreeMap::from([]))
+                .map(|verdicts| format!("{verdicts:?}"))
+                .unwrap_or_default(),
+        }
+    }
+
+    fn answer_everything(&mut self) {
+        while let Some(owner) = self.waiting.first().cloned() {
+            let Standing::Waiting(missing) = self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) else {
+                panic!("{owner} waits for nothing");
+            };
+            for key in missing {
+                let owners = self.reconciler.answered(key);
+                assert!(owners.contains(&owner), "an answer leads back to who waits for it");
+                self.reconcile(owners);
+            }
+        }
+    }
+
+    /// Data planes that hold something, and what is told, without what says nothing.
+    fn result(&self) -> (BTreeMap<String, &BTreeMap<String, String>>, BTreeMap<String, &str>) {
+        let held = self.held.iter().filter(|(_, documents)| !documents.is_empty());
+        let told = self.told.iter().filter(|(_, said)| !said.is_empty());
+        (
+            held.map(|(key, documents)| (key.to_string(), documents)).collect(),
+            told.map(|(key, said)| (key.to_string(), said.as_str())).collect(),
+        )
+    }
+}
+
+/// A follower that sees the present objects for the first time.
+fn rebuilt(from: &Follower) -> Follower {
+    let mut fresh = Follower::new();
+    let objects = from.reconciler.world().to_objects();
+    macro_rules! feed {
+        ($($kind:ident in $field:ident)+) => {$(
+            for (_, object) in objects.$field() {
+                let value = serde_json::to_value(&**object).unwrap();
+                fresh.reconciler.apply(event_of(Kind::$kind, watcher::Event::Apply(value)));
+            }
+        )+};
+    }
+    feed! {
+        GatewayClass in gateway_classes Gateway in gateways ListenerSet in listener_sets HttpRoute in http_routes
+        GrpcRoute in grpc_routes TlsRoute in tls_routes TcpRoute in tcp_routes UdpRoute in udp_routes
+        BackendTlsPolicy in backend_tls_policies ReferenceGrant in reference_grants IngressClass in ingress_classes
+        Ingress in ingresses Service in services EndpointSlice in endpoint_slices Secret in secrets
+        ConfigMap in config_maps Namespace in namespaces
+    }
+    fresh.reconcile(fresh.reconciler.ours());
+    fresh.answer_everything();
+    fresh
+}
+
+#[test]
+fn whatever_the_history_the_result_is_that_of_the_objects() {
+    let histories: u64 =
+        std::env::var("PROPERTY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6);
+    let (mut documents, mut told) = (0, 0);
+    for seed in 0..histories {
+        let mut random = StdRng::seed_from_u64(1000 + seed);
+        let mut follower = Follower::new();
+        for version in 1..=120 {
+            let kind = *KINDS.choose(&mut random).unwrap();
+            let value = object(kind, version, &mut random);
+            let event = if random.random_bool(0.8) { watcher::Event::Apply } else { watcher::Event::Delete };
+            let effects = follower.reconciler.apply(event_of(kind, event(value)));
+            follower.reconcile(effects.owners);
+            if random.random_bool(0.7) {
+                follower.answer_everything();
+            }
+            if version % 4 == 0 {
+                follower.answer_everything();
+                let fresh = rebuilt(&follower);
+                assert_eq!(follower.result(), fresh.result(), "seed {seed}, event {version} of kind {kind}");
+                assert_eq!(follower.reconciler.ours(), fresh.reconciler.ours());
+                assert_eq!(follower.reconciler.referenced(), fresh.reconciler.referenced());
+                documents += fresh.result().0.values().map(|held| held.len()).sum::<usize>();
+                told += fresh.result().1.len();
+            }
+        }
+    }
+    assert!(
+        documents > 50 && told > 50,
+        "the histories come to next to nothing: {documents} documents, {told} told"
+    );
+}
+
+fn apply(follower: &mut Follower, kind: Kind, value: serde_json::Value) {
+    let effects = follower.reconciler.apply(event_of(kind, watcher::Event::Apply(value)));
+    // A change of a class is a change for its Gateways.
+    follower.reconcile(effects.owners);
+}
+
+fn class() -> serde_json::Value {
+    json!({"metadata": {"name": "pingsix", "resourceVersion": "1"}, "spec": {"controllerName": "pingsix.io/gateway-controller"}})
+}
+
+fn gateway(version: u32, secret: Option<&str>) -> serde_json::Value {
+    let mut listener = json!({"name": "a", "port": 80, "protocol": "HTTP"});
+    if let Some(secret) = secret {
+        listener["tls"] = json!({"certificateRefs": [{"name": secret}]});
+        listener["protocol"] = json!("HTTPS");
+    }
+    json!({
+        "metadata": {"name": "web", "namespace": "infra", "resourceVersion": version.to_string(), "generation": version},
+        "spec": {"gatewayClassName": "pingsix", "listeners": [listener]},
+    })
+}
+
+#[test]
+fn an_owner_waits_for_secrets_of_which_nothing_is_known_and_keeps_what_it_has() {
+    let mut follower = Follower::new();
+    apply(&mut follower, Kind::GatewayClass, class());
+    apply(&mut follower, Kind::Gateway, gateway(1, None));
+    let key = ObjectKey::new(Kind::Gateway, "infra", "web");
+    let said = follower.told[&key].clone();
+    assert!(follower.waiting.is_empty() && !said.is_empty());
+
+    apply(&mut follower, Kind::Gateway, gateway(2, Some("tls")));
+    assert_eq!(follower.waiting, BTreeSet::from([key.clone()]));
+    assert_eq!(follower.told[&key], said);
+    // Not there is an answer too.
+    let secret = ObjectKey::new(Kind::Secret, "infra", "tls");
+    assert_eq!(follower.reconciler.referenced(), BTreeSet::from([secret.clone()]));
+    let owners = follower.reconciler.answered(secret.clone());
+    follower.reconcile(owners);
+    assert!(follower.waiting.is_empty());
+    assert!(follower.told[&key].contains("InvalidCertificateRef"), "{}", follower.told[&key]);
+
+    // What is watched no more is not known any more.
+    let effects = follower.reconciler.unwatched(&secret);
+    assert!(effects.owners.is_empty(), "it was not there");
+    apply(&mut follower, Kind::Gateway, gateway(3, Some("tls")));
+    assert_eq!(follower.waiting, BTreeSet::from([key]));
+}
+
+#[test]
+fn a_gateway_whose_class_goes_is_withdrawn() {
+    let mut follower = Follower::new();
+    apply(&mut follower, Kind::GatewayClass, class());
+    apply(&mut follower, Kind::Gateway, gateway(1, None));
+    let key = ObjectKey::new(Kind::Gateway, "infra", "web");
+    let effects = follower.reconciler.apply(event_of(Kind::GatewayClass, watcher::Event::Delete(class())));
+    assert_eq!(effects.owners, BTreeSet::from([key.clone()]));
+    let Standing::Withdrawn(reconciled) = follower.reconciler.reconcile(&key, Timestamp::UNIX_EPOCH) else {
+        panic!("it is served without a class");
+    };
+    let planes: Vec<String> =
+        reconciled.publications.iter().map(|publication| publication.data_plane.to_string()).collect();
+    assert_eq!(planes, ["infra/web", "stream/infra/web"]);
+    assert!(reconciled.publications.iter().all(|publication| publication.desired.documents().is_empty()));
+    assert!(reconciled.told.iter().any(|told| **told == key));
+    assert_eq!(follower.reconciler.verdicts(&key, &BTreeMap::<DataPlaneKey, Delivery>::new()), None);
+}

@@ -1,0 +1,69 @@
+//! Who reads what: the watches that are open, by the keys they want.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::store::KeyRange;
+use crate::desired::Scope;
+
+/// The watches that are open.
+#[derive(Clone, Debug)]
+pub(super) struct Readers(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    open: Mutex<Open>,
+    /// How often a watch has opened or ended.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    last: u64,
+    ranges: BTreeMap<u64, KeyRange>,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self(Arc::new(Inner { open: Mutex::default(), changes: watch::Sender::new(0) }))
+    }
+}
+
+impl Readers {
+    /// Counts a watch until what is returned is dropped.
+    pub(super) fn enter(&self, range: KeyRange) -> Reading {
+        let mut open = self.0.open.lock();
+        open.last += 1;
+        let id = open.last;
+        open.ranges.insert(id, range);
+        drop(open);
+        self.0.changes.send_modify(|changes| *changes += 1);
+        Reading { readers: self.clone(), id }
+    }
+
+    /// How many watches want keys of `scope`.
+    pub(super) fn of(&self, scope: &Scope) -> usize {
+        self.0.open.lock().ranges.values().filter(|range| range.meets(scope)).count()
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+}
+
+/// A watch that is open.
+#[derive(Debug)]
+pub(super) struct Reading {
+    readers: Readers,
+    id: u64,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.readers.0.open.lock().ranges.remove(&self.id);
+        self.readers.0.changes.send_modify(|changes| *changes += 1);
+    }
+}

@@ -1,0 +1,118 @@
+//! From accepted connections to encrypted ones.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _, stream};
+use tokio::net::TcpStream;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::TcpIncoming;
+
+use super::LiveTls;
+use crate::embedded::news::News;
+use crate::embedded::replica::Replica;
+
+/// How long a listener that fails is left alone. It fails at once again when the process has no more files to give.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The connections of a listener whose handshake succeeded.
+///
+/// Handshakes run in tasks of their own: one that takes long holds up neither the listener nor the others.
+pub(in crate::embedded) fn accept(
+    tcp: TcpIncoming,
+    tls: Arc<LiveTls>,
+    replica: Arc<Replica>,
+) -> impl Stream<Item = Result<TlsStream<TcpStream>, Infallible>> {
+    let handshakes = Handshakes {
+        tcp,
+        tls,
+        replica,
+        running: JoinSet::new(),
+        oldest_first: VecDeque::new(),
+        failures: Arc::default(),
+    };
+    stream::unfold(handshakes, async |mut handshakes| {
+        let connection = handshakes.next().await?;
+        Some((Ok(connection), handshakes))
+    })
+}
+
+struct Handshakes {
+    tcp: TcpIncoming,
+    tls: Arc<LiveTls>,
+    replica: Arc<Replica>,
+    running: JoinSet<Option<TlsStream<TcpStream>>>,
+    /// Those that run, and some that have ended.
+    oldest_first: VecDeque<AbortHandle>,
+    failures: Arc<News>,
+}
+
+impl Handshakes {
+    /// The next connection whose handshake succeeded; `None` at the end of the listener.
+    async fn next(&mut self) -> Option<TlsStream<TcpStream>> {
+        loop {
+            tokio::select! {
+                accepted = self.tcp.next() => match accepted? {
+                    Ok(connection) => self.begin(connection),
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                },
+                Some(ended) = self.running.join_next() => {
+                    // An error is a handshake that was ended in favour of a newer one, which was counted then.
+                    if let Ok(Some(connection)) = ended {
+                        return Some(connection);
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, connection: TcpStream) {
+        self.make_room();
+        let acceptor = TlsAcceptor::from(self.tls.config());
+        let limit = self.tls.options().handshake_timeout;
+        let (replica, failures) = (Arc::clone(&self.replica), Arc::clone(&self.failures));
+        let handshake = self.running.spawn(async move {
+            let peer = connection.peer_addr().ok();
+            let ended = tokio::time::timeout(limit, acceptor.accept(connection)).await;
+            let error = match ended {
+                Ok(Ok(connection)) => return Some(connection),
+                Ok(Err(error)) => error,
+                Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it took too long"),
+            };
+            replica.counters.handshakes_failed.add(1);
+            // Whoever only looks whether the port is open leaves without a word.
+            if error.kind() != io::ErrorKind::UnexpectedEof && failures.is_news(&error.to_string()) {
+                tracing::warn!(?peer, %error, "a TLS handshake failed");
+            } else {
+                tracing::debug!(?peer, %error, "a TLS handshake failed");
+            }
+            None
+        });
+        self.oldest_first.push_back(handshake);
+    }
+
+    /// Sees to it that one more handshake may run.
+    fn make_room(&mut self) {
+        let limit = self.tls.options().handshake_limit;
+        if self.oldest_first.len() < limit {
+            return;
+        }
+        self.oldest_first.retain(|handshake| !handshake.is_finished());
+        while self.oldest_first.len() >= limit {
+            let Some(oldest) = self.oldest_first.pop_front() else { return };
+            oldest.abort();
+            self.replica.counters.handshakes_failed.add(1);
+            if self.failures.is_news("too many") {
+                tracing::warn!(limit, "too many TLS handshakes at once; the oldest are ended");
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! From PEM to the configuration of a handshake.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore, ServerConfig};
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode as _;
+
+use super::fault::{TlsError, TlsFault, TlsPart};
+
+/// Where a part comes from.
+#[derive(Clone)]
+pub(super) enum Source {
+    Pem(Vec<u8>),
+    File(PathBuf),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pem(_) => f.write_str("given as PEM"),
+            Self::File(path) => path.fmt(f),
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Pem(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Pem(pem) => Ok(pem.clone()),
+            Self::File(path) => std::fs::read(path),
+        }
+    }
+
+    fn wrong(&self, part: TlsPart, fault: TlsFault) -> TlsError {
+        TlsError { part, file: self.file().map(Path::to_owned), fault }
+    }
+}
+
+/// Where all parts come from.
+#[derive(Clone, Debug)]
+pub(super) struct Sources {
+    pub(super) certificate: Source,
+    pub(super) key: Source,
+    pub(super) client_ca: Option<Source>,
+}
+
+impl Sources {
+    /// What the sources hold now; `known` is what they held when they were last looked at.
+    ///
+    /// Parts are replaced one by one, or all at once between two of our reads. So something new counts when two reads
+    /// in a row find it; where they never agree, the last one counts, and the next look will find another.
+    pub(super) fn read(&self, known: Option<Fingerprint>) -> (Fingerprint, Contents) {
+        let mut contents = self.read_once();
+        let mut fingerprint = contents.fingerprint();
+        for _ in 0..5 {
+            if Some(fingerprint) == known {
+                break;
+            }
+            let before = fingerprint;
+            contents = self.read_once();
+            fingerprint = contents.fingerprint();
+            if fingerprint == before {
+                break;
+            }
+        }
+        (fingerprint, contents)
+    }
+
+    fn read_once(&self) -> Contents {
+        Contents {
+            certificate: self.certificate.read(),
+            key: self.key.read(),
+            client_ca: self.client_ca.as_ref().map(Source::read),
+        }
+    }
+
+    /// Makes material of what was read.
+    pub(super) fn material(&self, contents: Contents) -> Result<Material, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let chain = certificates(&self.certificate, TlsPart::Certificate, contents.certificate)?;
+        let validity = validity(&chain);
+
+        let wrong_key = |fault| self.key.wrong(TlsPart::Key, fault);
+        let key = private_key(contents.key).map_err(wrong_key)?;
+        let key =
+            provider.key_provider.load_private_key(key).map_err(|_| wrong_key(TlsFault::UnsupportedKey))?;
+        let pair = CertifiedKey::new(chain, key);
+        match pair.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(rustls::Error::InconsistentKeys(_)) => {
+                let certificate = self.certificate.file().map(Path::to_owned);
+                return Err(wrong_key(TlsFault::KeyMismatch { certificate }));
+            }
+            Err(_) => {
+                let fault = TlsFault::InvalidCertificate { number: 1 };
+                return Err(self.certificate.wrong(TlsPart::Certificate, fault));
+            }
+        }
+
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has suites of both versions");
+        let builder = match self.client_ca.as_ref().zip(contents.client_ca) {
+            None => builder.with_no_client_auth(),
+            Some((source, pem)) => {
+                let mut roots = RootCertStore::empty();
+                let authorities = certificates(source, TlsPart::ClientCa, pem)?;
+                for (number, authority) in (1..).zip(authorities) {
+                    let invalid =
+                        |_| source.wrong(TlsPart::ClientCa, TlsFault::InvalidCertificate { number });
+                    roots.add(authority).map_err(invalid)?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                    .build()
+                    .expect("there is an authority, and no revocation list");
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        // Whoever resumes a session does not show its certificate again.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Material { config: Arc::new(config), validity })
+    }
+}
+
+/// What the sources held at some time. Has no `Debug`: one part is a private key.
+pub(super) struct Contents {
+    certificate: io::Result<Vec<u8>>,
+    key: io::Result<Vec<u8>>,
+    client_ca: Option<io::Result<Vec<u8>>>,
+}
+
+/// Tells contents apart without keeping them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint([u8; 32]);
+
+impl Contents {
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let mut hash = Sha256::new();
+        for part in [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()].into_iter().flatten()
+        {
+            match part {
+                Ok(pem) => {
+                    hash.update(b"read");
+                    hash.update((pem.len() as u64).to_be_bytes());
+                    hash.update(pem);
+                }
+                Err(error) => hash.update(format!("{error}")),
+            }
+        }
+        Fingerprint(hash.finalize().into())
+    }
+}
+
+/// What handshakes are made with.
+pub(super) struct Material {
+    pub(super) config: Arc<ServerConfig>,
+    /// When all certificates of the chain are valid; `None` when their dates cannot be read.
+    pub(super) validity: Option<Range<SystemTime>>,
+}
+
+fn certificates(
+    source: &Source,
+    part: TlsPart,
+    pem: io::Result<Vec<u8>>,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |fault| source.wrong(part, fault);
+    let pem = pem.map_err(|error| wrong(TlsFault::Unreadable(error)))?;
+    let certificates = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, pem::Error>>()
+        .map_err(|_| wrong(TlsFault::NotPem))?;
+    if certificates.is_empty() {
+        return Err(wrong(if has_pem(&pem) { TlsFault::NoCertificate } else { TlsFault::NotPem }));
+    }
+    Ok(certificates)
+}
+
+fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, TlsFault> {
+    let pem = pem.map_err(TlsFault::Unreadable)?;
+    if contains(&pem, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || contains(&pem, b"Proc-Type: 4,ENCRYPTED") {
+        return Err(TlsFault::EncryptedKey);
+    }
+    match PrivateKeyDer::from_pem_slice(&pem) {
+        Ok(key) => Ok(key),
+        Err(pem::Error::NoItemsFound) if has_pem(&pem) => Err(TlsFault::NoKey),
+        Err(_) => Err(TlsFault::NotPem),
+    }
+}
+
+fn has_pem(text: &[u8]) -> bool {
+    contains(text, b"-----BEGIN ")
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// When all of these are valid.
+fn validity(chain: &[CertificateDer<'_>]) -> Option<Range<SystemTime>> {
+    let mut all: Option<Range<SystemTime>> = None;
+    for certificate in chain {
+        let certificate = CertificateInner::<Raw>::from_der(certificate).ok()?;
+        let validity = certificate.tbs_certificate().validity();
+        let start = SystemTime::UNIX_EPOCH.checked_add(validity.not_before.to_unix_duration())?;
+        let end = SystemTime::UNIX_EPOCH.checked_add(validity.not_after.to_unix_duration())?;
+        all = Some(all.map_or(start..end, |all| all.start.max(start)..all.end.min(end)));
+    }
+    all
+}
