@@ -321,6 +321,7 @@ fn a_gateway_that_is_released_loses_what_is_certainly_ours() {
         })
     );
     assert_eq!(merge.release_gateway(&released, 4, &verdict, &[ip(1)]), released);
+    assert_eq!(merge.release_gateway(&Value::Null, 4, &verdict, &[ip(1)]), Value::Null);
     // A class that was made anew for another controller leaves the generation as it is: other words, another author.
     let mut reworded = mine.clone();
     reworded["conditions"][0]["message"] = json!("Another sentence.");
