@@ -125,11 +125,11 @@ impl Rig {
         }
     }
 
-    /// Lets time pass, and the picture follow every few milliseconds.
+    /// Lets time pass, and the picture follow: every few milliseconds, and less often where much time passes.
     async fn run(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            sleep(ms(5)).await;
+            sleep(ms(5).max(time / 2000)).await;
             self.watch();
         }
     }

@@ -57,7 +57,8 @@ impl WriterOptions {
     pub fn new(controller_name: impl Into<String>) -> Self {
         let controller_name = controller_name.into();
         Self {
-            field_manager: controller_name.replace('/', "-"),
+            // The API server takes no more than 128 characters.
+            field_manager: controller_name.replace('/', "-").chars().take(128).collect(),
             controller_name,
             concurrency: 16,
             timeout: Duration::from_secs(10),
