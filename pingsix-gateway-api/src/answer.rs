@@ -80,21 +80,19 @@ impl Fault {
 
 impl From<kube::Error> for Fault {
     fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => {
-                let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-                Self {
-                    category: Category::of_status(status.code),
-                    message: if status.message.is_empty() {
-                        format!("the API server answers {}", status.code)
-                    } else {
-                        status.message.clone()
-                    },
-                    retry_after: (seconds > 0).then(|| Duration::from_secs(seconds.into())),
-                }
-            }
+        let kube::Error::Api(status) = error else {
             // All the others are about connections, credentials and decoding.
-            error => Self { category: Category::Transport, message: error.to_string(), retry_after: None },
+            return Self { category: Category::Transport, message: error.to_string(), retry_after: None };
+        };
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        Self {
+            category: Category::of_status(status.code),
+            message: if status.message.is_empty() {
+                format!("the API server answers {}", status.code)
+            } else {
+                status.message
+            },
+            retry_after: (seconds > 0).then(|| Duration::from_secs(seconds.into())),
         }
     }
 }

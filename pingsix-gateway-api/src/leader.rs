@@ -39,7 +39,7 @@ use crate::answer::{Category, Fault, within};
 const RELEASE: Duration = Duration::from_secs(2);
 
 /// No time that anybody waits for.
-const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+const FOR_EVER: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Whether this replica leads. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -49,6 +49,11 @@ impl Leadership {
     /// That of a controller which is alone.
     pub fn always() -> Self {
         Self(watch::channel(Some(Instant::now() + FOR_EVER)).1)
+    }
+
+    /// One that somebody else decides on: held until then, or not at all. For embedding, and for tests.
+    pub const fn of(held: watch::Receiver<Option<Instant>>) -> Self {
+        Self(held)
     }
 
     /// Whether it is held at this moment.
@@ -202,8 +207,10 @@ impl Elector {
     async fn attempt(&mut self, limit: Duration) -> Result<Attempt, Fault> {
         let deadline = Instant::now() + limit;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let Some(mut lease) = within(left(), self.api.get_opt(&self.options.name)).await? else {
-            return self.create(left()).await;
+        let mut lease = match within(left(), self.api.get(&self.options.name)).await {
+            Ok(lease) => lease,
+            Err(fault) if fault.category == Category::NotFound => return self.create(left()).await,
+            Err(fault) => return Err(fault),
         };
         let spec = lease.spec.take().unwrap_or_default();
         let expires = self.observe(&spec);
@@ -271,28 +278,38 @@ impl Elector {
         }
     }
 
-    /// Lets go of the lease, if it is ours, so that the next one need not wait until it expires.
+    /// Lets go of the lease, if it is ours, so that the next one need not wait until it expires. It may be also when we do
+    /// not lead: the answer to a request may have been lost, or not been waited for.
     async fn release(mut self) {
         // First of all, nobody here writes any more.
-        if self.held.send_replace(None).is_none() {
-            return;
-        }
+        self.held.send_replace(None);
         let deadline = Instant::now() + RELEASE;
-        let left = || deadline.saturating_duration_since(Instant::now());
-        let outcome = async {
-            let mut lease = within(left(), self.api.get(&self.options.name)).await?;
-            let spec = lease.spec.get_or_insert_default();
-            if spec.holder_identity.as_deref() != Some(&self.options.identity) {
-                return Ok(());
+        let let_go = loop {
+            match self.try_release(deadline).await {
+                // A renewal that was on its way has arrived.
+                Err(fault) if fault.category == Category::Conflict && Instant::now() < deadline => {}
+                let_go => break let_go,
             }
-            spec.holder_identity = None;
-            within(left(), self.api.replace(&self.options.name, &PostParams::default(), &lease)).await?;
-            Ok::<(), Fault>(())
         };
-        match outcome.await {
-            Ok(()) => info!("let go of the lease"),
+        match let_go {
+            Ok(true) => info!("let go of the lease"),
+            Ok(false) => {}
+            Err(fault) if fault.category == Category::NotFound => {}
             Err(fault) => self.complain(&fault),
         }
+    }
+
+    /// Whether it was ours.
+    async fn try_release(&self, deadline: Instant) -> Result<bool, Fault> {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let mut lease = within(left(), self.api.get(&self.options.name)).await?;
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_deref() != Some(&self.options.identity) {
+            return Ok(false);
+        }
+        spec.holder_identity = None;
+        within(left(), self.api.replace(&self.options.name, &PostParams::default(), &lease)).await?;
+        Ok(true)
     }
 }
 

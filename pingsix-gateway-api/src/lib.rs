@@ -41,6 +41,8 @@ pub mod controller;
 #[cfg(feature = "controller")]
 pub mod delivery;
 #[cfg(feature = "controller")]
+mod digest;
+#[cfg(feature = "controller")]
 pub mod leader;
 #[cfg(feature = "controller")]
 pub mod reconcile;

@@ -59,7 +59,7 @@ impl Controlled {
         for _ in 0..60 {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let now = self.cpu();
-            if now - before < Duration::from_millis(20) {
+            if now.saturating_sub(before) < Duration::from_millis(20) {
                 return;
             }
             before = now;
@@ -85,8 +85,8 @@ pub(crate) async fn run(kubeconfig: &str) {
     println!("{}", listener.local_addr().unwrap());
     std::io::stdout().flush().unwrap();
     let stop = CancellationToken::new();
-    let (served, serving) = (etcd.clone(), stop.clone());
-    let server = tokio::spawn(async move { served.serve(listener, serving).await });
+    let (feed, until) = (etcd.clone(), stop.clone());
+    let server = tokio::spawn(async move { feed.serve(listener, until).await });
     let controller = Controller::new(
         client,
         Arc::new(etcd),

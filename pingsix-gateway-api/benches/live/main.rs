@@ -83,7 +83,7 @@ async fn measure(counts: &[usize]) {
         let events = reader.drain();
         println!(
             "| {count} | annotation changed ({noise}) | {events} watch responses | | | {:?} |",
-            (controlled.cpu() - before) / u32::try_from(CHANGES).unwrap()
+            controlled.cpu().saturating_sub(before) / u32::try_from(CHANGES).unwrap()
         );
         println!("| {count} | peak RSS | {} MB | | | |", controlled.peak_memory() / 1_000_000);
     }
@@ -95,10 +95,10 @@ struct Measured {
     cpu_before: Duration,
 }
 
-fn report(count: usize, what: &str, controlled: &Controlled, measured: Measured) {
-    let Measured { samples, .. } = &measured;
+fn report(count: usize, what: &str, controlled: &Controlled, measured: &Measured) {
+    let Measured { samples, cpu_before } = measured;
     let changes = u32::try_from(samples.len()).unwrap();
-    let cpu = (controlled.cpu() - measured.cpu_before) / changes;
+    let cpu = controlled.cpu().saturating_sub(*cpu_before) / changes;
     println!(
         "| {count} | {what} | {:.1?} | {:.1?} | {:.1?} | {cpu:.2?} |",
         samples.percentile(50),

@@ -90,8 +90,8 @@ impl Subject {
 
     /// Gives a route another path. Returns when the API server had answered.
     pub(crate) async fn change_route(&self, index: usize, path: &str) -> Instant {
-        let patch = Patch::Merge(route(index, path));
-        self.routes().patch(&name(index), &PatchParams::default(), &patch).await.unwrap();
+        let change = Patch::Merge(route(index, path));
+        self.routes().patch(&name(index), &PatchParams::default(), &change).await.unwrap();
         Instant::now()
     }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use pingsix_translate::DEFAULT_CONTROLLER_NAME;
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::clock::Clock;
+use crate::digest::short_digest;
 
 /// How much later than planned a request may be made: timers are no more exact than that.
 const DRIFT: f64 = 1.2;
@@ -114,8 +114,7 @@ pub fn lease_name(controller_name: &str) -> String {
     if controller_name == DEFAULT_CONTROLLER_NAME {
         return label;
     }
-    let digest = Sha256::digest(controller_name);
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = short_digest(controller_name);
     // All of it is ASCII.
     let readable: String = label.chars().take(LONGEST_NAME - digest.len() - 1).collect();
     match readable.trim_matches('-') {

@@ -135,6 +135,22 @@ async fn a_holder_that_is_stopped_lets_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_holder_that_is_stopped_while_it_renews_lets_go_all_the_same() {
+    for at in 0..60 {
+        let api = ApiServer::default();
+        let mut one = candidate(&api, "one");
+        one.leads_within(ms(10)).await;
+        api.script(|_| Fate::Slow { before: ms(20), after: ms(20) });
+        tokio::time::sleep(secs(10) + ms(at * 10)).await;
+        // What is on its way is dropped here, and arrives there.
+        one.stop.cancel();
+        one.task.await.unwrap();
+        tokio::time::sleep(secs(1)).await;
+        assert_eq!(lease(&api).get("holderIdentity"), None, "stopped after {at}0 ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_stopped_lets_others_be() {
     let api = ApiServer::default();
     let mut one = candidate(&api, "one");

@@ -38,8 +38,8 @@ impl StatusBoard {
             }
             Entry::Occupied(entry) if entry.get().wanted == wanted => return,
             Entry::Occupied(mut entry) => {
-                let before = (wanted == Wanted::Released).then(|| entry.get().wanted.clone());
-                entry.insert(Arc::new(Stated { wanted, before }));
+                let stated = entry.get().followed_by(wanted);
+                entry.insert(Arc::new(stated));
             }
         }
         content.marks.insert(key);
@@ -82,7 +82,7 @@ impl StatusBoard {
         self.0.content.lock().stated.get(key).cloned()
     }
 
-    /// Nothing of ours is left of an object that was released, unless it was taken up again meanwhile.
+    /// Nothing of ours is left in an object that was released, unless it was taken up again meanwhile.
     pub(super) fn let_go(&self, key: &ObjectKey, released: &Arc<Stated>) {
         let mut content = self.0.content.lock();
         if content.stated.get(key).is_some_and(|stated| Arc::ptr_eq(stated, released)) {

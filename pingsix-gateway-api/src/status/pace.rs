@@ -106,7 +106,7 @@ mod tests {
             let ceiling = Duration::from_millis(ceiling);
             assert!(wait >= ceiling / 2 && wait <= ceiling, "{wait:?} of {ceiling:?}");
         }
-        pace.failed(now, Some(Duration::from_secs(3600)), &Pacing::default());
+        pace.failed(now, Some(Duration::from_hours(1)), &Pacing::default());
         assert_eq!(pace.next().unwrap() - now, Duration::from_secs(30), "the server cannot stop us for ever");
         pace.wrote(now, &Pacing::default());
         assert_eq!(pace.failures, 0);

@@ -40,13 +40,38 @@ pub enum Wanted {
 #[derive(Debug)]
 pub(super) struct Stated {
     pub(super) wanted: Wanted,
-    /// The last that was not [`Wanted::Released`], when this is.
+    /// When this is [`Wanted::Released`] and the status does not carry our name: what we said last.
     pub(super) before: Option<Wanted>,
 }
 
 impl Stated {
-    pub(super) fn is_released(&self) -> bool {
-        self.wanted == Wanted::Released
+    /// What comes after it.
+    pub(super) fn followed_by(&self, wanted: Wanted) -> Self {
+        let before = match (&wanted, &self.wanted) {
+            (
+                Wanted::Released,
+                before @ (Wanted::Gateway { .. } | Wanted::ListenerSet(_) | Wanted::Ingress { .. }),
+            ) => Some(before.clone()),
+            // Entries carry our name, and a class is another object when its controller changes: the field is immutable.
+            (
+                _,
+                Wanted::GatewayClass(_)
+                | Wanted::Gateway { .. }
+                | Wanted::ListenerSet(_)
+                | Wanted::Route(_)
+                | Wanted::Policy(_)
+                | Wanted::Ingress { .. }
+                | Wanted::Released,
+            ) => None,
+        };
+        Self { wanted, before }
+    }
+
+    /// Whether it is done with once the object says so. What carries our name must not come back, not even by a write
+    /// that was thought lost. Of anything else we take out what is certainly ours at this time, once: later, the same words
+    /// may be those of another installation.
+    pub(super) fn is_done_once(&self) -> bool {
+        self.wanted == Wanted::Released && self.before.is_some()
     }
 
     /// The live status with ours in it.
@@ -82,7 +107,6 @@ impl Stated {
                 merge.release_listener_set(&entries, live.generation, verdict)
             }
             Some(Wanted::Ingress { addresses }) => merge.release_ingress(&entries, addresses),
-            // A class is another object when its controller changes: the field is immutable.
             Some(Wanted::GatewayClass(_) | Wanted::Route(_) | Wanted::Policy(_) | Wanted::Released)
             | None => entries,
         }

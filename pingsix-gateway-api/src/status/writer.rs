@@ -57,7 +57,8 @@ impl WriterOptions {
     pub fn new(controller_name: impl Into<String>) -> Self {
         let controller_name = controller_name.into();
         Self {
-            field_manager: controller_name.replace('/', "-"),
+            // The API server takes no more than 128 characters.
+            field_manager: controller_name.replace('/', "-").chars().take(128).collect(),
             controller_name,
             concurrency: 16,
             timeout: Duration::from_secs(10),
@@ -201,7 +202,7 @@ impl StatusWriter {
         }
         count(&self.counters.suppressed);
         desk.settled(key, Instant::now());
-        if stated.is_released() {
+        if stated.is_done_once() {
             self.board.let_go(key, &stated);
         }
         None
@@ -287,7 +288,7 @@ impl StatusWriter {
         // What is gone is not tried again; what the watch still has may be there after all.
         let is_gone = self.readers.live(&key).is_none();
         // One more look, to find that there is nothing left to do.
-        let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_released());
+        let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_done_once());
         desk.ended(&key, outcome, now);
         if is_gone {
             desk.forget(&key);

@@ -227,8 +227,13 @@ fn members(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
+/// No status and an empty one are the same.
 fn kept_if_equal(current: &Value, status: Map<String, Value>) -> Value {
-    if current.as_object() == Some(&status) { current.clone() } else { Value::Object(status) }
+    if current.as_object() == Some(&status) || (current.is_null() && status.is_empty()) {
+        current.clone()
+    } else {
+        Value::Object(status)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use kube::api::ApiResource;
 use kube::core::ObjectMeta;
 use pingsix_translate::ObjectKey;
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use sha2::{Digest as _, Sha256};
+
+use crate::digest::short_digest;
 
 /// Longest note the API server takes (`events.k8s.io/v1`).
 const LONGEST_NOTE: usize = 1024;
@@ -59,8 +60,7 @@ impl Reporter {
         let note = note(problem);
         let kind_of_event = kind_of(problem);
         let reason = problem.reason.as_str();
-        let digest = Sha256::digest([kind.as_str(), uid, kind_of_event, reason, &note].join("\n"));
-        let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = short_digest(&[kind.as_str(), uid, kind_of_event, reason, &note].join("\n"));
         let readable = cut(&name.name, LONGEST_NAME - digest.len() - 1).trim_end_matches(['.', '-']);
         let namespace = Some(namespace(&problem.object).to_owned());
         Event {

@@ -3,20 +3,17 @@
 //! Entries of routes and policies carry the controller's name: ours go, that is all. Conditions of Gateways and
 //! ListenerSets carry none, and whoever took the object over writes the same types. Certainly ours is
 //!
-//! - a condition type of our own domain;
 //! - word for word what we said last;
-//! - what is said about a generation that we judged and that is over. Who hands an object over changes its spec, so the
-//!   new owner speaks of a later one.
+//! - what is said, in a type of ours, about a generation that we judged and that is over. Who hands an object over changes
+//!   its spec, so the new owner speaks of a later one.
 //!
-//! All else stays. Should it be ours all the same, its `observedGeneration` tells readers that it is out of date.
+//! All else stays, also types of our own domain: the new owner may be another installation. Should it be ours all the
+//! same, its `observedGeneration` tells readers that it is out of date.
 
 use serde_json::{Map, Value};
 
 use super::{ANCESTORS, PARENTS, StatusMerge, is_ours, kept_if_equal, members};
 use crate::verdict::{Address, Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict};
-
-/// What begins the condition types of our own domain.
-const OWN_DOMAIN: &str = "pingsix.io/";
 
 impl StatusMerge {
     /// The status of a route or a policy that is no longer ours: without entries of ours. The status of any other kind has
@@ -92,11 +89,7 @@ impl Release {
     }
 
     fn is_certainly_ours(&self, condition: &Value, said: &[Value]) -> bool {
-        let kind = &condition["type"];
-        if kind.as_str().is_some_and(|kind| kind.starts_with(OWN_DOMAIN)) {
-            return true;
-        }
-        if !is_ours(kind) {
+        if !is_ours(&condition["type"]) {
             return false;
         }
         let is_over = condition["observedGeneration"].as_i64().is_some_and(|generation| {
