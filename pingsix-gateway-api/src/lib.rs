@@ -32,7 +32,8 @@ mod fixture;
 
 #[cfg(feature = "controller")]
 mod answer;
-#[cfg(all(test, feature = "controller"))]
+#[cfg(test)]
+#[cfg(feature = "controller")]
 mod api_server;
 #[cfg(feature = "controller")]
 mod clock;

@@ -67,14 +67,14 @@ async fn measure(counts: &[usize]) {
             count,
             "one route changed",
             &controlled,
-            change_routes(&controlled, &subject, &mut reader, count).await,
+            &change_routes(&controlled, &subject, &mut reader, count).await,
         );
         controlled.settle().await;
         report(
             count,
             "one endpoint changed",
             &controlled,
-            change_endpoints(&controlled, &subject, &mut reader).await,
+            &change_endpoints(&controlled, &subject, &mut reader).await,
         );
         controlled.settle().await;
         let before = controlled.cpu();
