@@ -22,6 +22,8 @@ pub mod explain;
 #[cfg(test)]
 mod fixture;
 #[cfg(feature = "controller")]
+pub mod operations;
+#[cfg(feature = "controller")]
 pub mod reconcile;
 #[cfg(feature = "controller")]
 pub mod store;

@@ -262,6 +262,11 @@ impl Reconciler {
         self.owners.get(owner).map(|owned| owned.problems.as_slice()).unwrap_or_default()
     }
 
+    /// What was made for a data plane of an owner last, before what PingSIX would refuse was taken out. For dumps.
+    pub fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&DataPlane> {
+        self.owners.get(owner)?.planes.get(key)
+    }
+
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();
