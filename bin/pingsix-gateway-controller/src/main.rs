@@ -1,2 +1,7 @@
 //! Serves the Gateways, routes and Ingresses of a cluster with PingSIX.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pingsix_gateway_controller::main()
+}
