@@ -210,6 +210,7 @@ fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>,
 /// A key that differs from this one in a few letters.
 fn similar(key: &str, command: &Command) -> Option<String> {
     let known = command.get_arguments().filter(|arg| is_key(arg)).map(|arg| arg.get_id().as_str());
+    let known = known.filter(|known| *known != "config");
     let close = known.map(|known| (distance(key, known), known)).min()?;
     (close.0 <= 2).then(|| close.1.to_owned())
 }

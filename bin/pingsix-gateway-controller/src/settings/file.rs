@@ -26,7 +26,8 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Value>, String> {
 }
 
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, Value>, String> {
-    let options = serde_saphyr::options! { with_snippet: false };
+    // `off` is a word here, not a truth value.
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     let root: Option<Node> = serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| format!("is not YAML: {}", error.without_snippet()))?;
     let mut keys = BTreeMap::new();
