@@ -1,17 +1,21 @@
 # The door to everything a developer does here. CI runs the same recipes.
 
-crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder"
+crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster"
 
 # List the recipes.
 default:
     @just --list
 
 # Everything CI runs.
-ci: test check boundaries doc deny interop
+ci: cluster test check boundaries doc deny interop
 
-# All tests. Those that need PingSIX, etcd or etcdctl say when they did not run.
+# All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
     cargo test --workspace
+
+# Build the test cluster: a real API server and what it needs. Needs Go, and says so when it is missing.
+cluster:
+    tools/build-cluster
 
 # Format and lints.
 check:

@@ -185,7 +185,7 @@ pub(crate) fn origins_of(
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],
-        Some(Provenance::IngressCertificate { ingress, tls }) => {
+        Some(Provenance::IngressCertificate { ingress, tls, .. }) => {
             vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
         }
         Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {

@@ -22,6 +22,8 @@ const FAULT_LIMIT: usize = 300;
 /// What is known of the instances that read a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instances {
+    /// Nothing can be known of them: the sink is one that nobody reads from directly.
+    Unknown,
     /// How many are connected; nothing else can be known of them.
     Connected(usize),
     /// What the status page of each of them says, or why it says nothing.
@@ -73,6 +75,19 @@ impl Deliveries {
         self.planes.get(data_plane)?.revision
     }
 
+    /// How far each of these data planes has come.
+    pub fn of<'k>(
+        &self,
+        data_planes: impl IntoIterator<Item = &'k DataPlaneKey>,
+    ) -> BTreeMap<DataPlaneKey, Delivery> {
+        data_planes.into_iter().map(|data_plane| (data_plane.clone(), self.delivery(data_plane))).collect()
+    }
+
+    /// Every data plane that something was published to, or should have been.
+    pub fn data_planes(&self) -> impl Iterator<Item = &DataPlaneKey> {
+        self.planes.keys()
+    }
+
     /// How far a data plane has come.
     pub fn delivery(&self, data_plane: &DataPlaneKey) -> Delivery {
         let Some(progress) = self.planes.get(data_plane) else {
@@ -88,7 +103,7 @@ impl Deliveries {
             None | Some(Instances::Connected(0)) => {
                 Delivery::Pending("No PingSIX instance is connected.".to_owned())
             }
-            Some(Instances::Connected(_)) => Delivery::Delivered,
+            Some(Instances::Unknown | Instances::Connected(_)) => Delivery::Delivered,
             Some(Instances::Pages(pages)) => by_pages(pages, revision),
         }
     }

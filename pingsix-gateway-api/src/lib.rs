@@ -10,8 +10,8 @@
 //!
 //! - [`bridge()`] makes of a translated data plane what a sink can publish. What PingSIX would refuse never passes.
 //! - [`bridge_stream()`] does the same for the stream documents of a Gateway.
-//! - [`outdated_certificates`] names the certificates that clients will not accept at a given time; translation has no
-//!   clock.
+//! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients will not accept at
+//!   a given time; translation has no clock.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
 
 pub mod bridge;
@@ -33,5 +33,5 @@ pub mod watch;
 pub mod world;
 
 pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
-pub use expiry::outdated_certificates;
+pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};

@@ -18,7 +18,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube_runtime::reflector::Store;
@@ -215,6 +215,8 @@ pub struct Effects {
     pub touched: BTreeSet<ObjectKey>,
     /// Objects that are gone: nobody has to be told about them any more.
     pub removed: BTreeSet<ObjectKey>,
+    /// Objects that came in a shape that cannot be decoded, and what is wrong with them: they count as not there.
+    pub undecodable: BTreeMap<ObjectKey, String>,
 }
 
 impl Effects {
@@ -230,6 +232,7 @@ impl Effects {
         }
         self.owners.extend(other.owners);
         self.classes.extend(other.classes);
+        self.undecodable.extend(other.undecodable);
     }
 }
 
@@ -266,8 +269,11 @@ impl World {
                     effects.touched.insert(key);
                     continue;
                 }
-                Change::Applied { concerned, .. } => {
+                Change::Applied { concerned, after, .. } => {
                     effects.touched.insert(key.clone());
+                    if let Some(fault) = after.undecodable() {
+                        effects.undecodable.insert(key.clone(), fault.message.clone());
+                    }
                     concerned
                 }
                 Change::Removed { concerned, .. } => {

@@ -25,4 +25,3 @@ pub(crate) use overlap::Overlap;
 pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
 pub(crate) use protocol::Protocol;
 pub(crate) use server_name::ServerName;
-pub(crate) use stream::refine_stream_listeners;

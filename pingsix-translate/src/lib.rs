@@ -23,7 +23,7 @@ pub use attach::{Hostname, HostnameFlaw};
 pub use field::FieldPath;
 pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
-pub use provenance::{Decision, Origin, Provenance, Section, StreamProvenance};
+pub use provenance::{Decision, Origin, Provenance, Reference, Section, StreamProvenance};
 pub use resolve::certificate_validity;
 pub use route::ParentRef;
 pub use snapshot::{IngressSnapshot, Object, Objects, Snapshot};

@@ -23,7 +23,7 @@ mod table;
 mod upstream;
 
 pub(crate) use budget::{Lowered, lower_plane};
-pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_plane, planes};
+pub(crate) use plane::{RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{RouteInput, ZoneRefusal, ZoneRefusalCause};
 pub(crate) use ssl::ServedCertificate;
-pub(crate) use stream::lower_streams;
+pub(crate) use stream::{LoweredStreams, lower_streams};

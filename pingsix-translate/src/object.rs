@@ -150,7 +150,7 @@ impl fmt::Display for ObjectKey {
 /// Alphabetical order of `namespace/name` as one text, which differs from comparing the two parts in turn:
 /// `a-b/x` comes before `a/x`. Of two kinds with one name, which the specification has nothing to say about, the one
 /// declared first in [`Kind`] comes first.
-pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
+fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
     let text = |key: &ObjectKey| {
         let (namespace, name) = (key.name.namespace.clone(), key.name.name.clone());
         (0..namespace.len() + 1 + name.len()).map(move |at| match at.cmp(&namespace.len()) {
@@ -163,6 +163,15 @@ pub(crate) fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
         return left.name.name.cmp(&right.name.name).then(left.kind.cmp(&right.kind));
     }
     text(left).cmp(text(right))
+}
+
+/// Who comes first where two objects ask for the same: the older one, then the first in alphabetical order of
+/// `namespace/name` (GEP-713, conflict resolution).
+pub(crate) fn compare_age(
+    (left_age, left): (Age, &ObjectKey),
+    (right_age, right): (Age, &ObjectKey),
+) -> Ordering {
+    left_age.cmp(&right_age).then_with(|| compare_slashed(left, right))
 }
 
 /// Age of an object: what Gateway API breaks ties by. Older compares less.

@@ -53,12 +53,13 @@ pub enum Layout {
     PerPort,
 }
 
-/// Limits of one data plane.
+/// Limits of one data plane, or of the stream documents of one Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes of PingSIX's list response. PingSIX refuses to decode more than 4 MiB (`src/config/etcd.rs`).
+    /// Bytes of the list response. PingSIX refuses to decode more than 4 MiB (`src/config/etcd.rs`).
     pub bytes: usize,
-    /// Entries in PingSIX's route matchers: the sum of hosts x uris over all Routes (`src/proxy/route.rs`).
+    /// Entries in PingSIX's route matchers: the sum of hosts x uris over all Routes (`src/proxy/route.rs`). Of stream
+    /// documents, what connections are told apart by: ports, and server names on a port.
     pub matcher_entries: usize,
 }
 

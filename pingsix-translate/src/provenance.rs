@@ -1,5 +1,6 @@
 //! Where a PingSIX document comes from: the way back from what PingSIX does to the object that asked for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::field::{self, FieldPath};
@@ -81,7 +82,7 @@ pub enum Provenance {
         decisions: Vec<Decision>,
         /// The match whose redirect takes requests without TLS, before anything is tried.
         redirect: Option<Origin>,
-        /// Matches that are never reached, because an equal one comes first.
+        /// Matches that are never reached, because the Route takes all their requests and others come first.
         shadowed: Vec<Origin>,
     },
     /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener.
@@ -109,6 +110,10 @@ pub enum Provenance {
         owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
+        /// The reference to the Secret there, for example `spec.listeners[0].tls.certificateRefs[1]`.
+        field: FieldPath,
+        /// The Secret.
+        secret: Arc<ObjectKey>,
     },
     /// A certificate of an Ingress.
     IngressCertificate {
@@ -116,6 +121,8 @@ pub enum Provenance {
         ingress: Arc<ObjectKey>,
         /// Index into `spec.tls`.
         tls: usize,
+        /// The Secret that is named there.
+        secret: Arc<ObjectKey>,
     },
 }
 
@@ -163,7 +170,18 @@ pub enum StreamProvenance {
     Certificate {
         /// The Secret.
         secret: Arc<ObjectKey>,
+        /// The references that lead to it, of every listener that shows it: at least one, sorted.
+        references: BTreeSet<Reference>,
     },
+}
+
+/// A field that refers to another object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The object that refers.
+    pub object: Arc<ObjectKey>,
+    /// The field, for example `spec.listeners[0].tls.certificateRefs[1]`.
+    pub field: FieldPath,
 }
 
 /// One step of a decision list.

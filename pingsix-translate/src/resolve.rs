@@ -1,20 +1,24 @@
 //! Stage 2: resolve references. Each ends resolved, or refused with the field at fault.
 
+mod action;
 mod authority;
 mod backend;
 mod certificate;
 mod endpoint;
 mod grant;
+mod service;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use action::{Action, Target};
 pub(crate) use authority::AuthorityRef;
-pub(crate) use backend::{Action, AppProtocol, Backend, BackendKey, Backends, ResolvedRule, Target, Usage};
+pub(crate) use backend::{Backend, BackendKey, Backends, ResolvedRule, Usage};
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
 use grant::Grants;
+pub(crate) use service::AppProtocol;
 
 use crate::object::ObjectName;
 use crate::snapshot::{Referents, Service};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 pub use ingress::translate_ingress;
 
-use crate::attach::{attach_route, judge_listeners, only_host, refine_stream_listeners};
-use crate::lower::{Lowered, RouteInput, lower_plane, lower_streams, planes};
+use crate::attach::{attach_route, judge_listeners, only_host};
+use crate::lower::{Lowered, LoweredStreams, RouteInput, lower_plane, lower_streams, planes};
 use crate::object::Kind;
 use crate::options::Options;
 use crate::policy::{BackendTlsPolicies, Carried};
@@ -34,7 +34,6 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners = judge_listeners(snapshot, &gateway, &references, options, &mut problems);
-    refine_stream_listeners(&mut listeners.all, &mut problems);
     let planes = planes(&gateway.name, &listeners.all, options.layout);
     for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
         listeners.all[*listener].limits.push(limit.clone());
@@ -65,7 +64,8 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     for (number, plane) in planes.into_iter().enumerate() {
         let Lowered { data_plane, refused_rules, refused_zones, served_zones } =
             lower_plane(&plane, &routes, &backends, options);
-        refusals.add_rules(number, &plane, refused_rules);
+        let served = plane.zones.iter().flat_map(|zone| &zone.listeners).copied();
+        refusals.add_rules(number, served, refused_rules);
         refusals.add_zones(&listeners.all, &refused_zones, served_zones);
         // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
         data_planes.insert(plane.key, if refused.is_some() { DataPlane::default() } else { data_plane });
@@ -73,8 +73,10 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 
     let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
     if options.stream {
-        let (key, plane) =
-            lower_streams(&gateway.name, &listeners.all, &routes, &backends, options, &mut problems);
+        let streams = lower_streams(&gateway.name, &listeners.all, &routes, &backends, options);
+        let LoweredStreams { key, plane, listeners, refused_rules, problems: lost } = streams;
+        refusals.add_rules(data_planes.len(), listeners, refused_rules);
+        problems.extend(lost);
         stream_planes.insert(key, if refused.is_some() { StreamPlane::default() } else { plane });
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::options::Budget;
 use crate::pingsix::{Config, DocumentKey};
 use crate::provenance::{Provenance, StreamProvenance};
 use crate::stream::{StreamConfig, StreamKey};
@@ -40,17 +41,24 @@ pub struct StreamPlane {
     pub config: StreamConfig,
     /// One entry per document of `config`.
     pub provenance: BTreeMap<StreamKey, StreamProvenance>,
-    /// Bytes of the list response. Nothing is refused for it: the program that reads these documents is ours too.
-    pub size: usize,
+    /// How much of the budget is used.
+    pub size: Size,
 }
 
-/// How large a data plane's configuration is, in the units of [`crate::options::Budget`].
+/// How large a data plane's configuration is, in the units of [`Budget`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Bytes of PingSIX's list response.
+    /// Bytes of the list response.
     pub bytes: usize,
-    /// Entries in PingSIX's route matchers.
+    /// Entries in the matchers of PingSIX, or of what reads the stream documents.
     pub matcher_entries: usize,
+}
+
+impl Size {
+    /// Whether a budget suffices.
+    pub(crate) const fn fits(self, budget: Budget) -> bool {
+        self.bytes <= budget.bytes && self.matcher_entries <= budget.matcher_entries
+    }
 }
 
 /// Identity of a data plane: one PingSIX fleet, or one fleet of stream proxies, that reads one prefix.

@@ -1,6 +1,6 @@
 //! Second output: what to tell each author.
 //!
-//! Verdicts carry no times and nothing about delivery; [`finish`] adds the latter, the status writer the former.
+//! Verdicts carry no times and nothing about delivery; [`finish()`] adds the latter, the status writer the former.
 
 mod condition;
 mod finish;

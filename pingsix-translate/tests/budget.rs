@@ -99,3 +99,35 @@ fn a_budget_for_nothing_leaves_a_data_plane_without_rules() {
     assert!(translation.data_planes.values().next().unwrap().config.is_empty());
     assert_eq!(accepted(&translation, "r"), (ConditionStatus::False, Reason::UnsupportedValue));
 }
+
+fn refusals(translation: &Translation) -> Vec<String> {
+    let problems = translation.verdicts.problems.iter();
+    let refused = problems.filter(|problem| problem.reason == Reason::BudgetExceeded);
+    refused.map(|problem| format!("{} {}: {}", problem.object, problem.field, problem.message)).collect()
+}
+
+#[test]
+fn a_rule_is_told_of_older_ones_only_if_there_are_any() {
+    let mut objects = gateway();
+    add_route(&mut objects, "large", "2026-01-01T00:00:00Z", "h.test", &["/a".to_owned()]);
+    add_route(&mut objects, "small", "2026-01-02T00:00:00Z", "h.test", &["/b".to_owned()]);
+    // Three entries a rule: the prefix, with a slash at its end, and everything below.
+    let told = |matcher_entries| refusals(&run(&objects, Budget { matcher_entries, bytes: 10_000 }));
+    assert_eq!(
+        told(2),
+        [
+            "HTTPRoute shop/large spec.rules[0]: Data plane shop/gateway has no room for the rule: even without any \
+             other, its documents would exceed its budget of 10000 bytes and 2 matcher entries.",
+            "HTTPRoute shop/small spec.rules[0]: Data plane shop/gateway has no room for the rule: rules are admitted \
+             oldest first, and spec.rules[0] of HTTPRoute shop/large already exceeds its budget of 10000 bytes and 2 \
+             matcher entries.",
+        ]
+    );
+    assert_eq!(
+        told(5),
+        [
+            "HTTPRoute shop/small spec.rules[0]: Data plane shop/gateway has no room for the rule: older rules use up \
+             its budget of 10000 bytes and 5 matcher entries."
+        ]
+    );
+}

@@ -6,9 +6,12 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::pingsix::plugin::{Cors, Redirect, ResponseRewrite, TrafficSplit};
+use http::header::{HeaderMap, HeaderName};
+use http::uri::PathAndQuery;
+use pingsix_translate::pingsix::plugin::{Cors, ProxyRewrite, Redirect, ResponseRewrite, TrafficSplit};
 use pingsix_translate::pingsix::router::{Outcome, Request, Router};
-use pingsix_translate::pingsix::{Config, Route};
+use pingsix_translate::pingsix::{Config, PassHost, Route, Scheme};
+use pingsix_translate::responder::{LocationError, RedirectInstruction};
 use pingsix_translate::{Object, ObjectName, Objects, Options, translate, translate_ingress};
 use serde_json::{Value, json};
 
@@ -34,11 +37,14 @@ fn config_on(listeners: &Value, rule: &Value) -> Config {
         "spec": {"gatewayClassName": "pingsix", "listeners": listeners},
     }))));
     objects.insert(Object::Service(object(json!({
-        "metadata": {"name": "cart", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]},
+        "metadata": {"name": "cart", "namespace": "shop"}, "spec": {"ports": [
+            {"name": "http", "port": 80}, {"name": "h2c", "port": 81, "appProtocol": "kubernetes.io/h2c"},
+        ]},
     }))));
     objects.insert(Object::EndpointSlice(object(json!({
         "metadata": {"name": "cart", "namespace": "shop", "labels": {"kubernetes.io/service-name": "cart"}},
-        "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+        "addressType": "IPv4", "ports": [{"name": "http", "port": 8080}, {"name": "h2c", "port": 8081}],
+        "endpoints": [{"addresses": ["10.0.0.1"]}],
     }))));
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": {"name": "cart", "namespace": "shop"},
@@ -72,6 +78,22 @@ fn repeated_header_only_the_first_value_is_compared() {
     assert!(is_served(&config, &get("/").header("x-version", "2")));
     assert!(is_served(&config, &get("/").header("x-version", "2").header("x-version", "1")));
     assert!(!is_served(&config, &get("/").header("x-version", "1").header("x-version", "2")));
+}
+
+#[test]
+fn empty_value_is_taken_for_none() {
+    for kind in ["headers", "queryParams"] {
+        let pattern = json!({"name": "q", "type": "RegularExpression", "value": ".*"});
+        let config = config(&json!({kind: [pattern]}));
+        let with = |value: &str| match kind {
+            "headers" => get("/").header("q", value),
+            _ => get(&format!("/?q={value}")),
+        };
+        let [refused, passed, none] =
+            [with("1"), with(""), get("/")].map(|request| outcome(&config, &request));
+        assert!(refused.contains("status-500"), "{kind}: {refused}");
+        assert_eq!((&passed, passed.contains("404")), (&none, true), "{kind}");
+    }
 }
 
 #[test]
@@ -241,6 +263,34 @@ fn preflight_finds_the_rule_for_the_method_it_asks_for() {
     let config = cors(&any, &json!({"method": "PUT"}));
     assert_eq!(outcome(&config, &get("/").method("OPTIONS")), "404");
     assert_eq!(preflight(&config), "preflight, allowed: true");
+}
+
+#[test]
+fn redirect_that_keeps_the_host_needs_one() {
+    let filter = json!([{"type": "RequestRedirect", "requestRedirect": {"port": 8080}}]);
+    let config =
+        config_on(&json!([{"name": "http", "port": 80, "protocol": "HTTP"}]), &json!({"filters": filter}));
+    assert_eq!(outcome(&config, &get("/")), outcome(&config, &Request::get("*", "/")));
+    let rewrite = only_route(&config).plugins.get::<ProxyRewrite>().unwrap().unwrap();
+    let told = rewrite.headers.unwrap().set.into_iter().map(|header| (header.name, header.value));
+    let told: HeaderMap =
+        told.map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect();
+    let instruction = RedirectInstruction::from_headers(&told).unwrap().unwrap();
+    let target = PathAndQuery::from_static("/");
+    assert_eq!(instruction.location("a.example.com", &target).unwrap(), "http://a.example.com:8080/");
+    assert_eq!(instruction.location("*", &target), Err(LocationError::Host));
+    assert_eq!(instruction.location("", &target), Err(LocationError::Host));
+}
+
+#[test]
+fn h2c_backend_gets_the_host_of_the_request() {
+    let config = config_of(&json!({"backendRefs": [{"name": "cart", "port": 81}]}));
+    let [upstream] = config.upstreams().map(|(_, upstream)| upstream).collect::<Vec<_>>()[..] else {
+        panic!("one backend has one upstream");
+    };
+    // Nothing stands in for a host that is missing.
+    assert_eq!((upstream.scheme, upstream.pass_host), (Scheme::Grpc, PassHost::Pass));
+    assert_eq!(upstream.upstream_host, None);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pingsix_gateway_api::explain::{Plane, StreamPorts};
 use pingsix_gateway_api::{
     BridgeError, Bridged, BridgedStream, bridge, bridge_stream, outdated_certificates,
+    outdated_stream_certificates,
 };
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
@@ -254,6 +255,7 @@ impl Translated {
             self.planes.insert(key, plane);
         }
         for (key, plane) in translation.stream_planes {
+            problems.extend(outdated_stream_certificates(&plane, jiff::Timestamp::now()));
             let bridged = match bridge_stream(&key, &plane, options) {
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());

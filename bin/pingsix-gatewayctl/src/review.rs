@@ -121,8 +121,8 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
-        Provenance::Certificate { owner, listener } => vec![format!("{owner} listener {listener}")],
-        Provenance::IngressCertificate { ingress, tls } => vec![format!("{ingress} spec.tls[{tls}]")],
+        Provenance::Certificate { owner, listener, .. } => vec![format!("{owner} listener {listener}")],
+        Provenance::IngressCertificate { ingress, tls, .. } => vec![format!("{ingress} spec.tls[{tls}]")],
     }
 }
 
@@ -138,7 +138,7 @@ fn stream_origin(provenance: &StreamProvenance) -> Vec<String> {
             vec![format!("keeps {owner} listener {listener} from listeners with a wider hostname")]
         }
         StreamProvenance::Backend { service, port } => vec![format!("{service} port {port}")],
-        StreamProvenance::Certificate { secret } => vec![secret.to_string()],
+        StreamProvenance::Certificate { secret, .. } => vec![secret.to_string()],
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use pingsix_translate::pingsix::plugin::{Abort, FaultInjection};
-use pingsix_translate::pingsix::validate::{Severity, Subject, Violation};
+use pingsix_translate::pingsix::validate::{Rule, Severity, Subject, Violation};
 use pingsix_translate::pingsix::{
     Config, Document, DocumentKey, Plugins, ResourceKind, Route, Upstream, router::inspect_pattern,
     router::reverse_host,
@@ -92,7 +92,7 @@ pub(super) fn quarantine(
         if at_fault.is_empty() {
             let (refused, remarks): (Vec<_>, Vec<_>) =
                 violations.into_iter().partition(|violation| violation.severity > Severity::Misbehaves);
-            let remarks = remarks.into_iter().map(remark).collect();
+            let remarks = remarks.into_iter().filter(is_ours_to_tell).map(remark).collect();
             return Guarded { config, quarantined: taken.into_values().collect(), refused, remarks };
         }
         for (key, violation) in at_fault {
@@ -111,6 +111,12 @@ pub(super) fn quarantine(
             held.measure = measure;
         }
     }
+}
+
+/// A literal path is no oversight of translation: it is what Gateway API asks for, and for an Ingress translation names
+/// the field itself.
+fn is_ours_to_tell(remark: &Violation) -> bool {
+    remark.rule != Rule::LiteralWildcard
 }
 
 fn remark(violation: Violation) -> (Option<DocumentKey>, String) {

@@ -124,7 +124,7 @@ fn origin_of(provenance: Option<&StreamProvenance>, owner: &Arc<ObjectKey>) -> O
         Some(StreamProvenance::Route { origin, .. }) => origin.clone(),
         Some(
             StreamProvenance::Backend { service: object, .. }
-            | StreamProvenance::Certificate { secret: object }
+            | StreamProvenance::Certificate { secret: object, .. }
             | StreamProvenance::Guard { owner: object, .. },
         ) => Origin::object(object.clone()),
         None => Origin::object(owner.clone()),

@@ -59,6 +59,13 @@ fn what_translation_emits_passes_unchanged() {
 }
 
 #[test]
+fn a_path_that_looks_like_a_wildcard_is_no_problem() {
+    let (key, plane) = plane(&[("shop", json!({ "rules": [rule("/cart/*", "a"), rule("/item/:id", "b")] }))]);
+    let bridged = bridge(&key, &plane, &options()).unwrap();
+    assert!(bridged.problems.is_empty(), "{:?}", bridged.problems);
+}
+
+#[test]
 fn a_route_at_fault_answers_500_and_nobody_else_notices() {
     let (key, mut plane) = two_routes();
     let faulty = route_of(&plane.config, "shop.example.com", "/cart/1");

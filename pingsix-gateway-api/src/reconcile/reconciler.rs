@@ -29,6 +29,8 @@ pub struct Reconciler {
     shared: Shared,
     /// Referenced objects of which it is known whether they are there.
     answered: BTreeSet<ObjectKey>,
+    /// Whether other objects are referred to than when that was last asked.
+    references_changed: bool,
 }
 
 /// What was made of an owner.
@@ -84,6 +86,7 @@ impl Reconciler {
             owners: BTreeMap::new(),
             shared: Shared::default(),
             answered: BTreeSet::new(),
+            references_changed: false,
         }
     }
 
@@ -161,6 +164,11 @@ impl Reconciler {
         }
     }
 
+    /// The Secrets and ConfigMaps that have to be watched, if they are others than when this was last asked.
+    pub fn take_references(&mut self) -> Option<BTreeSet<ObjectKey>> {
+        std::mem::take(&mut self.references_changed).then(|| self.referenced())
+    }
+
     /// The Secrets and ConfigMaps that have to be watched: those which owners of ours refer to.
     pub fn referenced(&self) -> BTreeSet<ObjectKey> {
         self.owners.values().flat_map(|owned| &owned.referenced).cloned().collect()
@@ -173,7 +181,9 @@ impl Reconciler {
             return Standing::Withdrawn(self.withdraw(owner));
         };
         let missing: BTreeSet<ObjectKey> = referenced.difference(&self.answered).cloned().collect();
-        self.owners.entry(owner.clone()).or_default().referenced = referenced;
+        let owned = self.owners.entry(owner.clone()).or_default();
+        self.references_changed |= owned.referenced != referenced;
+        owned.referenced = referenced;
         if !missing.is_empty() {
             return Standing::Waiting(missing);
         }
@@ -212,8 +222,6 @@ impl Reconciler {
             );
         }
         reconciled.told = self.shared.replace(owner, before.verdicts.as_ref(), Some(&verdicts));
-        reconciled.told.extend(of_owner(before.verdicts.as_ref()));
-        reconciled.told.extend(of_owner(Some(&verdicts)));
         *owned = Owned {
             verdicts: Some(verdicts),
             problems,
@@ -228,12 +236,12 @@ impl Reconciler {
     fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
         let mut reconciled = Reconciled::default();
         let Some(owned) = self.owners.remove(owner) else { return reconciled };
+        self.references_changed |= !owned.referenced.is_empty();
         for key in owned.planes.keys().chain(&owned.streams) {
             let desired = withdrawn(key, &self.options).map(|desired| (desired, Vec::new()));
             reconciled.add(key, desired, &mut Vec::new());
         }
         reconciled.told = self.shared.replace(owner, owned.verdicts.as_ref(), None);
-        reconciled.told.extend(of_owner(owned.verdicts.as_ref()));
         reconciled
     }
 
@@ -250,6 +258,11 @@ impl Reconciler {
     /// What all Gateways together say of a route; `None` when none has anything to say.
     pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
         self.shared.route(route)
+    }
+
+    /// The owners whose translation speaks of a Gateway, ListenerSet or Ingress: none when nobody serves it.
+    pub fn owners_that_speak_of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.shared.owners(object)
     }
 
     /// What each Gateway says of a policy.
@@ -289,12 +302,4 @@ impl Reconciled {
             Err(error) => self.unpublished.push(error),
         }
     }
-}
-
-/// The objects that one owner alone has something to say about.
-fn of_owner(verdicts: Option<&Verdicts>) -> impl Iterator<Item = Arc<ObjectKey>> {
-    let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
-    let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());
-    let ingresses = verdicts.into_iter().flat_map(|verdicts| &verdicts.ingresses);
-    gateway.into_iter().chain(sets).chain(ingresses).cloned()
 }

@@ -11,6 +11,9 @@ use pingsix_translate::verdict::{PolicyVerdict, RouteVerdict, Verdicts};
 pub(super) struct Shared {
     routes: BTreeMap<Arc<ObjectKey>, BTreeMap<ObjectKey, RouteVerdict>>,
     policies: BTreeMap<Arc<ObjectKey>, BTreeMap<ObjectKey, PolicyVerdict>>,
+    /// Whose translation speaks of an object that belongs to one owner at a time: a Gateway, a ListenerSet, an Ingress.
+    /// While one moves, that of either may.
+    own: BTreeMap<Arc<ObjectKey>, BTreeSet<ObjectKey>>,
 }
 
 impl Shared {
@@ -22,6 +25,19 @@ impl Shared {
         after: Option<&Verdicts>,
     ) -> BTreeSet<Arc<ObjectKey>> {
         let mut changed = BTreeSet::new();
+        for key in own(before) {
+            if let Some(owners) = self.own.get_mut(&key) {
+                owners.remove(owner);
+                if owners.is_empty() {
+                    self.own.remove(&key);
+                }
+            }
+            changed.insert(key);
+        }
+        for key in own(after) {
+            self.own.entry(key.clone()).or_default().insert(owner.clone());
+            changed.insert(key);
+        }
         replace(&mut self.routes, owner, before.map(|v| &v.routes), after.map(|v| &v.routes), &mut changed);
         replace(
             &mut self.policies,
@@ -43,10 +59,23 @@ impl Shared {
         Some(merged)
     }
 
+    /// Whose translation speaks of a Gateway, ListenerSet or Ingress.
+    pub(super) fn owners(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        self.own.get(object).into_iter().flatten()
+    }
+
     /// What each Gateway says of a policy.
     pub(super) fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
         self.policies.get(policy).into_iter().flat_map(BTreeMap::values).cloned().collect()
     }
+}
+
+/// The objects that only their owner has something to say about.
+fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = Arc<ObjectKey>> {
+    let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
+    let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());
+    let ingresses = verdicts.into_iter().flat_map(|verdicts| &verdicts.ingresses);
+    gateway.into_iter().chain(sets).chain(ingresses).cloned()
 }
 
 fn replace<V: Clone + PartialEq>(

@@ -60,7 +60,7 @@ fn mark(listeners: &mut [Listener], conflicts: Vec<(usize, Conflict)>) {
     }
 }
 
-/// What a listener occupies: UDP shares its numbers with nothing.
+/// What a listener occupies. UDP has port numbers of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Socket {
     transport: Transport,

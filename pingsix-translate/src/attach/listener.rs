@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::allowed_routes::{AllowedNamespaces, supported_kinds};
 use super::protocol::{Protocol, TlsMode};
+use super::stream;
 use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
 use super::{Hostname, HostnameFlaw, Overlap};
 use crate::field::FieldPath;
@@ -123,7 +124,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
     };
     let tls_mode = tls_mode(written, protocol);
     let (certificates, mut unresolved) = match tls_mode {
-        Some(TlsMode::Terminate) => resolve_certificates(source, origins),
+        Some(TlsMode::Terminate) => resolve_certificates(source, protocol, origins),
         Some(TlsMode::Passthrough) | None => (Vec::new(), Vec::new()),
     };
     let mut validation = None;
@@ -134,9 +135,11 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
     }
     unresolved.extend(wrong_kinds);
 
+    let names_host = matches!(hostname, Ok(Some(_)));
     let refusal = refuse_port(written, port, at)
         .or_else(|| refuse_protocol(written, protocol, at))
         .or_else(|| Some(refuse_hostname(written, *hostname.as_ref().err()?, at)))
+        .or_else(|| stream::refuse_hostname(protocol.filter(|_| names_host)?, at))
         .or_else(|| refuse_tls(source, protocol?))
         .or(validation)
         .or_else(|| refuse_filters(source.probe?, at))

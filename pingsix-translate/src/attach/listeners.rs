@@ -11,7 +11,7 @@ use super::conflict::mark_conflicts;
 use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
 use super::overlap::mark_overlaps;
 use crate::field::FieldPath;
-use crate::object::{Age, Kind, ObjectKey, compare_slashed};
+use crate::object::{Age, Kind, ObjectKey, compare_age};
 use crate::options::Options;
 use crate::resolve::References;
 use crate::route::{ParentRef, Refusal};
@@ -117,8 +117,7 @@ fn by_precedence(snapshot: &Snapshot) -> Vec<(Arc<ObjectKey>, &ListenerSet)> {
     let mut sets: Vec<(Arc<ObjectKey>, &ListenerSet)> =
         sets.map(|set| (Arc::new(key_of(Kind::ListenerSet, &set.metadata)), &**set)).collect();
     sets.sort_by(|(left_key, left), (right_key, right)| {
-        let ages = Age::of(&left.metadata).cmp(&Age::of(&right.metadata));
-        ages.then_with(|| compare_slashed(left_key, right_key))
+        compare_age((Age::of(&left.metadata), left_key), (Age::of(&right.metadata), right_key))
     });
     sets
 }

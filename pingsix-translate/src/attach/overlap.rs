@@ -1,6 +1,6 @@
 //! Listeners whose hosts a client may reach over one connection (Gateway API `OverlappingTLSConfig`, GEP-3567).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::conflict::claimed_protocol;
@@ -16,24 +16,29 @@ pub(crate) struct Overlap {
     certificates: Others,
 }
 
-/// Some listeners: the first by name, and how many there are besides. A wildcard certificate that a thousand listeners
-/// use would otherwise fill a thousand conditions with a thousand names.
+/// Some listeners: the first by name, and whether there are others. A wildcard certificate that a thousand listeners use
+/// would otherwise fill a thousand conditions with a thousand names, and nobody looks for all of them either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Others {
     first: Vec<String>,
-    more: usize,
+    is_cut: bool,
 }
 
 impl Others {
     /// As many as one likes to read.
     const NAMED: usize = 8;
 
+    /// As many of a sorted list of indices, but for one's own, as make a difference.
+    fn told<'i>(indices: impl IntoIterator<Item = &'i usize>, own: usize) -> impl Iterator<Item = usize> {
+        indices.into_iter().copied().filter(move |&index| index != own).take(Self::NAMED + 1)
+    }
+
     fn new(mut indices: Vec<usize>, listeners: &[Listener]) -> Self {
         indices.sort_unstable();
         indices.dedup();
         let first: Vec<String> =
             indices.iter().take(Self::NAMED).map(|&index| listeners[index].name.clone()).collect();
-        Self { more: indices.len() - first.len(), first }
+        Self { is_cut: indices.len() > first.len(), first }
     }
 }
 
@@ -42,7 +47,7 @@ impl fmt::Display for Others {
         for (position, name) in self.first.iter().enumerate() {
             write!(f, "{}\"{name}\"", if position == 0 { "" } else { ", " })?;
         }
-        if self.more > 0 { write!(f, " and {} more", self.more) } else { Ok(()) }
+        if self.is_cut { f.write_str(" and more") } else { Ok(()) }
     }
 }
 
@@ -97,6 +102,15 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
                 certificates[other].push(index);
             }
         }
+        for (name, shown_by) in port.shown_names(listeners) {
+            let below = port.by_parent.get(name).map(Vec::as_slice).unwrap_or_default();
+            for &index in &shown_by {
+                certificates[index].extend(Others::told(below, index));
+            }
+            for &index in below {
+                certificates[index].extend(Others::told(&shown_by, index));
+            }
+        }
     }
     let overlaps: Vec<Option<Overlap>> = hostnames
         .into_iter()
@@ -117,7 +131,7 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
 #[derive(Debug, Default)]
 struct Port {
     by_hostname: BTreeMap<Option<Hostname>, usize>,
-    /// Those whose hostname is no wildcard, by the wildcard that stands for their first label.
+    /// Those whose hostname is no wildcard, by the wildcard that stands for their first label; sorted.
     by_parent: BTreeMap<Hostname, Vec<usize>>,
 }
 
@@ -141,27 +155,39 @@ impl Port {
             .collect()
     }
 
-    /// The other listeners for whose hosts the certificates that a listener shows are valid. Of the hosts of one with a
-    /// wider hostname, those that are within its own do not count, since it is the one to serve them.
+    /// The names of the certificates that listeners show, each with those listeners.
+    fn shown_names<'l>(&self, listeners: &'l [Listener]) -> BTreeMap<&'l Hostname, BTreeSet<usize>> {
+        let mut names: BTreeMap<&Hostname, BTreeSet<usize>> = BTreeMap::new();
+        for &index in self.by_hostname.values() {
+            for name in shown_names(&listeners[index]) {
+                names.entry(name).or_default().insert(index);
+            }
+        }
+        names
+    }
+
+    /// The other listeners with a hostname that a name of the certificates a listener shows is, or is within. Of the hosts
+    /// of one with a wider hostname, those that are within its own do not count, since it is the one to serve them.
     fn certified(&self, index: usize, listeners: &[Listener]) -> Vec<usize> {
         let own = listeners[index].hostname.as_ref();
-        let shown = listeners[index].certificates();
-        let names = shown.iter().filter(|(_, shown)| !shown.is_empty()).flat_map(|(one, _)| &one.names);
         let mut others = Vec::new();
-        for name in names {
+        for name in shown_names(&listeners[index]) {
             let around = std::iter::once(name.clone()).chain(name.wider()).map(Some).chain([None]);
-            let below = self.by_parent.get(name).into_iter().flatten().copied();
-            others.extend(
-                around.filter_map(|hostname| self.by_hostname.get(&hostname).copied()).chain(below).filter(
-                    |&other| {
-                        let is_wider = hostname_covers(listeners[other].hostname.as_ref(), own);
-                        other != index && !(is_wider && hostname_covers(own, Some(name)))
-                    },
-                ),
-            );
+            others.extend(around.filter_map(|hostname| self.by_hostname.get(&hostname).copied()).filter(
+                |&other| {
+                    let is_wider = hostname_covers(listeners[other].hostname.as_ref(), own);
+                    other != index && !(is_wider && hostname_covers(own, Some(name)))
+                },
+            ));
         }
         others
     }
+}
+
+/// The names of the certificates that a listener shows.
+fn shown_names(listener: &Listener) -> impl Iterator<Item = &Hostname> {
+    let shown = listener.certificates().into_iter().filter(|(_, shown_for)| !shown_for.is_empty());
+    shown.flat_map(|(certificate, _)| &certificate.names)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use super::protocol::Protocol;
 use super::{Listener, ListenerState};
+use crate::field::FieldPath;
 use crate::pingsix::validate::check_chain_and_key;
 use crate::resolve::Certificate;
 use crate::route::Refusal;
-use crate::verdict::{Problem, Reason};
+use crate::verdict::Reason;
 
 impl Listener {
     /// The certificates with which a served listener terminates TLS; none when it leaves that to the backends.
@@ -20,55 +21,25 @@ impl Listener {
     }
 }
 
-/// Takes from judged listeners what a proxy for TCP, UDP and TLS cannot do.
-pub(crate) fn refine_stream_listeners(listeners: &mut [Listener], problems: &mut Vec<Problem>) {
-    for listener in listeners.iter_mut().filter(|listener| listener.is_served()) {
-        let told = listener.unresolved.len();
-        match listener.protocol {
-            Some(Protocol::Tls) => refine_certificates(listener),
-            Some(Protocol::Tcp | Protocol::Udp) => refuse_hostname(listener),
-            Some(Protocol::Http | Protocol::Https) | None => {}
-        }
-        let refusals = listener.refusal().into_iter().chain(listener.unresolved.iter().skip(told));
-        problems.extend(refusals.map(|refusal| refusal.of(&listener.owner)));
-        if !listener.is_served() {
-            listener.limits.clear();
-        }
-    }
-}
-
 /// Clients get every certificate of a chain, so all of them must be some.
-fn refine_certificates(listener: &mut Listener) {
-    let ListenerState::Served { certificates } = &mut listener.state else { return };
-    if certificates.is_empty() {
-        return;
+pub(super) fn whole(certificate: Certificate) -> Result<Certificate, Refusal> {
+    if check_chain_and_key(&certificate.chain, &certificate.key).is_ok() {
+        return Ok(certificate);
     }
-    let unresolved = &mut listener.unresolved;
-    certificates.retain(|certificate| {
-        let whole = check_chain_and_key(&certificate.chain, &certificate.key).is_ok();
-        if !whole {
-            let secret = &certificate.secret;
-            unresolved.push(Refusal::new(
-                certificate.at.clone(),
-                Reason::InvalidCertificateRef,
-                format!("Secret {secret} cannot be used: its chain holds a malformed certificate."),
-            ));
-        }
-        whole
-    });
-    if certificates.is_empty() {
-        listener.state = ListenerState::Unresolved;
-    }
+    let message =
+        format!("Secret {} cannot be used: its chain holds a malformed certificate.", certificate.secret);
+    Err(Refusal::new(certificate.at, Reason::InvalidCertificateRef, message))
 }
 
 /// A port of bytes has nothing to tell hosts apart by; whoever names some would be served more than was asked for.
-fn refuse_hostname(listener: &mut Listener) {
-    if listener.hostname.is_some() {
-        let message =
-            format!("A listener with protocol {} cannot tell hosts apart.", listener.written_protocol);
-        let refusal = Refusal::new(listener.at().child("hostname"), Reason::UnsupportedValue, message);
-        listener.state = ListenerState::Refused { refusal };
-    }
+pub(super) fn refuse_hostname(protocol: Protocol, at: &FieldPath) -> Option<Refusal> {
+    let written = match protocol {
+        Protocol::Http | Protocol::Https | Protocol::Tls => return None,
+        Protocol::Tcp => "TCP",
+        Protocol::Udp => "UDP",
+    };
+    let message = format!("A listener with protocol {written} cannot tell hosts apart.");
+    Some(Refusal::new(at.child("hostname"), Reason::UnsupportedValue, message))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use gateway_api::gateways as api;
 use super::frontend::FrontendValidation;
 use super::listener::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
+use super::stream;
 use crate::field::FieldPath;
 use crate::resolve::Certificate;
 use crate::route::Refusal;
@@ -50,6 +51,7 @@ fn is_passthrough(tls: &api::GatewayListenersTls) -> bool {
 /// The usable certificates of a listener that terminates TLS, and one refusal for each that is not.
 pub(super) fn resolve_certificates(
     source: &ListenerSource<'_>,
+    protocol: Option<Protocol>,
     origins: &Origins<'_>,
 ) -> (Vec<Certificate>, Vec<Refusal>) {
     let Some(tls) = source.written.tls.as_ref().filter(|tls| !is_passthrough(tls)) else {
@@ -64,7 +66,9 @@ pub(super) fn resolve_certificates(
     let mut certificates = Vec::new();
     let mut refused = Vec::new();
     for (index, certificate) in refs.iter().enumerate() {
-        match origins.references.certificate(source.owner, certificate, &at.index(index)) {
+        let certificate = origins.references.certificate(source.owner, certificate, &at.index(index));
+        let is_stream = protocol == Some(Protocol::Tls);
+        match if is_stream { certificate.and_then(stream::whole) } else { certificate } {
             Ok(certificate) => certificates.push(certificate),
             Err(refusal) => refused.push(refusal),
         }

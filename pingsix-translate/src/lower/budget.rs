@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::object::compare_slashed;
+use crate::object::compare_age;
 use crate::options::{Budget, Options};
 use crate::resolve::Backends;
 use crate::route::Refusal;
-use crate::translation::{DataPlane, Size};
+use crate::translation::{DataPlane, DataPlaneKey};
 use crate::verdict::Reason;
 
 /// A data plane's documents, and what could not be put there.
@@ -45,38 +45,98 @@ pub(crate) fn lower_plane(
 
 /// What fits of the rules, oldest first; the others are refused.
 fn oldest_within(lowering: &Lowering<'_>) -> Written {
-    let oldest_first = by_age(lowering);
+    let oldest_first = oldest_first(lowering.routes, &lowering.rows.routes());
+    let (fitting, written) = admit(&oldest_first, |admitted| within(lowering, Some(admitted)));
+    // Without rules only the guards are left; a budget too small even for them is exceeded.
+    let mut written = written
+        .or_else(|| lowering.lower(Some(&BTreeSet::new()), &mut Room::unlimited()))
+        .unwrap_or_default();
+    let refused =
+        no_room(&oldest_first, fitting, lowering.routes, &lowering.plane.key, lowering.options.budget);
+    written.refused_rules.extend(refused);
+    written
+}
+
+/// How many of some rules, which do not fit all together, do, and what is written with those; nothing is unless at
+/// least one does.
+pub(super) fn admit<W>(
+    oldest_first: &[RuleRef],
+    within: impl Fn(&[RuleRef]) -> Option<W>,
+) -> (usize, Option<W>) {
     // Admitting a rule may make the table smaller, since one without conditions ends decision lists. So more
     // rules than are found here might fit, but those that are found do.
     let (mut fitting, mut too_many, mut written) = (0, oldest_first.len(), None);
     while too_many - fitting > 1 {
         let middle = fitting.midpoint(too_many);
-        match within(lowering, Some(&oldest_first[..middle])) {
+        match within(&oldest_first[..middle]) {
             Some(fits) => (fitting, written) = (middle, Some(fits)),
             None => too_many = middle,
         }
     }
-    // Without rules only the guards are left; a budget too small even for them is exceeded.
-    let mut written = written
-        .or_else(|| lowering.lower(Some(&BTreeSet::new()), &mut Room::unlimited()))
-        .unwrap_or_default();
-    let budget = lowering.options.budget;
-    for &rule in &oldest_first[fitting..] {
-        let route = &lowering.routes[rule.route].route;
-        written.refused_rules.push((
-            rule,
-            Refusal::new(
-                route.field_of(&route.rules[rule.rule]),
-                Reason::BudgetExceeded,
-                format!(
-                    "Data plane {} has no room for the rule: older rules use up its budget of {} bytes and {} \
-                     matcher entries.",
-                    lowering.plane.key, budget.bytes, budget.matcher_entries
-                ),
-            ),
-        ));
-    }
-    written
+    (fitting, written)
+}
+
+/// What keeps a rule out of a data plane: rules that are older than it.
+#[derive(Clone, Copy, Debug)]
+enum Older {
+    /// There are none.
+    None,
+    /// The oldest of them does not fit, even without any other.
+    TooLarge(RuleRef),
+    /// They have been admitted.
+    Admitted,
+}
+
+/// The rules that are not admitted, because only so many fit, and why.
+pub(super) fn no_room(
+    oldest_first: &[RuleRef],
+    fitting: usize,
+    routes: &[RouteInput],
+    plane: &DataPlaneKey,
+    budget: Budget,
+) -> Vec<(RuleRef, Refusal)> {
+    let refused = oldest_first.iter().enumerate().skip(fitting);
+    refused
+        .map(|(position, &rule)| {
+            let older = match (fitting, position) {
+                (0, 0) => Older::None,
+                (0, _) => Older::TooLarge(oldest_first[0]),
+                (_, _) => Older::Admitted,
+            };
+            (rule, refusal(routes, rule, older, plane, budget))
+        })
+        .collect()
+}
+
+fn refusal(
+    routes: &[RouteInput],
+    rule: RuleRef,
+    older: Older,
+    plane: &DataPlaneKey,
+    Budget { bytes, matcher_entries }: Budget,
+) -> Refusal {
+    let place = |rule: RuleRef| {
+        let route = &routes[rule.route].route;
+        (route.field_of(&route.rules[rule.rule]), &route.key)
+    };
+    let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
+    let message = match older {
+        Older::None => format!(
+            "Data plane {plane} has no room for the rule: even without any other, its documents would exceed its \
+             {budget}."
+        ),
+        Older::TooLarge(oldest) => {
+            let (field, route) = place(oldest);
+            format!(
+                "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
+                 already exceeds its {budget}."
+            )
+        }
+        Older::Admitted => {
+            format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
+        }
+    };
+    Refusal::new(place(rule).0, Reason::BudgetExceeded, message)
 }
 
 /// Lowers the admitted rules, or all, if the result fits the budget.
@@ -84,17 +144,15 @@ fn within(lowering: &Lowering<'_>, admitted: Option<&[RuleRef]>) -> Option<Writt
     let budget = lowering.options.budget;
     let admitted: Option<BTreeSet<RuleRef>> = admitted.map(|rules| rules.iter().copied().collect());
     let written = lowering.lower(admitted.as_ref(), &mut Room::of(budget))?;
-    let Size { bytes, matcher_entries } = written.data_plane.size;
-    (bytes <= budget.bytes && matcher_entries <= budget.matcher_entries).then_some(written)
+    written.data_plane.size.fits(budget).then_some(written)
 }
 
-/// The rules that have a place in the data plane, oldest route first.
-fn by_age(lowering: &Lowering<'_>) -> Vec<RuleRef> {
-    let routes = lowering.routes;
-    let mut order: Vec<usize> = lowering.rows.routes().into_iter().collect();
+/// The rules of the routes that have a place in a data plane, oldest route first.
+pub(super) fn oldest_first(routes: &[RouteInput], placed: &BTreeSet<usize>) -> Vec<RuleRef> {
+    let mut order: Vec<usize> = placed.iter().copied().collect();
     order.sort_by(|left, right| {
         let (left, right) = (&routes[*left].route, &routes[*right].route);
-        left.age.cmp(&right.age).then_with(|| compare_slashed(&left.key, &right.key))
+        compare_age((left.age, &left.key), (right.age, &right.key))
     });
     order
         .into_iter()

@@ -137,7 +137,7 @@ fn entrance(listener: &Listener) -> Option<Entrance> {
 }
 
 fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
-    let ports = ports(listeners, served);
+    let ports = ports(listeners, served, Protocol::is_http);
     let hostnames: BTreeSet<&Option<Hostname>> = ports.values().flat_map(BTreeMap::keys).collect();
     let plaintext_port = served
         .iter()
@@ -166,19 +166,22 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
 }
 
 /// The listeners of a port by hostname.
-type Port = BTreeMap<Option<Hostname>, usize>;
+pub(super) type Port = BTreeMap<Option<Hostname>, usize>;
 
-/// The listeners of each port: those that are served, and those that are not but keep their hosts from wider ones.
-fn ports(listeners: &[Listener], served: &[usize]) -> BTreeMap<u16, Port> {
+/// The listeners of each port: those that are served, and those with such a protocol that are not but keep their hosts
+/// from wider ones.
+pub(super) fn ports(
+    listeners: &[Listener],
+    served: &[usize],
+    is_such: impl Fn(Protocol) -> bool,
+) -> BTreeMap<u16, Port> {
     let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
     for &index in served {
         let listener = &listeners[index];
         ports.entry(listener.port).or_default().entry(listener.hostname.clone()).or_insert(index);
     }
     let keeps_its_hosts = |listener: &Listener| match &listener.state {
-        ListenerState::Unresolved | ListenerState::Refused { .. } => {
-            listener.protocol.is_some_and(Protocol::is_http)
-        }
+        ListenerState::Unresolved | ListenerState::Refused { .. } => listener.protocol.is_some_and(&is_such),
         // What lost a conflict has no hosts, nor has what the Gateway does not allow.
         ListenerState::Served { .. } | ListenerState::Conflicted { .. } | ListenerState::Excluded { .. } => {
             false
@@ -199,13 +202,13 @@ fn ports(listeners: &[Listener], served: &[usize]) -> BTreeMap<u16, Port> {
 }
 
 /// The listener of a port with the longest hostname that covers this one.
-fn most_specific(port: &Port, hostname: Option<&Hostname>) -> Option<usize> {
+pub(super) fn most_specific(port: &Port, hostname: Option<&Hostname>) -> Option<usize> {
     let own = port.get(&hostname.cloned()).copied();
     own.or_else(|| wider(hostname).find_map(|wider| port.get(&wider).copied()))
 }
 
 /// The hostnames that stand for every host this does and for more, longest first.
-fn wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+pub(super) fn wider(hostname: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
     hostname.into_iter().flat_map(|hostname| hostname.wider().map(Some).chain([None]))
 }
 

@@ -32,9 +32,9 @@ impl RouteInput {
         Self { route, rules, parents: Vec::new(), listeners: BTreeSet::from([EVERY_PORT]) }
     }
 
-    /// Whether the route is attached to a listener, through whichever parentRef.
-    pub(crate) fn is_attached_to(&self, listener: usize) -> bool {
-        self.listeners.contains(&listener)
+    /// The listeners the route is attached to, through whichever parentRef.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = usize> + '_ {
+        self.listeners.iter().copied()
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
             provenance: Provenance::Certificate {
                 owner: listeners[index].owner.clone(),
                 listener: listeners[index].name.clone(),
+                field: certificate.at.clone(),
+                secret: certificate.key(),
             },
         })
         .collect();

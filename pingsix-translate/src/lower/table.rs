@@ -22,6 +22,10 @@
 //! is unconditional, continues with the rows of every later cell that matches wherever the cell does, up to the
 //! first unconditional row, or 404.
 //!
+//! A cell gets no Route if an earlier one takes all its requests: one of the group with the same prefix and a slash
+//! at its end, or any that covers it in a group with a more specific original hostname that PingSIX matches by the
+//! same host. Nothing would reach that Route, and no rule may be refused for what it would have done there.
+//!
 //! Where a later cell matches only in *part* of a cell's requests (a wider hostname with a longer path, or a
 //! cell with a method under one without), the list differs by region. For each such region the group gets a
 //! **virtual cell**: a Route of the group for that path and method whose list is the one of the region. It is
@@ -36,8 +40,9 @@
 //!    the lowest priority of the zone and the path `/`, answers what the zone's rows do not. Zones narrower than
 //!    z do not match h.
 //! 2. *The Route taken* is the one with the greatest (original, path, method) among z's Routes that match
-//!    (h, p, m). Real cells that match are among them, so it belongs to the first group with a matching cell:
-//!    virtual cells exist only within a real cell of their group.
+//!    (h, p, m). The first real cell that matches is among them: what would take all its requests would match as well
+//!    and be an earlier one. So the Route belongs to the first group with a matching cell, since virtual cells exist
+//!    only within a real cell of their group.
 //! 3. *Its list* is, by construction, the rows of all cells not before it that match everywhere in its region.
 //!    (a) No row is missing: a cell that matches (h, p, m) but not the whole region would have given rise to a
 //!    virtual cell there with a longer path, or with a method where the Route has none, and that would have been
@@ -59,18 +64,21 @@
 //!
 //! # The size
 //!
-//! One Route per cell, and virtual cells only under conditional rows. Growth through closure is
+//! At most one Route per cell, and virtual cells only under conditional rows. Growth through closure is
 //! measured in `benches/translate.rs`.
 
+mod cell;
+mod chain;
+
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::chain::{Decided, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
-use super::path_map::{PathMap, Ranked};
 use crate::attach::{Hostname, hostname_precedence};
-use crate::object::{Age, ObjectKey, compare_slashed};
+use crate::object::{Age, ObjectKey, compare_age};
 use crate::provenance::Section;
 use crate::route::{Condition, Path};
 
@@ -112,7 +120,7 @@ impl Audience {
 impl Row<'_> {
     /// The older route comes first; of one age, the one whose `namespace/name` does.
     pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
-        self.age.cmp(&other.age).then_with(|| compare_slashed(self.route, other.route))
+        compare_age((self.age, self.route), (other.age, other.route))
     }
 
     /// The order inside a cell (Gateway API, `HTTPRouteRule.matches`): most headers, most query parameters,
@@ -191,36 +199,20 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
     for (_, rows) in &mut groups {
         rows.sort_by(Row::compare_in_cell);
     }
-    let everybody = |row: &Row<'_>| row.audience == Audience::Everybody;
-    let audiences = Audiences { split: !groups.iter().flat_map(|(_, rows)| rows).all(everybody) };
-    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, audiences)).collect();
-    let position: BTreeMap<Option<&Hostname>, usize> =
-        groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
-
-    let mut routes = Vec::new();
-    for (own, (original, _)) in groups.iter().enumerate() {
-        let host = match (original, &zone.hostname) {
-            (None, listener) => listener.clone(),
-            (Some(original), None) => Some(original.clone()),
-            // Rows are attached only where the two intersect.
-            (Some(original), Some(listener)) => listener.intersection(original),
-        };
-        let wider = wider_names(original.as_ref());
-        let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
-        let chain = Chain { own, wider, cells: &cells, groups: &groups, audiences };
-        routes.extend(chain.routes(room)?.into_iter().map(|Decided { path, method, list, shadowed }| {
-            TableRoute {
-                key: TableKey {
-                    zone: zone.hostname.clone(),
-                    original: original.clone(),
-                    path: Some(path.clone()),
-                    method,
-                },
-                host: host.clone(),
-                answer: Answer::Decide { list, shadowed },
-            }
-        }));
-    }
+    let hosts: Vec<Option<Hostname>> =
+        groups.iter().map(|(original, _)| host_of(original.as_ref(), zone.hostname.as_ref())).collect();
+    let decided = decide_groups(&groups, &hosts, room)?;
+    let route = |(group, Decided { path, method, list, shadowed }): (usize, Decided<'a>)| TableRoute {
+        key: TableKey {
+            zone: zone.hostname.clone(),
+            original: groups[group].0.clone(),
+            path: Some(path.clone()),
+            method,
+        },
+        host: hosts[group].clone(),
+        answer: Answer::Decide { list, shadowed },
+    };
+    let mut routes: Vec<TableRoute> = decided.into_iter().map(route).collect();
     if zone.guarded {
         room.take_bytes(Room::ROUTE)?;
         routes.push(TableRoute {
@@ -232,220 +224,13 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
     Some((groups, routes))
 }
 
-/// The names that cover a name strictly, longest first, ending with none for every host.
-fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
-    name.into_iter().flat_map(|name| name.wider().map(Some).chain([None]))
-}
-
-/// Rows of a group with one path and method.
-#[derive(Debug)]
-struct Cell<'a> {
-    path: &'a Path,
-    method: Option<&'static str>,
-    /// Positions in the group, in order, that some request reaches: each with conditions of its own, up to the first
-    /// unconditional row of each audience.
-    rows: Vec<usize>,
-    /// The other positions.
-    shadowed: Vec<usize>,
-    reach: Reach,
-}
-
-/// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
-#[derive(Clone, Copy, Debug)]
-struct Audiences {
-    split: bool,
-}
-
-impl Audiences {
-    /// Each audience, as whether it comes by TLS.
-    fn iter(self) -> impl Iterator<Item = bool> {
-        std::iter::once(true).chain(self.split.then_some(false))
-    }
-}
-
-/// Which audiences have met an unconditional row, and go no further.
-#[derive(Clone, Copy, Debug, Default)]
-struct Reach {
-    ended_tls: bool,
-    ended_plaintext: bool,
-}
-
-impl Reach {
-    const fn ended(self, tls: bool) -> bool {
-        if tls { self.ended_tls } else { self.ended_plaintext }
-    }
-
-    /// Whether nobody goes further.
-    fn is_total(self, audiences: Audiences) -> bool {
-        audiences.iter().all(|tls| self.ended(tls))
-    }
-
-    /// Whether somebody reaches a row, and what remains after it. `is_new` tells whether an audience has not met the
-    /// row's conditions before.
-    fn pass(&mut self, row: &Row<'_>, audiences: Audiences, mut is_new: impl FnMut(bool) -> bool) -> bool {
-        let mut reached = false;
-        for tls in audiences.iter().filter(|tls| row.audience.includes(*tls)) {
-            if self.ended(tls) {
-                continue;
-            }
-            if row.conditions.is_empty() {
-                reached = true;
-                if tls { self.ended_tls = true } else { self.ended_plaintext = true }
-            } else {
-                reached |= is_new(tls);
-            }
-        }
-        reached
-    }
-}
-
-impl Ranked for Cell<'_> {
-    fn path(&self) -> &Path {
-        self.path
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        self.method
-    }
-}
-
-/// A Route of a group with its decision list.
-#[derive(Debug)]
-struct Decided<'a> {
-    path: &'a Path,
-    method: Option<&'static str>,
-    list: Vec<RowIndex>,
-    shadowed: Vec<RowIndex>,
-}
-
-impl Ranked for Decided<'_> {
-    fn path(&self) -> &Path {
-        self.path
-    }
-
-    fn method(&self) -> Option<&'static str> {
-        self.method
-    }
-}
-
-fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, Cell<'a>> {
-    let mut cells = PathMap::new();
-    // Equal conditions are neighbours in no order, so each cell remembers what it has.
-    let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
-    for (position, row) in rows.iter().enumerate() {
-        let (path, method) = (row.path, row.method);
-        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: Reach::default() };
-        let cell = cells.entry(path, method, make);
-        if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
-            cell.rows.push(position);
-        } else {
-            cell.shadowed.push(position);
-        }
-    }
-    cells
-}
-
-/// A group with the wider groups that serve its hosts too, next in the order first.
-struct Chain<'c, 'a> {
-    own: usize,
-    wider: Vec<usize>,
-    cells: &'c [PathMap<'a, Cell<'a>>],
-    groups: &'c Groups<'a>,
-    audiences: Audiences,
-}
-
-impl<'c, 'a> Chain<'c, 'a> {
-    /// The Routes of the group, with their decision lists. `None` as soon as there cannot be room for them.
-    fn routes(&self, room: &mut Room) -> Option<Vec<Decided<'a>>> {
-        let mut routes: PathMap<'a, Decided<'a>> = PathMap::new();
-        let mut regions: BTreeSet<(&'a Path, Option<&'static str>)> = BTreeSet::new();
-        for cell in self.cells[self.own].iter() {
-            let &Cell { path, method, .. } = cell;
-            let list = self.decide(path, method);
-            self.take_room(&list, room)?;
-            let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
-            routes.entry(path, method, || Decided { path, method, list, shadowed });
-            if !cell.reach.is_total(self.audiences) {
-                self.add_regions_of(cell, &mut regions);
-            }
-        }
-        // Ascending, so that the Route that would otherwise answer is decided first.
-        let mut regions: Vec<_> = regions.into_iter().collect();
-        regions.sort_by_key(|(path, method)| (path.precedence(), method.is_some()));
-        for (path, method) in regions {
-            let rank = (path.precedence(), method.is_some());
-            // One of a higher rank takes all requests of the region; one of the same rank is a real cell.
-            let otherwise =
-                routes.covering(path).find(|route| route.takes(method)).filter(|route| route.rank() < rank);
-            if let Some(otherwise) = otherwise {
-                let list = self.decide(path, method);
-                if otherwise.list != list {
-                    self.take_room(&list, room)?;
-                    routes.entry(path, method, || Decided { path, method, list, shadowed: Vec::new() });
-                }
-            }
-        }
-        Some(routes.into_values().collect())
-    }
-
-    /// Where the continuation of a conditional cell may differ from the cell's own.
-    fn add_regions_of(&self, cell: &Cell<'a>, regions: &mut BTreeSet<(&'a Path, Option<&'static str>)>) {
-        let mut add = |path: &'a Path| {
-            regions.insert((path, cell.method));
-            if cell.method.is_none() {
-                let groups = std::iter::once(self.own).chain(self.wider.iter().copied());
-                for other in groups.flat_map(|group| self.cells[group].covering(path)) {
-                    regions.insert((path, other.method));
-                }
-            }
-        };
-        add(cell.path);
-        for &group in &self.wider {
-            for other in self.cells[group].below(cell.path) {
-                if cell.method.is_none() || other.takes(cell.method) {
-                    add(other.path);
-                }
-            }
-        }
-    }
-
-    /// The decision list for requests to `path` with `method` that no earlier Route of the group took.
-    fn decide(&self, path: &Path, method: Option<&'static str>) -> Vec<RowIndex> {
-        let limit = (path.precedence(), method.is_some());
-        let own = self.cells[self.own]
-            .covering(path)
-            .filter(|cell| cell.rank() <= limit)
-            .map(|cell| (self.own, cell));
-        let wider = self
-            .wider
-            .iter()
-            .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
-        let mut list: Vec<RowIndex> = Vec::new();
-        let mut tried: BTreeSet<(bool, &[Condition])> = BTreeSet::new();
-        let mut reach = Reach::default();
-        for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
-            for &position in &cell.rows {
-                let row = self.row((group, position));
-                // Where the same conditions were tried before, a row is never reached.
-                if reach.pass(row, self.audiences, |tls| tried.insert((tls, row.conditions))) {
-                    list.push((group, position));
-                }
-            }
-            if reach.is_total(self.audiences) {
-                break;
-            }
-        }
-        list
-    }
-
-    fn row(&self, (group, row): RowIndex) -> &'c Row<'a> {
-        &self.groups[group].1[row]
-    }
-
-    /// Takes the room of a Route with this list, counting every condition as if it were written.
-    fn take_room(&self, list: &[RowIndex], room: &mut Room) -> Option<()> {
-        let conditional = list.iter().filter(|row| !self.row(**row).conditions.is_empty()).count();
-        room.take_bytes(conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE))
+/// The host that PingSIX matches for rows with this hostname.
+fn host_of(original: Option<&Hostname>, listener: Option<&Hostname>) -> Option<Hostname> {
+    match (original, listener) {
+        (None, listener) => listener.cloned(),
+        (Some(original), None) => Some(original.clone()),
+        // Rows are attached only where the two intersect.
+        (Some(original), Some(listener)) => listener.intersection(original),
     }
 }
 

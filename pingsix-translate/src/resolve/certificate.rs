@@ -36,6 +36,11 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
+    /// The Secret it was read from.
+    pub(crate) fn key(&self) -> Arc<ObjectKey> {
+        Arc::new(ObjectKey { kind: Kind::Secret, name: self.secret.clone() })
+    }
+
     /// Whether clients cannot tell one from the other.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (&self.chain, &self.key) == (&other.chain, &other.key)

@@ -48,6 +48,7 @@ fn read_timeouts(
     let fields =
         [("request", timeouts.request.as_deref()), ("backendRequest", timeouts.backend_request.as_deref())];
     let mut shortest: Option<u32> = None;
+    let mut limited = Vec::new();
     for (name, text) in fields {
         let Some(text) = text else { continue };
         let Ok(duration) = text.parse::<gateway_api::Duration>() else {
@@ -64,16 +65,20 @@ fn read_timeouts(
         let seconds = u32::try_from(seconds).unwrap_or(LONGEST_TIMEOUT).min(LONGEST_TIMEOUT);
         shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
         if millis > 0 {
-            limits.push(Limit::new(
-                at.child(name),
-                format!(
-                    "PingSIX closes an exchange after {seconds} s without traffic, whatever it takes in all, and \
-                     answers 502."
-                ),
-            ));
+            limited.push(name);
         }
     }
-    shortest
+    let seconds = shortest?;
+    limits.extend(limited.into_iter().map(|name| {
+        Limit::new(
+            at.child(name),
+            format!(
+                "PingSIX closes an exchange after {seconds} s without traffic, whatever it takes in all, and answers \
+                 502."
+            ),
+        )
+    }));
+    Some(seconds)
 }
 
 fn read_retry(
@@ -134,6 +139,17 @@ mod tests {
     fn a_timeout_is_a_limit_and_none_is_not() {
         assert_eq!(read(json!({"timeouts": {"request": "10s"}})).1, 1);
         assert_eq!(read(json!({"timeouts": {"request": "0s"}})).1, 0);
+    }
+
+    #[test]
+    fn of_two_timeouts_both_name_the_one_that_counts() {
+        let timeouts: api::HttpRouteRulesTimeouts =
+            serde_json::from_value(json!({"request": "30s", "backendRequest": "20s"})).unwrap();
+        let mut limits = Vec::new();
+        read_timeouts(0, &timeouts, &mut limits, &mut Vec::new());
+        let fields: Vec<String> = limits.iter().map(|limit| limit.at.to_string()).collect();
+        assert_eq!(fields, ["spec.rules[0].timeouts.request", "spec.rules[0].timeouts.backendRequest"]);
+        assert!(limits.iter().all(|limit| limit.message.contains(" after 20 s ")), "{limits:?}");
     }
 
     #[test]

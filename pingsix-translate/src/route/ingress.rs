@@ -17,6 +17,9 @@ use crate::verdict::{Problem, Reason, Severity};
 /// Characters that other controllers read as part of a pattern in a path of type `ImplementationSpecific`.
 const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];
 
+/// The type of path whose meaning is left to the controller.
+const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
+
 /// Reads an Ingress: a route for each rule, since each has a host of its own, and one for the default backend.
 ///
 /// Never fails: what cannot be honoured becomes a refusal of its rule. What is served otherwise than its author may
@@ -128,16 +131,26 @@ fn normalise_path_rule((entry, index): (usize, usize), content: &api::HTTPIngres
     let at = field::ingress_path(entry, index);
     let mut refusals = Vec::new();
     let path = normalise_path(content, &at, &mut refusals);
-    let text = content.path.as_deref().unwrap_or_default();
-    let is_pattern =
-        content.path_type == "ImplementationSpecific" && text.contains(PATTERN_CHARACTERS) && path.is_some();
-    let limit = is_pattern.then(|| {
-        let message = format!("Path \"{text}\" is no pattern here: it is matched literally, as a prefix.");
-        Limit::new(at.child("path"), message)
+    // What is refused has been said.
+    let limit = path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| {
+        let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
+        let how = match path.kind {
+            PathKind::Exact => "it is matched literally",
+            PathKind::Prefix => "it is matched literally, as a prefix",
+        };
+        Some(Limit::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
     });
     let backends = normalise_backend(&content.backend, &at.child("backend"), &mut refusals);
     let matches = path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Vec::new() });
     Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
+}
+
+/// Whether the author of a path may have meant more than its characters: `*` or `:name` as an element, or what other
+/// controllers read as a pattern.
+fn looks_like_pattern(text: &str, path_type: &str) -> bool {
+    let is_wildcard = |element: &str| element == "*" || (element.len() > 1 && element.starts_with(':'));
+    text.split('/').any(is_wildcard)
+        || (path_type == IMPLEMENTATION_SPECIFIC && text.contains(PATTERN_CHARACTERS))
 }
 
 /// A rule with everything that an Ingress can say.
@@ -174,7 +187,7 @@ fn normalise_path(
     let kind = match content.path_type.as_str() {
         "Exact" => PathKind::Exact,
         // What the type means is left to the controller.
-        "Prefix" | "ImplementationSpecific" => PathKind::Prefix,
+        "Prefix" | IMPLEMENTATION_SPECIFIC => PathKind::Prefix,
         other => {
             refusals.push(Refusal::new(
                 at.child("pathType"),

@@ -90,6 +90,11 @@ impl StreamConfig {
         self.0.iter().map(|(key, document)| prefix + key.len() + document.json_len() + FRAMING).sum()
     }
 
+    /// What connections are told apart by: ports, and server names on a port.
+    pub fn matcher_entries(&self) -> usize {
+        self.routes().map(|(_, route)| route.snis.len().max(1)).sum()
+    }
+
     /// The keys and values of a prefix, in key order.
     pub fn to_pairs(&self, prefix: &str) -> impl Iterator<Item = (String, String)> {
         let prefix = canonical_prefix(prefix);

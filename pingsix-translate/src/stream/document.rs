@@ -99,7 +99,8 @@ pub enum Destination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejection {
-    /// A reference leads nowhere, or the route cannot be honoured.
+    /// A reference leads nowhere, the route cannot be honoured, or the listener that has these server names cannot be
+    /// served.
     Invalid,
     /// The Service has no endpoint that takes traffic.
     NoEndpoints,

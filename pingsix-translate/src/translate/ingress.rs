@@ -13,7 +13,7 @@ use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::policy::{BackendTlsPolicies, Carried};
-use crate::provenance::Provenance;
+use crate::provenance::{Origin, Provenance, Section};
 use crate::resolve::{Backends, References};
 use crate::route::normalise_ingress;
 use crate::snapshot::{IngressSnapshot, key_of};
@@ -22,7 +22,7 @@ use crate::verdict::{Problem, Reason, Severity, Verdicts, judge_ingress_class};
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
 ///
-/// As [`crate::translate`], it is total and deterministic. A class of another controller has no data plane; one of ours
+/// As [`crate::translate()`], it is total and deterministic. A class of another controller has no data plane; one of ours
 /// that cannot be served has an empty one.
 pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Translation {
     let mut verdicts = Verdicts {
@@ -92,13 +92,16 @@ fn lower(
     data_plane
 }
 
-/// What never gets a request because something equal comes first.
+/// What never gets a request because something for the same requests comes first. A default backend is there to yield
+/// to every path, and only another default backend leaves it nothing that its author would have expected.
 fn shadowed(data_plane: &DataPlane) -> Vec<Problem> {
     let mut problems = Vec::new();
     for provenance in data_plane.provenance.values() {
         let Provenance::Rules { decisions, shadowed, .. } = provenance else { continue };
         let Some(first) = decisions.iter().find_map(|decision| decision.origin.as_ref()) else { continue };
-        problems.extend(shadowed.iter().map(|origin| Problem {
+        let is_path = |origin: &Origin| matches!(origin.section, Section::Match { .. });
+        let unexpected = shadowed.iter().filter(|origin| is_path(origin) || !is_path(first));
+        problems.extend(unexpected.map(|origin| Problem {
             object: origin.object.clone(),
             field: origin.field(),
             severity: Severity::Warning,

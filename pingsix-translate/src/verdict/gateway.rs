@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::gateway_class::refuse_parameters;
+use super::limited::limited;
 use super::listener::{Judged, unserved};
 use super::{
     Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerSetVerdict, Problem,
-    Reason, Severity,
+    Reason,
 };
 use crate::attach::{FrontendValidation, Hostname, Listener};
 use crate::field::FieldPath;
@@ -17,7 +18,7 @@ use crate::resolve::{CertificateRef, References};
 use crate::route::{Limit, Refusal, joined};
 use crate::snapshot::Gateway;
 
-/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish`] to say.
+/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish()`] to say.
 pub(crate) fn judge_gateway(
     gateway: &Gateway,
     judged: &Judged<'_>,
@@ -40,7 +41,9 @@ pub(crate) fn judge_gateway(
         |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
     );
     let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
-    if let Some((status, reason, message)) = judge_client_certificate(gateway, judged, references, problems) {
+    let mut limits = Vec::new();
+    let client_certificate = judge_client_certificate(gateway, judged, references, &mut limits, problems);
+    if let Some((status, reason, message)) = client_certificate {
         conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
     }
     let insecure: Vec<String> = FrontendValidation::all(&gateway.spec)
@@ -56,15 +59,16 @@ pub(crate) fn judge_gateway(
         ));
     }
     if gateway.spec.probe.default_scope.is_some() {
-        problems.push(Problem {
-            severity: Severity::Warning,
-            ..Refusal::new(
-                FieldPath::new("spec").child("defaultScope"),
-                Reason::UnsupportedValue,
-                "There are no default Gateways; only routes that name this one attach to it.",
-            )
-            .of(key)
-        });
+        limits.push(Limit::new(
+            FieldPath::new("spec").child("defaultScope"),
+            "There are no default Gateways; only routes that name this one attach to it.",
+        ));
+    }
+    problems.extend(limits.iter().map(|limit| limit.of(key)));
+    if conditions.is_true(ConditionType::Accepted)
+        && let Some(condition) = limited(&limits, generation)
+    {
+        conditions.set(condition);
     }
     let unusable = unusable_addresses(gateway);
     problems.extend(unusable.iter().map(|refusal| refusal.of(key)));
@@ -142,6 +146,7 @@ fn judge_client_certificate(
     gateway: &Gateway,
     judged: &Judged<'_>,
     references: &References<'_>,
+    limits: &mut Vec<Limit>,
     problems: &mut Vec<Problem>,
 ) -> Option<(ConditionStatus, Reason, String)> {
     let owner = &judged.listeners.gateway;
@@ -161,7 +166,7 @@ fn judge_client_certificate(
         return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
     }
     let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
-    problems.push(Limit::new(at, message).of(&owner.key));
+    limits.push(Limit::new(at, message));
     let unresolved: Vec<&str> = judged
         .listeners
         .of(owner)

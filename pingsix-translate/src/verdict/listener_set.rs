@@ -8,7 +8,7 @@ use super::{Condition, ConditionStatus, ConditionType, Conditions, ListenerSetVe
 use crate::attach::ListenerOwner;
 use crate::object::ObjectKey;
 
-/// Judges every ListenerSet of a Gateway. `Programmed` is for [`super::finish`] to say.
+/// Judges every ListenerSet of a Gateway. `Programmed` is for [`super::finish()`] to say.
 pub(crate) fn judge_listener_sets(judged: &Judged<'_>) -> BTreeMap<Arc<ObjectKey>, ListenerSetVerdict> {
     let sets = judged.listeners.sets.iter();
     sets.map(|set| (set.key.clone(), judge_listener_set(set, judged))).collect()

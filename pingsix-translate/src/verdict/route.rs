@@ -8,7 +8,7 @@ use super::{
 };
 use crate::attach::{Attachment, Listener};
 use crate::field::FieldPath;
-use crate::lower::{Plane, RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
+use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::resolve::ResolvedRule;
 use crate::route::{Limit, Refusal, joined};
 
@@ -26,15 +26,14 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// Rules that a data plane, which has a number, cannot serve.
+    /// Rules that a data plane, which has a number and serves these listeners, cannot serve.
     pub(crate) fn add_rules(
         &mut self,
         number: usize,
-        plane: &Plane,
+        listeners: impl IntoIterator<Item = usize>,
         refused: impl IntoIterator<Item = (RuleRef, Refusal)>,
     ) {
-        let listeners = plane.zones.iter().flat_map(|zone| &zone.listeners);
-        self.planes.extend(listeners.map(|&listener| (listener, number)));
+        self.planes.extend(listeners.into_iter().map(|listener| (listener, number)));
         for (rule, refusal) in refused {
             self.rules.entry(rule.route).or_default().push((number, rule.rule, refusal));
         }

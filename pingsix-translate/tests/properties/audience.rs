@@ -125,7 +125,7 @@ fn manifests(table: &[Route]) -> Vec<Value> {
             "ports": (0..16).map(|port| json!({"name": format!("p{port}"), "port": 9000 + port})).collect::<Vec<_>>(),
             "endpoints": [{"addresses": ["10.0.0.1"]}]}),
     ];
-    objects.extend(certificates());
+    objects.extend(certificates("infra"));
     objects.extend(table.iter().enumerate().map(|(index, route)| {
         let rule = |(position, rule): (usize, &Rule)| {
             let headers = if rule.conditional { json!([{"name": "x-beta", "value": "1"}]) } else { json!([]) };

@@ -115,6 +115,7 @@ impl Case {
                     }
                     tally.count(expected, refused && decided != *expected);
                     let kind = self.route_of(&decided).map(|route| route.kind);
+                    tally.of_listener_sets += u64::from(self.world.is_for_listener_set(port, probe));
                     tally.calls += u64::from(kind == Some(RouteKindName::Grpc));
                 }
             }
@@ -155,6 +156,8 @@ pub(crate) struct Tally {
     pub(crate) effects: u64,
     /// Decided by a GRPCRoute, whatever the answer.
     pub(crate) calls: u64,
+    /// Taken by a listener of a ListenerSet, whatever the answer.
+    pub(crate) of_listener_sets: u64,
     /// Answered with 500 for want of a responder, whatever the oracle says.
     pub(crate) refused: u64,
 }
@@ -185,6 +188,7 @@ impl Tally {
         self.preflights += other.preflights;
         self.effects += other.effects;
         self.calls += other.calls;
+        self.of_listener_sets += other.of_listener_sets;
         self.refused += other.refused;
     }
 }

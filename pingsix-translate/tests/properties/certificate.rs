@@ -19,7 +19,7 @@ pub(crate) fn faults(case: &Case) -> Vec<String> {
             if !case.world.serves(index) {
                 continue;
             }
-            let listener = &case.world.gateway.spec.listeners[index];
+            let listener = &case.world.listeners[index];
             if listener.protocol != "HTTPS" {
                 continue;
             }

@@ -262,15 +262,18 @@ fn decode(object: Value) -> Option<Object> {
     match kind.as_str() {
         "GatewayClass" => read(object).map(Object::GatewayClass),
         "Gateway" => read(object).map(Object::Gateway),
+        "ListenerSet" => read(object).map(Object::ListenerSet),
         "HTTPRoute" => read(object).map(Object::HttpRoute),
         "GRPCRoute" => read(object).map(Object::GrpcRoute),
         "TLSRoute" => read(object).map(Object::TlsRoute),
         "TCPRoute" => read(object).map(Object::TcpRoute),
         "UDPRoute" => read(object).map(Object::UdpRoute),
+        "BackendTLSPolicy" => read(object).map(Object::BackendTlsPolicy),
         "ReferenceGrant" => read(object).map(Object::ReferenceGrant),
         "Service" => read(object).map(Object::Service),
         "EndpointSlice" => read(object).map(Object::EndpointSlice),
         "Secret" => read(object).map(Object::Secret),
+        "ConfigMap" => read(object).map(Object::ConfigMap),
         "Namespace" => read(object).map(Object::Namespace),
         "IngressClass" => read(object).map(Object::IngressClass),
         "Ingress" => read(object).map(Object::Ingress),
@@ -280,7 +283,8 @@ fn decode(object: Value) -> Option<Object> {
 
 /// One sane object or more of every kind, with every field that translation may look at.
 fn templates() -> Vec<Value> {
-    let mut objects = vec![gateway(), route("web"), route("api"), grpc_route(), ingress_class(), ingress()];
+    let mut objects = vec![gateway(), listener_set(), route("web"), route("api"), grpc_route()];
+    objects.extend([ingress_class(), ingress(), backend_tls_policy(), config_map()]);
     objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
     objects.extend(surroundings());
     objects
@@ -337,6 +341,7 @@ fn gateway() -> Value {
             "gatewayClassName": "pingsix",
             "addresses": [{ "type": "IPAddress", "value": "10.0.0.1" }],
             "infrastructure": { "labels": { "a": "b" } },
+            "allowedListeners": { "namespaces": { "from": "Same" } },
             "tls": { "frontend": { "default": {}, "perPort": [{ "port": 8443, "tls": {} }] } },
             "listeners": [
                 { "name": "any", "port": 80, "protocol": "HTTP", "allowedRoutes": { "namespaces": { "from": "All" } } },
@@ -370,6 +375,53 @@ fn gateway() -> Value {
     })
 }
 
+fn listener_set() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "ListenerSet",
+        "metadata": { "namespace": "shop", "name": "more", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "parentRef": { "group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop", "name": "gateway" },
+            "listeners": [
+                { "name": "own", "port": 80, "protocol": "HTTP", "hostname": "own.example.com" },
+                { "name": "same", "port": 8080, "protocol": "HTTP", "hostname": "a.example.com" },
+                {
+                    "name": "tls", "port": 443, "protocol": "HTTPS", "hostname": "*.example.com",
+                    "tls": { "mode": "Terminate", "certificateRefs": [{ "group": "", "kind": "Secret", "namespace": "shop", "name": "cert" }] },
+                    "allowedRoutes": { "kinds": [{ "kind": "HTTPRoute" }], "namespaces": { "from": "All" } },
+                },
+                { "name": "passed", "port": 8883, "protocol": "TLS", "hostname": "own.example.com", "tls": { "mode": "Passthrough" } },
+            ],
+        },
+    })
+}
+
+fn backend_tls_policy() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "BackendTLSPolicy",
+        "metadata": { "namespace": "other", "name": "web", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "targetRefs": [{ "group": "", "kind": "Service", "name": "web", "sectionName": "http" }],
+            "validation": {
+                "caCertificateRefs": [{ "group": "", "kind": "ConfigMap", "name": "authorities" }],
+                "wellKnownCACertificates": "System",
+                "hostname": "a.example.com",
+                "subjectAltNames": [{ "type": "Hostname", "hostname": "b.example.com" }],
+            },
+            "options": { "a": "b" },
+        },
+    })
+}
+
+fn config_map() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": "other", "name": "authorities" },
+        "data": { "ca.crt": "-----BEGIN CERTIFICATE-----" },
+    })
+}
+
 fn route(name: &str) -> Value {
     json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -379,6 +431,7 @@ fn route(name: &str) -> Value {
             "parentRefs": [
                 { "group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "shop", "name": "gateway" },
                 { "name": "gateway", "sectionName": "wild", "port": 80 },
+                { "kind": "ListenerSet", "name": "more", "sectionName": "own" },
             ],
             "hostnames": ["a.example.com", "*.example.com", "example.org"],
             "rules": [
@@ -519,4 +572,12 @@ fn surroundings() -> Vec<Value> {
         }
     }
     objects
+}
+
+#[cfg(test)]
+#[test]
+fn every_template_is_an_object_of_its_kind() {
+    for template in templates() {
+        assert!(decode(template.clone()).is_some(), "{template}");
+    }
 }

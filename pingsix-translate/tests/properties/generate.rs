@@ -3,6 +3,7 @@
 mod filter;
 pub(crate) mod gateway;
 mod grpc;
+mod listener_set;
 mod request;
 mod route;
 mod service;
@@ -43,7 +44,7 @@ pub(crate) struct Taste {
 pub(crate) fn table(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
     let mut objects = gateway::namespaces();
     objects.push(gateway::gateway(rng, taste, "public"));
-    objects.extend(gateway::certificates());
+    objects.extend(gateway::certificates("infra"));
     objects.extend(service::services(rng));
     objects.extend(service::grants(rng));
     let mut routes: Vec<Value> = Vec::new();
@@ -78,6 +79,13 @@ pub(crate) fn table_of_two(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
         }
     }
     objects.push(gateway::gateway(rng, taste, "private"));
+    objects
+}
+
+/// A random table in which the Gateway shares its ports with ListenerSets, and routes attach to either.
+pub(crate) fn table_of_sets(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let mut objects = table(rng, taste);
+    listener_set::add(rng, taste, &mut objects);
     objects
 }
 

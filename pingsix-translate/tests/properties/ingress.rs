@@ -107,7 +107,8 @@ impl Case {
             .config
             .ssls()
             .map(|(key, ssl)| {
-                let Provenance::IngressCertificate { ingress, tls } = &self.plane().provenance[key] else {
+                let Provenance::IngressCertificate { ingress, tls, .. } = &self.plane().provenance[key]
+                else {
                     panic!("{key} is not of an Ingress")
                 };
                 format!("{} {} spec.tls[{tls}]", ssl.snis.join(","), ingress.name)

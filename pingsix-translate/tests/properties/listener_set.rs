@@ -6,7 +6,66 @@ use pingsix_translate::verdict::{ConditionType, ListenerVerdict, ParentVerdict, 
 use pingsix_translate::{Layout, Translation, translate};
 use serde_json::{Value, json};
 
-use crate::case::{Setting, snapshot};
+use crate::case::{Case, Setting, snapshot};
+use crate::oracle::{ListenerFault, Owner};
+
+/// What tables with ListenerSets had in them, by the oracle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// Listeners of ListenerSets that serve.
+    serving: u64,
+    /// Those that have lost to an earlier owner, or to one another.
+    hostname_conflicts: u64,
+    protocol_conflicts: u64,
+    /// Those without permission to use a certificate.
+    not_permitted: u64,
+    /// ListenerSets the Gateway does not allow.
+    not_allowed: u64,
+    /// Routes that are attached through a ListenerSet, and those that are refused there, by reason.
+    attached: u64,
+    no_such_listener: u64,
+    not_allowed_there: u64,
+    no_such_hostname: u64,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, case: &Case) {
+        let world = &case.world;
+        let shared = case.setting.layout == Layout::Shared;
+        let statuses = world.listener_statuses(&world.refusals(shared));
+        for (listener, status) in world.listeners.iter().zip(statuses) {
+            if listener.owner == Owner::Gateway {
+                continue;
+            }
+            let has = |fault| u64::from(status.faults.contains(&fault));
+            self.serving += u64::from(status.faults.is_empty());
+            self.hostname_conflicts += has(ListenerFault::HostnameConflict);
+            self.protocol_conflicts += has(ListenerFault::ProtocolConflict);
+            self.not_permitted += u64::from(status.certificate_faults.contains("RefNotPermitted"));
+        }
+        self.not_allowed += world.listener_sets.iter().filter(|set| !world.allows_set(set)).count() as u64;
+        for (index, route) in world.routes.iter().enumerate() {
+            for parent in &route.spec.parent_refs {
+                if !matches!(world.named_by(&route.metadata.namespace, parent), Some(Owner::Set(_))) {
+                    continue;
+                }
+                *match world.attach(index, parent) {
+                    Ok(_) => &mut self.attached,
+                    Err("NotAllowedByListeners") => &mut self.not_allowed_there,
+                    Err("NoMatchingListenerHostname") => &mut self.no_such_hostname,
+                    Err(_) => &mut self.no_such_listener,
+                } += 1;
+            }
+        }
+    }
+
+    pub(crate) fn is_everything(self) -> bool {
+        let Self { serving, hostname_conflicts, protocol_conflicts, not_permitted, not_allowed, .. } = self;
+        let of_listeners = [serving, hostname_conflicts, protocol_conflicts, not_permitted, not_allowed];
+        let of_routes = [self.attached, self.no_such_listener, self.not_allowed_there, self.no_such_hostname];
+        of_listeners.into_iter().chain(of_routes).all(|count| count > 0)
+    }
+}
 
 /// What differs for any number of listeners moved; `None` when nothing does.
 pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> {

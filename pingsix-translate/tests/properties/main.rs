@@ -30,7 +30,6 @@ mod listener_set;
 mod locality;
 mod oracle;
 mod order;
-
 mod probe;
 mod regressions;
 mod shrink;
@@ -44,9 +43,12 @@ use rand::{Rng, RngCore, SeedableRng};
 use serde_json::Value;
 
 use self::case::{Case, Setting, Tally};
-use self::generate::{Taste, hosts, probe, table, table_of_two};
+use self::generate::{Taste, hosts, probe, table, table_of_sets, table_of_two};
 use self::locality::Changes;
 use self::probe::Probe;
+
+/// A random table of some kind.
+type Tables = fn(&mut SmallRng, Taste) -> Vec<Value>;
 
 /// Tables per setting in every run.
 const CASES: u64 = 60;
@@ -61,12 +63,12 @@ fn cases() -> u64 {
 }
 
 /// Checks that every answer is the oracle's, and reports the smallest failing table otherwise.
-fn check_routing(setting: Setting, requests: usize, orders: usize) {
+fn check_routing(tables: Tables, setting: Setting, requests: usize, orders: usize) -> Tally {
     let mut tally = Tally::default();
     for seed in 0..cases() {
         let mut rng = SmallRng::seed_from_u64(seed);
         // PerPort is exact with HTTPS as well; half of the tables are left without.
-        let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
+        let objects = tables(&mut rng, Taste { https: seed % 2 == 1 });
         let hosts = hosts(&objects);
         let probes: Vec<Probe> = (0..requests).map(|_| probe(&mut rng, &hosts)).collect();
         match Case::new(&objects, setting).check(&probes, orders, seed) {
@@ -87,22 +89,35 @@ fn check_routing(setting: Setting, requests: usize, orders: usize) {
     assert!(kinds.iter().all(|count| count * 50 > tally.checks), "the requests are all alike: {tally:?}");
     assert!(tally.calls * 50 > tally.checks, "hardly anybody gets to a GRPCRoute: {tally:?}");
     assert_eq!(tally.refused == 0, setting.responder, "refusals are for want of a responder: {tally:?}");
+    tally
 }
 
 #[test]
 fn every_answer_of_a_shared_data_plane_is_the_oracles() {
-    check_routing(Setting { layout: Layout::Shared, responder: true }, 150, 3);
+    check_routing(table, Setting { layout: Layout::Shared, responder: true }, 150, 3);
 }
 
 #[test]
 fn every_answer_of_a_data_plane_per_port_is_the_oracles() {
-    check_routing(Setting { layout: Layout::PerPort, responder: true }, 150, 3);
+    check_routing(table, Setting { layout: Layout::PerPort, responder: true }, 150, 3);
 }
 
 #[test]
 fn without_a_responder_every_answer_is_the_oracles_or_a_reported_500() {
-    check_routing(Setting { layout: Layout::Shared, responder: false }, 100, 2);
-    check_routing(Setting { layout: Layout::PerPort, responder: false }, 100, 2);
+    check_routing(table, Setting { layout: Layout::Shared, responder: false }, 100, 2);
+    check_routing(table, Setting { layout: Layout::PerPort, responder: false }, 100, 2);
+}
+
+#[test]
+fn every_answer_beside_listener_sets_is_the_oracles() {
+    for layout in [Layout::Shared, Layout::PerPort] {
+        let tally = check_routing(table_of_sets, Setting { layout, responder: true }, 150, 3);
+        let (checks, of_sets) = (tally.checks, tally.of_listener_sets);
+        assert!(
+            of_sets * 10 > checks && of_sets * 10 < checks * 9,
+            "listeners of one owner alone: {tally:?}"
+        );
+    }
 }
 
 /// Shows the smallest table of a seed that still fails, and fails.
@@ -117,10 +132,10 @@ fn report(seed: u64, setting: Setting, objects: Vec<Value>, failure: impl Fn(&[V
 }
 
 /// Checks something about every table with both layouts.
-fn check_tables(failure: impl Fn(&[Value], Setting) -> Option<String>) {
+fn check_tables(tables: Tables, failure: impl Fn(&[Value], Setting) -> Option<String>) {
     for seed in 0..cases() {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
+        let objects = tables(&mut rng, Taste { https: seed % 2 == 1 });
         for layout in [Layout::Shared, Layout::PerPort] {
             let setting = Setting { layout, responder: true };
             if failure(&objects, setting).is_some() {
@@ -131,54 +146,75 @@ fn check_tables(failure: impl Fn(&[Value], Setting) -> Option<String>) {
     }
 }
 
+fn wrong_verdicts(objects: &[Value], setting: Setting) -> Option<String> {
+    let differences = verdict::differences(&Case::new(objects, setting));
+    (!differences.is_empty()).then(|| differences.join("\n"))
+}
+
 #[test]
 fn verdicts_are_the_oracles() {
-    check_tables(|objects, setting| {
-        let differences = verdict::differences(&Case::new(objects, setting));
-        (!differences.is_empty()).then(|| differences.join("\n"))
+    check_tables(table, wrong_verdicts);
+}
+
+#[test]
+fn verdicts_on_listener_sets_and_beside_them_are_the_oracles() {
+    let seen = Cell::new(listener_set::Seen::default());
+    check_tables(table_of_sets, |objects, setting| {
+        let mut all = seen.get();
+        all.add(&Case::new(objects, setting));
+        seen.set(all);
+        wrong_verdicts(objects, setting)
     });
+    println!("{:?}", seen.get());
+    assert!(seen.get().is_everything(), "some rule never decided anything: {:?}", seen.get());
+}
+
+fn refused_by_pingsix(objects: &[Value], setting: Setting) -> Option<String> {
+    for setting in [setting, Setting { responder: false, ..setting }] {
+        let faults = accepted::faults(&Case::new(objects, setting).translation, &setting.options());
+        if !faults.is_empty() {
+            return Some(faults.join("\n"));
+        }
+    }
+    None
 }
 
 #[test]
 fn everything_emitted_is_accepted_by_pingsix() {
-    check_tables(|objects, setting| {
-        for setting in [setting, Setting { responder: false, ..setting }] {
-            let faults = accepted::faults(&Case::new(objects, setting).translation, &setting.options());
-            if !faults.is_empty() {
-                return Some(faults.join("\n"));
-            }
-        }
-        None
-    });
+    check_tables(table, refused_by_pingsix);
+    check_tables(table_of_sets, refused_by_pingsix);
+}
+
+fn wrong_certificates(objects: &[Value], setting: Setting) -> Option<String> {
+    let faults = certificate::faults(&Case::new(objects, setting));
+    (!faults.is_empty()).then(|| faults.join("\n"))
 }
 
 #[test]
 fn a_client_gets_a_certificate_of_the_listener_it_asks_for() {
-    check_tables(|objects, setting| {
-        let faults = certificate::faults(&Case::new(objects, setting));
-        (!faults.is_empty()).then(|| faults.join("\n"))
-    });
+    check_tables(table, wrong_certificates);
+    check_tables(table_of_sets, wrong_certificates);
 }
 
 #[test]
 fn listener_sets_that_must_not_serve_change_nothing() {
-    check_tables(listener_set::harm);
+    check_tables(table, listener_set::harm);
 }
 
 #[test]
 fn it_does_not_matter_in_whose_spec_a_listener_stands() {
-    check_tables(listener_set::difference);
+    check_tables(table, listener_set::difference);
 }
 
 #[test]
 fn the_order_of_objects_changes_nothing() {
-    check_tables(order::difference);
+    check_tables(table, order::difference);
 }
 
 #[test]
 fn one_route_changes_its_own_documents_and_what_lists_its_patterns() {
     let all = Cell::new(Changes::default());
-    check_tables(|objects, setting| match locality::changes(objects, setting) {
+    check_tables(table, |objects, setting| match locality::changes(objects, setting) {
         Ok(changes) => {
             let mut sum = all.get();
             sum.add(changes);

@@ -9,6 +9,7 @@ mod filter;
 mod grpc;
 pub(crate) mod hostname;
 mod list;
+mod owner;
 mod row;
 mod verdict;
 mod world;
@@ -17,8 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub(crate) use self::attach::ListenerFault;
+pub(crate) use self::list::Refusals;
 use self::row::Row;
-pub(crate) use self::world::{Metadata, Route, RouteKindName, World};
+pub(crate) use self::verdict::{ListenerStatus, ParentStatus};
+pub(crate) use self::world::{Listener, Metadata, Owner, Route, RouteKindName, World};
 use crate::effect::{Effect, Permission, Way};
 use crate::probe::Probe;
 
@@ -164,7 +167,7 @@ impl World {
     fn rows(&self, listeners: &BTreeSet<usize>, host: Option<&str>) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = Vec::new();
         let Some(&first) = listeners.first() else { return rows };
-        let hostname = self.gateway.spec.listeners[first].hostname.as_deref();
+        let hostname = self.listeners[first].hostname.as_deref();
         for (index, route) in self.routes.iter().enumerate() {
             if listeners.iter().any(|&listener| self.is_attached(index, listener)) {
                 // The order of rows is that of the original hostnames whatever the listener is, because the
@@ -208,11 +211,17 @@ impl World {
         ports.filter_map(|port| self.listener_for(port, host)).collect()
     }
 
+    /// Whether a request is taken by a listener that stands in a ListenerSet.
+    pub(crate) fn is_for_listener_set(&self, port: Option<u16>, request: &Probe) -> bool {
+        let listeners = self.listeners_for(port, request.routing_host().as_deref());
+        listeners.into_iter().any(|index| self.listeners[index].owner != Owner::Gateway)
+    }
+
     /// Whether a data plane must not serve a route to the requests these listeners take. One for several ports
     /// cannot tell them apart, so either all of the listeners have the route or nobody gets it; and nothing that
     /// only HTTPS listeners serve may be had in plaintext.
     fn refuses(&self, port: Option<u16>, route: usize, listeners: &BTreeSet<usize>) -> bool {
-        let all = &self.gateway.spec.listeners;
+        let all = &self.listeners;
         let is_plain = |index: usize| all[index].protocol == "HTTP";
         let exposed = port.is_none()
             && !listeners.iter().copied().any(is_plain)

@@ -2,8 +2,7 @@
 
 use pingsix_translate::pingsix::Request;
 
-/// A request. No header or parameter is repeated or empty, and nothing needs decoding; over HTTP/2 the client says
-/// truly how it came.
+/// A request. No header is repeated, and nothing needs decoding; over HTTP/2 the client says truly how it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Probe {
     pub(crate) host: Option<String>,

@@ -17,9 +17,9 @@ fn an_expired_certificate_is_served_and_named() {
         .check()
         .exits(0)
         .says(
-            "Gateway shop/web\n  warning: spec.listeners: The certificate that listener \"https\" shows for",
+            "Gateway shop/web\n  warning: spec.listeners[1].tls.certificateRefs[0]: The certificate of Secret",
         )
-        .says("shop.example.com expired at 2021-01-01T00:00:00Z; clients refuse it. [InvalidCertificateRef]");
+        .says("that listener \"https\" shows for shop.example.com expired at 2021-01-01T00:00:00Z; clients refuse it. [InvalidCertificateRef]");
     assert!(!https().0.check().exits(0).out.contains("expired"));
 }
 

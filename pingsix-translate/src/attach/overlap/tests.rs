@@ -118,12 +118,18 @@ fn every_listener_of_a_group_names_the_others() {
 
 #[test]
 fn a_long_list_of_others_is_cut() {
-    let listeners: Vec<_> = (0..12)
-        .map(|index| https(&format!("l{index}"), 443, Some(&format!("h{index}.test")), &["wildcard"]))
-        .collect();
-    let overlaps = overlaps(&listeners, &[("wildcard", &pair(&["*.test"]))]);
-    let message = &overlaps[0].as_ref().unwrap().message;
-    assert!(message.contains("\"l1\", \"l2\"") && message.ends_with("\"l8\" and 3 more."), "{message}");
+    let cert = pair(&["*.test"]);
+    let told = |count: usize| -> Vec<String> {
+        let listeners: Vec<_> = (0..count)
+            .map(|index| https(&format!("l{index}"), 443, Some(&format!("h{index}.test")), &["wildcard"]))
+            .collect();
+        let overlaps = overlaps(&listeners, &[("wildcard", &cert)]);
+        overlaps.into_iter().map(|one| one.unwrap().message).collect()
+    };
+    let many = told(12);
+    assert!(many[0].ends_with(": \"l1\", \"l2\", \"l3\", \"l4\", \"l5\", \"l6\", \"l7\", \"l8\" and more."));
+    assert!(many[11].ends_with(": \"l0\", \"l1\", \"l2\", \"l3\", \"l4\", \"l5\", \"l6\", \"l7\" and more."));
+    assert!(told(9)[4].ends_with(": \"l0\", \"l1\", \"l2\", \"l3\", \"l5\", \"l6\", \"l7\", \"l8\"."));
 }
 
 #[test]

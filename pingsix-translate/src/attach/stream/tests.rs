@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::pem::pair;
-use crate::fixture::{add_certificate, gateway, run, snapshot};
+use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, run, snapshot};
 use crate::options::Options;
 use crate::resolve::References;
-use crate::verdict::{Condition, ConditionStatus, ConditionType};
+use crate::verdict::{Condition, ConditionStatus, ConditionType, Problem};
 
 fn options() -> Options {
     Options { stream: true, ..Options::default() }
@@ -30,7 +30,6 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut listeners =
         crate::attach::judge_listeners(&snapshot, &key, &references, &options(), &mut problems);
-    refine_stream_listeners(&mut listeners.all, &mut problems);
     (listeners.all.remove(0), problems)
 }
 
@@ -72,8 +71,8 @@ fn termination_is_the_default_and_takes_every_usable_certificate() {
             listener.terminates_with().iter().map(|certificate| &*certificate.secret.name).collect();
         assert_eq!(secrets, ["good"]);
         let expected = [
-            ("tls.certificateRefs[2].name".to_owned(), Reason::InvalidCertificateRef),
             ("tls.certificateRefs[1]".to_owned(), Reason::InvalidCertificateRef),
+            ("tls.certificateRefs[2].name".to_owned(), Reason::InvalidCertificateRef),
         ];
         assert_eq!(refused(&problems), expected);
         assert_eq!(listener.unresolved.len(), 2);
@@ -107,6 +106,22 @@ fn what_a_protocol_cannot_do_is_refused_at_its_field() {
     }
     for protocol in ["TCP", "UDP"] {
         assert!(judge(&listener(protocol, json!({"hostname": ""}))).0.is_served());
+    }
+}
+
+#[test]
+fn a_listener_that_is_refused_takes_its_port_from_nobody() {
+    for protocol in ["TCP", "UDP"] {
+        let port = |name: &str, hostname: &str| json!({"name": name, "port": 5432, "protocol": protocol, "hostname": hostname});
+        let mut objects = gateway(&json!([port("named", "a.test"), port("own", "")]));
+        allow_listener_sets(&mut objects);
+        add_listener_set(&mut objects, ("infra", "set"), 1, &json!([port("late", "")]));
+        let verdicts = run(&objects, &options()).verdicts;
+        let reason = |listener: &crate::verdict::ListenerVerdict| {
+            listener.conditions.get(ConditionType::Accepted).unwrap().reason
+        };
+        let reasons: Vec<Reason> = verdicts.listeners().map(reason).collect();
+        assert_eq!(reasons, [Reason::UnsupportedValue, Reason::Accepted, Reason::HostnameConflict]);
     }
 }
 

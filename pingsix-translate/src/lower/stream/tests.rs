@@ -2,11 +2,22 @@
 
 use serde_json::{Value, json};
 
+mod budget;
+mod guard;
+
+use std::sync::Arc;
+
 use super::*;
 use crate::fixture::pem::chain;
 use crate::fixture::{add_certificate, add_route, add_service, gateway, object, run};
+use crate::object::ObjectKey;
+use crate::options::Budget;
+use crate::provenance::StreamProvenance;
 use crate::snapshot::{Object, Objects};
-use crate::stream::{Arrival, StreamConfig, StreamUpstream, validate};
+use crate::stream::{
+    Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamProtocol, StreamTarget,
+    StreamUpstream, TlsMode, validate,
+};
 use crate::translation::Translation;
 use crate::verdict::{ConditionStatus, ConditionType, Conditions};
 
@@ -72,13 +83,18 @@ fn backend(name: &str, port: u16) -> Value {
 }
 
 fn translate(objects: &Objects) -> (Translation, StreamPlane) {
-    let translation = run(objects, &Options { stream: true, ..Options::default() });
+    translate_within(objects, Budget::default())
+}
+
+fn translate_within(objects: &Objects, budget: Budget) -> (Translation, StreamPlane) {
+    let translation = run(objects, &Options { stream: true, budget, ..Options::default() });
     let (key, plane) = translation.stream_planes.iter().next().unwrap();
     assert_eq!(key.to_string(), "stream/infra/public");
     assert_eq!(validate(&plane.config), []);
     let documents: Vec<&StreamKey> = plane.config.iter().map(|(key, _)| key).collect();
     assert_eq!(documents, plane.provenance.keys().collect::<Vec<_>>());
-    assert_eq!(plane.size, plane.config.size_in_bytes("/pingsix-stream/infra/public"));
+    let bytes = plane.config.size_in_bytes("/pingsix-stream/infra/public");
+    assert_eq!(plane.size, Size { bytes, matcher_entries: plane.config.matcher_entries() });
     let plane = plane.clone();
     (translation, plane)
 }
@@ -301,23 +317,6 @@ fn the_most_specific_server_name_wins_within_its_listener() {
 }
 
 #[test]
-fn a_listener_without_routes_keeps_its_names_from_a_wider_one() {
-    let mut objects = world();
-    let hostnames =
-        json!({"parentRefs": [{"name": "public", "sectionName": "any"}], "hostnames": ["*.test"]});
-    add(&mut objects, Kind::TlsRoute, ("a", 2026), backend("web", 80), hostnames);
-    let (_, plane) = translate(&objects);
-    assert_eq!(goes(&plane.config, 443, Arrival::Tls("b.test")), one("10.0.0.1:8080"));
-    assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
-    // Nothing is wider on this port.
-    assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), []);
-    let (key, route) = plane.config.route_for(443, Arrival::Tls("x.a.test")).unwrap();
-    let owner = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    assert_eq!(plane.provenance[key], StreamProvenance::Guard { owner, listener: "test".to_owned() });
-    assert_eq!(route.tls, Some(TlsMode::Passthrough));
-}
-
-#[test]
 fn who_terminates_gets_every_chain_once() {
     let mut objects = world();
     let hostnames =
@@ -330,8 +329,12 @@ fn who_terminates_gets_every_chain_once() {
         let ssl = plane.config.ssl(&route.ssl_ids[0]).unwrap();
         assert_eq!(ssl.cert.matches("BEGIN CERTIFICATE").count(), 2, "the whole chain");
         let key = StreamKey::new(StreamKind::Ssl, &route.ssl_ids[0]);
-        let StreamProvenance::Certificate { secret } = &plane.provenance[&key] else { panic!("{key}") };
+        let StreamProvenance::Certificate { secret, references } = &plane.provenance[&key] else {
+            panic!("{key}")
+        };
         assert_eq!(secret.to_string(), "Secret infra/one");
+        let fields: Vec<&str> = references.iter().map(|reference| reference.field.as_str()).collect();
+        assert_eq!(fields, ["spec.listeners[4].tls.certificateRefs[0]"]);
     }
     let ssls = plane.config.iter().filter(|(key, _)| key.kind == StreamKind::Ssl);
     assert_eq!(ssls.count(), 2);

@@ -52,20 +52,23 @@ impl Parts {
     }
 }
 
-/// The Routes of a zone, last in the order first, as `host path method: indices of the rows it tries`.
+/// The Routes of a zone, last in the order first, as `host path method: indices of the rows it tries (those it leaves
+/// nothing to)`.
 fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
     let parts = Parts::of(rows);
     let (groups, mut routes) = compile_zone(parts.zone(zone), &mut Room::unlimited()).unwrap();
     routes.sort_by_key(|route| route.key.priority());
     let describe = |route: &TableRoute| {
         let host = route.host.as_ref().map_or("any", |host| host.as_str());
-        let Answer::Decide { list, .. } = &route.answer else { return format!("{host}: guard") };
+        let Answer::Decide { list, shadowed } = &route.answer else { return format!("{host}: guard") };
         let path = route.key.path.as_ref().map_or("", |path| &path.text);
-        let rows: Vec<String> = list
-            .iter()
-            .map(|&(group, row)| groups[group].1[row].section.rule().unwrap().to_string())
-            .collect();
-        format!("{host} {path} {}: {}", route.key.method.unwrap_or("any"), rows.join(" "))
+        let rows = |rows: &[RowIndex]| {
+            let rule = |&(group, row): &RowIndex| groups[group].1[row].section.rule().unwrap().to_string();
+            rows.iter().map(rule).collect::<Vec<_>>().join(" ")
+        };
+        let method = route.key.method.unwrap_or("any");
+        let shadowed = if shadowed.is_empty() { String::new() } else { format!(" ({})", rows(shadowed)) };
+        format!("{host} {path} {method}: {}{shadowed}", rows(list))
     };
     routes.iter().map(describe).collect()
 }
@@ -122,10 +125,65 @@ fn without_conditions_nothing_continues() {
 
 #[test]
 fn within_a_zone_the_original_hostname_decides_and_the_guard_is_last() {
-    let rows = [("*.test", "/long", None, None), ("*.a.test", "/", None, None), ("", "/longest", None, None)];
+    let rows =
+        [("*.test", "/long", None, None), ("*.a.test", "/x", None, None), ("", "/longest", None, None)];
     assert_eq!(
         compile(Some("*.a.test"), &rows),
-        ["*.a.test: guard", "*.a.test /longest any: 2", "*.a.test /long any: 0", "*.a.test / any: 1"]
+        ["*.a.test: guard", "*.a.test /longest any: 2", "*.a.test /long any: 0", "*.a.test /x any: 1"]
+    );
+}
+
+#[test]
+fn a_prefix_whose_requests_one_with_a_slash_takes_has_no_route() {
+    let rows = [("a.test", "/foo", None, None), ("a.test", "/foo/", None, None)];
+    assert_eq!(compile(None, &rows), ["a.test /foo/ any: 1 (0)"]);
+    // It continues all the same where the one with a slash has conditions.
+    let rows = [("a.test", "/foo", None, None), ("a.test", "/foo/", None, Some("v1"))];
+    assert_eq!(compile(None, &rows), ["a.test /foo/ any: 1 0"]);
+    let rows = [("a.test", "/foo", Some("GET"), None), ("a.test", "/foo/", None, Some("v1"))];
+    assert_eq!(compile(None, &rows), ["a.test /foo/ any: 1", "a.test /foo/ GET: 1 0"]);
+}
+
+#[test]
+fn a_prefix_of_which_one_with_a_slash_takes_a_method_only_keeps_its_route() {
+    let rows = [
+        ("a.test", "/foo", None, None),
+        ("a.test", "/foo", Some("GET"), None),
+        ("a.test", "/foo", Some("PUT"), None),
+        ("a.test", "/foo/", Some("GET"), None),
+    ];
+    assert_eq!(compile(None, &rows), ["a.test /foo any: 0", "a.test /foo PUT: 2", "a.test /foo/ GET: 3 (1)"]);
+}
+
+/// All of them are served by the same hosts, and the original hostname precedes the path.
+#[test]
+fn what_a_more_specific_original_hostname_takes_has_no_route() {
+    let rows = [
+        ("*.a.test", "/x", None, None),
+        ("*.test", "/x/long", None, None),
+        ("*.test", "/y", Some("GET"), None),
+        ("", "/y", None, None),
+        ("", "/y/z", Some("GET"), None),
+    ];
+    assert_eq!(
+        compile(Some("*.a.test"), &rows),
+        ["*.a.test: guard", "*.a.test /y any: 3", "*.a.test /y GET: 2 (4)", "*.a.test /x any: 0 (1)"]
+    );
+    // One of its hosts is not all of them.
+    let rows = [("b.a.test", "/", None, None), ("*.a.test", "/", None, None)];
+    assert_eq!(
+        compile(Some("*.a.test"), &rows),
+        ["*.a.test: guard", "*.a.test / any: 1", "b.a.test / any: 0"]
+    );
+}
+
+/// The Route of the more specific hostname continues with it, so it is not said to be never reached.
+#[test]
+fn what_only_other_routes_continue_with_has_no_route_of_its_own() {
+    let rows = [("*.a.test", "/", None, Some("v1")), ("*.test", "/x", None, None)];
+    assert_eq!(
+        compile(Some("*.a.test"), &rows),
+        ["*.a.test: guard", "*.a.test / any: 0", "*.a.test /x any: 0 1"]
     );
 }
 

@@ -121,14 +121,16 @@ fn check_path_meaning(
     out: &mut Vec<Violation>,
 ) {
     let foreign = |segment: &str| segment == "*" || (segment.len() > 1 && segment.starts_with(':'));
-    let message = if pattern.is_empty() || !pattern.starts_with(['/', '{']) {
-        format!("Path \"{pattern}\" does not start with a slash, so no request matches it.")
+    let (rule, message) = if pattern.is_empty() || !pattern.starts_with(['/', '{']) {
+        let message = format!("Path \"{pattern}\" does not start with a slash, so no request matches it.");
+        (Rule::PatternMeaning, message)
     } else if pattern.split('/').any(foreign) {
-        format!("Path \"{pattern}\" is literal: `*` and `:name` are no wildcards.")
+        let message = format!("Path \"{pattern}\" is literal: `*` and `:name` are no wildcards.");
+        (Rule::LiteralWildcard, message)
     } else {
         return;
     };
-    out.push(context.fault(Rule::PatternMeaning, Severity::Misbehaves, field(), message));
+    out.push(context.fault(rule, Severity::Misbehaves, field(), message));
 }
 
 /// A host pattern that PingSIX stores and that no request's host can equal.

@@ -190,6 +190,8 @@ rules! {
     PatternConflict = "pattern-conflict", "src/proxy/route.rs";
     /// A pattern matches something else than it seems to.
     PatternMeaning = "pattern-meaning", "src/proxy/route.rs";
+    /// What other gateways take for a wildcard is compared as it stands.
+    LiteralWildcard = "literal-wildcard", "src/proxy/route.rs";
     /// A method is compared as it stands.
     MethodCase = "method-case", "src/proxy/route.rs";
     /// The certificate must be PEM and fit the key.

@@ -196,6 +196,18 @@ fn the_default_backend_stands_behind_every_rule_and_the_oldest_wins() {
 }
 
 #[test]
+fn a_prefix_whose_requests_one_with_a_slash_takes_is_named() {
+    let mut objects = class();
+    add_service(&mut objects, "shop");
+    let paths =
+        [path("Prefix", "/foo", "shop"), path("Prefix", "/foo/", "shop"), path("Exact", "/foo", "shop")];
+    add(&mut objects, "web", 1, json!({"rules": [rule("a.test", &paths)]}));
+    let translation = translated(&objects);
+    assert_eq!(get(&translation, "a.test", "/foo/x"), "shop:80");
+    assert_eq!(problems(&translation), ["warning web spec.rules[0].http.paths[0] Shadowed"]);
+}
+
+#[test]
 fn a_host_without_paths_goes_to_the_default_backend_of_its_ingress() {
     let mut objects = class();
     for name in ["own", "all", "other"] {
@@ -352,7 +364,7 @@ fn served(translation: &Translation) -> Vec<String> {
         .config
         .ssls()
         .map(|(key, ssl)| {
-            let Provenance::IngressCertificate { ingress, tls } = &plane.provenance[key] else {
+            let Provenance::IngressCertificate { ingress, tls, .. } = &plane.provenance[key] else {
                 panic!("{key} is not of an Ingress")
             };
             format!("{} {} {tls}", ssl.snis.join(","), ingress.name.name)

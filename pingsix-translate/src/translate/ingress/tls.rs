@@ -8,8 +8,7 @@ use k8s_openapi::api::networking::v1::IngressTLS;
 use crate::attach::{Hostname, ServerName};
 use crate::field::{self, FieldPath};
 use crate::lower::ServedCertificate;
-use crate::object::compare_slashed;
-use crate::object::{Age, Kind, ObjectKey, ObjectName};
+use crate::object::{Age, Kind, ObjectKey, ObjectName, compare_age};
 use crate::provenance::Provenance;
 use crate::resolve::{Certificate, References};
 use crate::route::{Limit, Refusal};
@@ -29,7 +28,7 @@ pub(super) fn certificates(
             (Age::of(&ingress.metadata), Arc::new(key_of(Kind::Ingress, &ingress.metadata)), &**ingress)
         })
         .collect();
-    oldest_first.sort_by(|left, right| left.0.cmp(&right.0).then_with(|| compare_slashed(&left.1, &right.1)));
+    oldest_first.sort_by(|left, right| compare_age((left.0, &left.1), (right.0, &right.1)));
     let mut taken = BTreeMap::new();
     for (_, key, ingress) in &oldest_first {
         let entries = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
@@ -37,10 +36,10 @@ pub(super) fn certificates(
             Entry { key, index, content }.take_names(references, &mut taken, problems);
         }
     }
-    let served = |(name, Taken { certificate, by, index })| ServedCertificate {
-        name,
-        certificate,
-        provenance: Provenance::IngressCertificate { ingress: by, tls: index },
+    let served = |(name, Taken { certificate, by, index })| {
+        let provenance =
+            Provenance::IngressCertificate { ingress: by, tls: index, secret: certificate.key() };
+        ServedCertificate { name, certificate, provenance }
     };
     taken.into_iter().map(served).collect()
 }

@@ -76,8 +76,14 @@ fn an_address_that_cannot_be_had_keeps_the_gateway_from_being_programmed() {
 #[test]
 fn a_default_scope_is_not_honoured_and_harms_nothing() {
     let verdicts = judge_with(&with(&json!({"defaultScope": "All"})));
-    assert_eq!(problems(&verdicts), ["warning spec.defaultScope UnsupportedValue"]);
-    assert_eq!(brief(&verdicts.gateway.unwrap().conditions, ConditionType::Accepted), "True Accepted");
+    assert_eq!(problems(&verdicts), ["warning spec.defaultScope Limited"]);
+    let conditions = &verdicts.gateway.as_ref().unwrap().conditions;
+    assert_eq!(brief(conditions, ConditionType::Accepted), "True Accepted");
+    assert_eq!(brief(conditions, ConditionType::Limited), "True Limited");
+    // What serves nothing is not limited.
+    let refused = judge_with(&with(&json!({"defaultScope": "All", "listeners": []})));
+    assert_eq!(problems(&refused), ["warning spec.defaultScope Limited"]);
+    assert_eq!(refused.gateway.unwrap().conditions.get(ConditionType::Limited), None);
 }
 
 #[test]
@@ -86,6 +92,8 @@ fn a_certificate_for_backends_is_checked_and_said_not_to_be_shown() {
         let verdicts = judge_with(&with(&json!({"tls": {"backend": {"clientCertificateRef": reference}}})));
         let conditions = &verdicts.gateway.as_ref().unwrap().conditions;
         assert_eq!(brief(conditions, ConditionType::Accepted), "True Accepted");
+        let is_limited = conditions.is_true(ConditionType::Limited);
+        assert_eq!(is_limited, conditions.is_true(ConditionType::ResolvedRefs));
         (brief(conditions, ConditionType::ResolvedRefs), problems(&verdicts).join(" "))
     };
     let at = "spec.tls.backend.clientCertificateRef";

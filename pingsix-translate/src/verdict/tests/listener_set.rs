@@ -221,11 +221,13 @@ fn a_certificate_of_a_listener_set_is_its_own() {
         .values()
         .flat_map(|plane| plane.provenance.values())
         .filter_map(|provenance| {
-            let crate::Provenance::Certificate { owner, listener } = provenance else { return None };
-            Some(format!("{owner} {listener}"))
+            let crate::Provenance::Certificate { owner, listener, field, secret } = provenance else {
+                return None;
+            };
+            Some(format!("{owner} {listener} {field} {secret}"))
         })
         .collect();
-    assert_eq!(owners, ["ListenerSet infra/s l"]);
+    assert_eq!(owners, ["ListenerSet infra/s l spec.listeners[0].tls.certificateRefs[0] Secret infra/c"]);
 }
 
 #[test]

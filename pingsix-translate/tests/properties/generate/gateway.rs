@@ -64,13 +64,13 @@ pub(super) fn gateway(rng: &mut SmallRng, taste: Taste, name: &str) -> Value {
     })
 }
 
-/// The Secrets that HTTPS listeners refer to.
-pub(crate) fn certificates() -> Vec<Value> {
+/// The Secrets that HTTPS listeners refer to, in one namespace.
+pub(crate) fn certificates(namespace: &str) -> Vec<Value> {
     let secret = |name: &str, certificate: &str, key: &str| {
         json!({
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": { "namespace": "infra", "name": name },
+            "metadata": { "namespace": namespace, "name": name },
             "type": "kubernetes.io/tls",
             "data": { "tls.crt": BASE64_STANDARD.encode(certificate), "tls.key": BASE64_STANDARD.encode(key) },
         })
@@ -82,7 +82,7 @@ pub(crate) fn certificates() -> Vec<Value> {
         .collect()
 }
 
-fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
+pub(super) fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
     let https = taste.https && one_in(rng, 3);
     let mut port = if one_in(rng, 4) { 8080 } else { 80 };
     if https && !one_in(rng, 12) {
@@ -118,7 +118,7 @@ fn listener(rng: &mut SmallRng, taste: Taste, index: usize) -> Value {
     listener
 }
 
-fn allowed_namespaces(rng: &mut SmallRng) -> Value {
+pub(super) fn allowed_namespaces(rng: &mut SmallRng) -> Value {
     match rng.random_range(0..16) {
         0 => json!({ "from": "Same" }),
         1 => json!({}),

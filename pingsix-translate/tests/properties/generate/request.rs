@@ -98,6 +98,10 @@ pub(crate) fn probe(rng: &mut SmallRng, hosts: &[String]) -> Probe {
     if one_in(rng, 6) {
         push(&mut probe.queries, "unrelated", rng);
     }
+    // Of a repeated parameter the first counts.
+    if one_in(rng, 6) {
+        push(&mut probe.queries, pick(rng, &["q", "Q"]), rng);
+    }
     if one_in(rng, 2) {
         probe.queries.reverse();
     }
@@ -135,5 +139,6 @@ fn of_script(rng: &mut SmallRng, probe: &mut Probe) {
 }
 
 fn push(to: &mut Vec<(String, String)>, name: &str, rng: &mut SmallRng) {
-    to.push((name.to_owned(), pick(rng, &["one", "two", "ONE"]).to_owned()));
+    let value = if one_in(rng, 12) { "" } else { pick(rng, &["one", "two", "ONE"]) };
+    to.push((name.to_owned(), value.to_owned()));
 }

@@ -12,7 +12,7 @@ use super::{HOSTNAMES, NAMESPACES, one_in, pick};
 const NAMES: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
 const PREFIXES: [&str; 8] = ["/", "/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/fo", "/foo/bar/baz"];
 const EXACT: [&str; 6] = ["/", "/foo", "/foo/", "/foo/bar", "/foo/bar/", "/foo/x"];
-const AGES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-02-01T00:00:00Z"];
+pub(super) const AGES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-02-01T00:00:00Z"];
 
 pub(super) fn route(rng: &mut SmallRng, index: usize) -> Value {
     let metadata = metadata(rng, index);

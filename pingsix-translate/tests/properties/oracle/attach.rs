@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::hostname::{intersect, matches, specificity};
 use super::world::{
-    Listener, Metadata, ParentRef, RouteKind, RouteKindName, RouteNamespaces, SecretRef, Selector, World,
+    FromNamespaces, Listener, Name, Owner, ParentRef, RouteKind, RouteKindName, SecretRef, Selector, World,
 };
 
-const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+pub(super) const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
 /// Why a listener is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,51 +22,101 @@ pub(crate) enum ListenerFault {
 pub(crate) type NotAttached = &'static str;
 
 impl World {
-    /// Everything that keeps a listener from serving.
-    pub(crate) fn listener_faults(&self, index: usize) -> BTreeSet<ListenerFault> {
-        let listener = &self.gateway.spec.listeners[index];
-        let mut faults = BTreeSet::new();
-        if !speaks_http(listener) {
-            faults.insert(ListenerFault::UnsupportedProtocol);
-            return faults;
+    /// Finds out what keeps each of the listeners from serving, once and for all.
+    pub(super) fn judge_listeners(&mut self) {
+        self.faults = vec![BTreeSet::new(); self.listeners.len()];
+        let owners: BTreeSet<Owner> = self.listeners.iter().map(|listener| listener.owner).collect();
+        for owner in owners {
+            // The first owner wins, and has nothing to fear from those that come later. Among the listeners of one owner
+            // there is no winner. Nothing says what the losers keep from others; here it is nothing.
+            for rivals in [true, false] {
+                let lost: Vec<(usize, ListenerFault)> = self
+                    .listeners_of(owner)
+                    .into_iter()
+                    .flat_map(|index| {
+                        self.conflicts(index, rivals).into_iter().map(move |fault| (index, fault))
+                    })
+                    .collect();
+                for (index, fault) in lost {
+                    self.faults[index].insert(fault);
+                }
+            }
         }
-        for (other_index, other) in self.gateway.spec.listeners.iter().enumerate() {
+        for index in 0..self.listeners.len() {
+            let listener = &self.listeners[index];
+            // Of a ListenerSet's listener it says more that its port is taken.
+            if !speaks_http(listener) && self.faults[index].is_empty() {
+                self.faults[index].insert(ListenerFault::UnsupportedProtocol);
+            } else if listener.protocol == "HTTPS" && self.certificates(listener).is_empty() {
+                self.faults[index].insert(ListenerFault::InvalidCertificateRef);
+            }
+        }
+    }
+
+    /// What a listener has lost to those of earlier owners, or to others of its own owner.
+    fn conflicts(&self, index: usize, to_earlier: bool) -> BTreeSet<ListenerFault> {
+        let listener = &self.listeners[index];
+        let is_free = |index: usize| self.faults[index].is_empty();
+        if !is_free(index) {
+            return BTreeSet::new();
+        }
+        let rivals = self.listeners.iter().enumerate().filter(|(rival, other)| {
+            let is_rival =
+                if to_earlier { other.owner < listener.owner } else { other.owner == listener.owner };
             // Protocols that are not implemented conflict with nothing.
-            if other_index == index || other.port != listener.port || !speaks_http(other) {
-                continue;
+            is_rival
+                && *rival != index
+                && is_free(*rival)
+                && other.port == listener.port
+                && speaks_http(other)
+        });
+        let conflict = |(_, other): (usize, &Listener)| match listener.protocol.as_str() {
+            "HTTP" | "HTTPS" if listener.protocol != other.protocol => Some(ListenerFault::ProtocolConflict),
+            "HTTP" | "HTTPS" => {
+                (listener.hostname == other.hostname).then_some(ListenerFault::HostnameConflict)
             }
-            if other.protocol != listener.protocol {
-                faults.insert(ListenerFault::ProtocolConflict);
-            } else if other.hostname == listener.hostname {
-                faults.insert(ListenerFault::HostnameConflict);
-            }
-        }
-        if listener.protocol == "HTTPS" && !self.has_certificate(listener) {
-            faults.insert(ListenerFault::InvalidCertificateRef);
-        }
-        faults
-    }
-
-    /// Every Secret that is generated holds a usable certificate, and none is shared between namespaces.
-    fn has_certificate(&self, listener: &Listener) -> bool {
-        !self.certificates(listener).is_empty()
-    }
-
-    /// Whether every reference to a certificate leads to one, and there is one at all.
-    pub(super) fn has_every_certificate(&self, listener: &Listener) -> bool {
-        let found = self.certificates(listener).len();
-        found > 0 && found == listener.tls.certificate_refs.len()
-    }
-
-    /// The Secrets of the references that lead to one.
-    pub(crate) fn certificates<'l>(&self, listener: &'l Listener) -> Vec<&'l str> {
-        let own = &self.gateway.metadata.namespace;
-        let exists = |reference: &&'l SecretRef| {
-            let namespace = reference.namespace.as_ref().unwrap_or(own);
-            namespace == own && self.secrets.contains(&(namespace.clone(), reference.name.clone()))
+            // It would need the port for itself, were it implemented.
+            "TCP" if to_earlier => Some(ListenerFault::ProtocolConflict),
+            _ => None,
         };
-        let existing = listener.tls.certificate_refs.iter().filter(exists);
-        existing.map(|reference| reference.name.as_str()).collect()
+        rivals.filter_map(conflict).collect()
+    }
+
+    /// Everything that keeps a listener from serving.
+    pub(crate) fn listener_faults(&self, index: usize) -> &BTreeSet<ListenerFault> {
+        &self.faults[index]
+    }
+
+    /// The reasons why references to certificates do not lead to one.
+    pub(super) fn certificate_faults(&self, listener: &Listener) -> BTreeSet<&'static str> {
+        if listener.protocol != "HTTPS" {
+            return BTreeSet::new();
+        }
+        let references = listener.tls.certificate_refs.iter();
+        let fault = |reference: &SecretRef| {
+            let secret = self.secret(listener, reference);
+            if self.may_use_secret(listener.owner, &secret) {
+                (!self.secrets.contains(&secret)).then_some("InvalidCertificateRef")
+            } else {
+                Some("RefNotPermitted")
+            }
+        };
+        references.filter_map(fault).collect()
+    }
+
+    /// The Secrets of the references that lead to one. Every Secret that is generated holds a usable certificate.
+    pub(crate) fn certificates<'l>(&self, listener: &'l Listener) -> Vec<&'l str> {
+        let is_usable = |reference: &&SecretRef| {
+            let secret = self.secret(listener, reference);
+            self.may_use_secret(listener.owner, &secret) && self.secrets.contains(&secret)
+        };
+        let usable = listener.tls.certificate_refs.iter().filter(is_usable);
+        usable.map(|reference| reference.name.as_str()).collect()
+    }
+
+    fn secret(&self, listener: &Listener, reference: &SecretRef) -> Name {
+        let own = &self.metadata_of(listener.owner).namespace;
+        (reference.namespace.as_ref().unwrap_or(own).clone(), reference.name.clone())
     }
 
     /// Whether a listener serves requests.
@@ -76,14 +126,14 @@ impl World {
 
     /// Ports with at least one listener that serves.
     pub(crate) fn ports(&self) -> BTreeSet<u16> {
-        let listeners = &self.gateway.spec.listeners;
+        let listeners = &self.listeners;
         (0..listeners.len()).filter(|&index| self.serves(index)).map(|index| listeners[index].port).collect()
     }
 
     /// The listener whose hosts a request is for: the one with the most specific hostname on the port. One that only
     /// lacks a certificate keeps its hosts from those that would serve them otherwise.
     pub(crate) fn listener_for(&self, port: u16, host: Option<&str>) -> Option<usize> {
-        let listeners = &self.gateway.spec.listeners;
+        let listeners = &self.listeners;
         let covering = (0..listeners.len()).filter(|&index| {
             listeners[index].port == port && matches(listeners[index].hostname.as_deref(), host)
         });
@@ -98,20 +148,18 @@ impl World {
         self.listener_faults(index).iter().all(|fault| *fault == ListenerFault::InvalidCertificateRef)
     }
 
-    /// Whether a parentRef of a route in this namespace names our Gateway.
+    /// Whether a parentRef of a route in this namespace names our Gateway, or a ListenerSet of it.
     pub(crate) fn is_ours(&self, namespace: &str, parent: &ParentRef) -> bool {
-        let gateway = &self.gateway.metadata;
-        parent.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP
-            && parent.kind.as_deref().unwrap_or("Gateway") == "Gateway"
-            && parent.namespace.as_deref().unwrap_or(namespace) == gateway.namespace
-            && parent.name == gateway.name
+        self.named_by(namespace, parent).is_some()
     }
 
     /// The listeners a route attaches to through one parentRef that is ours.
     pub(crate) fn attach(&self, route: usize, parent: &ParentRef) -> Result<BTreeSet<usize>, NotAttached> {
         let route = &self.routes[route];
-        let listeners = &self.gateway.spec.listeners;
-        let mut selected: BTreeSet<usize> = (0..listeners.len()).collect();
+        let listeners = &self.listeners;
+        // A ListenerSet that is not allowed has no listeners that anybody could attach to.
+        let owner = self.named_by(&route.metadata.namespace, parent).expect("the parentRef is ours");
+        let mut selected: BTreeSet<usize> = self.listeners_of(owner).into_iter().collect();
         selected.retain(|&index| {
             let listener = &listeners[index];
             parent.section_name.as_ref().is_none_or(|section| *section == listener.name)
@@ -122,7 +170,9 @@ impl World {
         }
         selected.retain(|&index| {
             let listener = &listeners[index];
-            allows(listener, route.kind) && self.admits(&listener.allowed_routes.namespaces, &route.metadata)
+            let own = &self.metadata_of(listener.owner).namespace;
+            allows(listener, route.kind)
+                && self.admits(&listener.allowed_routes.namespaces, "Same", own, &route.metadata.namespace)
         });
         if selected.is_empty() {
             return Err("NotAllowedByListeners");
@@ -147,11 +197,12 @@ impl World {
         })
     }
 
-    fn admits(&self, namespaces: &RouteNamespaces, route: &Metadata) -> bool {
-        match namespaces.from.as_deref().unwrap_or("Same") {
+    /// Whether an object in `own` namespace lets one of another take part.
+    pub(super) fn admits(&self, from: &FromNamespaces, default: &str, own: &str, other: &str) -> bool {
+        match from.from.as_deref().unwrap_or(default) {
             "All" => true,
-            "Same" => route.namespace == self.gateway.metadata.namespace,
-            "Selector" => self.selects(&namespaces.selector, &route.namespace),
+            "Same" => other == own,
+            "Selector" => self.selects(&from.selector, other),
             _ => false,
         }
     }
@@ -174,7 +225,7 @@ impl World {
     }
 }
 
-fn speaks_http(listener: &Listener) -> bool {
+pub(super) fn speaks_http(listener: &Listener) -> bool {
     matches!(listener.protocol.as_str(), "HTTP" | "HTTPS")
 }
 

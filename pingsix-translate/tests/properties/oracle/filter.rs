@@ -454,7 +454,7 @@ fn duration(text: &str) -> Option<u64> {
 impl World {
     /// The origins, as scheme and port, of the requests that these listeners take.
     pub(super) fn origins(&self, listeners: &BTreeSet<usize>) -> BTreeSet<(bool, u16)> {
-        let listener = |index: &usize| &self.gateway.spec.listeners[*index];
+        let listener = |index: &usize| &self.listeners[*index];
         listeners.iter().map(listener).map(|listener| (listener.protocol == "HTTPS", listener.port)).collect()
     }
 

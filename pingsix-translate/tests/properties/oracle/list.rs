@@ -1,12 +1,12 @@
 //! What a data plane has to decide among at once: PingSIX runs filters for a host, path and method, before it looks at
 //! headers and query parameters. All rules that conditions choose among must therefore have the same ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
 use super::filter::{self, Filters};
 use super::hostname::representative;
-use super::row::{Hostnames, Row, is_unsupported};
+use super::row::{Row, is_unsupported};
 use super::world::Match;
 use super::{Answer, Target};
 use crate::probe::Probe;
@@ -35,14 +35,16 @@ pub(super) struct Agreement {
     pub(super) refused: BTreeSet<(usize, usize)>,
 }
 
+/// Rules that fail beside others, by data plane. To find them is so much work that it is done once for all routes.
+pub(crate) struct Refusals {
+    /// Whether there is one data plane for all ports.
+    pub(super) shared: bool,
+    pub(super) by_plane: BTreeMap<Option<u16>, BTreeSet<(usize, usize)>>,
+}
+
 impl World {
     /// The rules that requests to the probe's host, path and method are decided among, in order.
     pub(super) fn choices(&self, port: Option<u16>, request: &Probe) -> Vec<Choice<'_>> {
-        self.choices_from(port, request, None)
-    }
-
-    /// The same for what would be decided if there were no routes with more specific hostnames than these.
-    fn choices_from(&self, port: Option<u16>, request: &Probe, from: Option<Hostnames>) -> Vec<Choice<'_>> {
         let host = request.routing_host();
         let listeners = self.listeners_for(port, host.as_deref());
         let mut choices: Vec<Choice<'_>> = Vec::new();
@@ -52,8 +54,7 @@ impl World {
         }
         let mut tried = BTreeSet::new();
         for row in self.rows(&listeners, host.as_deref()) {
-            let is_before = from.is_some_and(|from| row.hostnames() > from);
-            if is_before || !row.stands_for(request) || !tried.insert(row.conditions()) {
+            if !row.stands_for(request) || !tried.insert(row.conditions()) {
                 continue;
             }
             let is_last = row.conditions().is_empty();
@@ -95,27 +96,27 @@ impl World {
         agreement
     }
 
-    /// Rules of a route that fail on a data plane because they were written beside others with other filters. Whether
-    /// routes with more specific hostnames leave anything to decide plays no part.
-    pub(crate) fn refused_beside_others(&self, route: usize, port: Option<u16>) -> BTreeSet<usize> {
+    /// The rules that fail beside others, on the data plane for all ports or on those for each.
+    pub(crate) fn refusals(&self, shared: bool) -> Refusals {
+        let planes = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
+        let of = |port| (port, self.refused_beside_others(port));
+        Refusals { shared, by_plane: planes.into_iter().map(of).collect() }
+    }
+
+    /// Rules, as indexes of their routes and their own, that fail on a data plane because they were written beside
+    /// others with other filters.
+    fn refused_beside_others(&self, port: Option<u16>) -> BTreeSet<(usize, usize)> {
         let mut refused = BTreeSet::new();
         for request in self.requests_of_every_kind() {
-            let host = request.routing_host();
-            let rows = self.rows(&self.listeners_for(port, host.as_deref()), host.as_deref());
-            let standing = rows.iter().filter(|row| row.stands_for(&request));
-            let hostnames: BTreeSet<Hostnames> = standing.map(Row::hostnames).collect();
-            for from in hostnames {
-                let choices = self.choices_from(port, &request, Some(from));
-                let of_request = self.agree(port, &request, &choices).refused;
-                refused.extend(of_request.into_iter().filter(|(of, _)| *of == route).map(|(_, rule)| rule));
-            }
+            let choices = self.choices(port, &request);
+            refused.extend(self.agree(port, &request, &choices).refused);
         }
         refused
     }
 
     /// A request for every way in which hosts, paths and methods of this table can be told apart.
     fn requests_of_every_kind(&self) -> Vec<Probe> {
-        let of_listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let of_listeners = self.listeners.iter().map(|listener| listener.hostname.as_deref());
         let names = self.routes.iter().flat_map(|route| &route.spec.hostnames);
         let hosts: BTreeSet<Option<&str>> =
             of_listeners.chain(names.map(|name| Some(name.as_str()))).chain([None]).collect();

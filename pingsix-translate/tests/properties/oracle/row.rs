@@ -26,7 +26,7 @@ type Age<'w> = (Option<&'w str>, String, (usize, usize));
 type Rank<'w> =
     (Reverse<Hostnames>, Reverse<Path>, Reverse<Conditions>, Option<&'w str>, String, (usize, usize));
 /// Hostname served, then the route's own.
-pub(super) type Hostnames = ((u8, usize), (u8, usize));
+type Hostnames = ((u8, usize), (u8, usize));
 /// Exact, then characters as written.
 type Path = (bool, usize);
 /// Method, headers, query parameters.
@@ -72,11 +72,6 @@ impl<'w> Row<'w> {
         self.rank.cmp(&other.rank)
     }
 
-    /// How specific its hostnames are.
-    pub(super) fn hostnames(&self) -> Hostnames {
-        self.rank.0.0
-    }
-
     /// The order the specification has for rows of GRPCRoutes.
     pub(crate) fn order_of_calls(&self, other: &Self) -> std::cmp::Ordering {
         self.rank_of_calls().cmp(&other.rank_of_calls())
@@ -113,7 +108,8 @@ impl<'w> Row<'w> {
     }
 
     /// Whether the request satisfies everything the match asks for. A regular expression counts as satisfied by
-    /// any value, because nobody may guess what it would have let through.
+    /// any value, because nobody may guess what it would have let through; but not by an empty one, which PingSIX
+    /// cannot tell from none.
     pub(crate) fn admits(&self, request: &Probe) -> bool {
         let criteria = &self.criteria;
         self.stands_for(request)
@@ -179,7 +175,9 @@ fn conditions(entries: &[Comparison], case_insensitive: bool) -> Vec<&Comparison
 }
 
 fn holds(condition: &Comparison, value: Option<&str>) -> bool {
-    value.is_some_and(|value| is_regex(condition) || condition.value.as_deref() == Some(value))
+    value.is_some_and(|value| {
+        if is_regex(condition) { !value.is_empty() } else { condition.value.as_deref() == Some(value) }
+    })
 }
 
 fn is_regex(condition: &Comparison) -> bool {

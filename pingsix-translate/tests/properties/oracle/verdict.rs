@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::World;
-use super::attach::{ListenerFault, NotAttached, is_kind};
+use super::attach::{ListenerFault, NotAttached, is_kind, speaks_http};
 use super::hostname::{matches, representative};
+use super::list::Refusals;
 use super::row::is_unsupported;
 use super::world::{RouteKindName, Rule};
 
@@ -12,10 +13,12 @@ use super::world::{RouteKindName, Rule};
 #[derive(Debug)]
 pub(crate) struct ListenerStatus {
     pub(crate) faults: BTreeSet<ListenerFault>,
+    /// Whether its protocol is one that is implemented.
+    pub(crate) speaks_http: bool,
     /// Whether `allowedRoutes.kinds` names something a listener of HTTP cannot carry.
     pub(crate) has_wrong_kinds: bool,
-    /// Whether a certificate is missing; the listener serves all the same while it has another.
-    pub(crate) lacks_certificates: bool,
+    /// Why certificates are missing; the listener serves all the same while it has another.
+    pub(crate) certificate_faults: BTreeSet<&'static str>,
     /// Kinds of routes that are supported.
     pub(crate) supported_kinds: BTreeSet<&'static str>,
     pub(crate) attached_routes: i32,
@@ -34,35 +37,36 @@ pub(crate) struct ParentStatus {
 }
 
 impl World {
-    /// What to expect of every listener, given the data plane for all ports or those for each.
-    pub(crate) fn listener_statuses(&self, shared: bool) -> Vec<ListenerStatus> {
+    /// What to expect of every listener.
+    pub(crate) fn listener_statuses(&self, refusals: &Refusals) -> Vec<ListenerStatus> {
         let mut attached: BTreeMap<usize, i32> = BTreeMap::new();
         for route in 0..self.routes.len() {
             let accepted =
-                self.parent_statuses(route, shared).into_iter().filter(|parent| parent.refused.is_none());
+                self.parent_statuses(route, refusals).into_iter().filter(|parent| parent.refused.is_none());
             let listeners: BTreeSet<usize> = accepted.flat_map(|parent| parent.listeners).collect();
             for listener in listeners {
                 // Not where none of its hosts can be served.
-                if matches!(self.zones(route, &BTreeSet::from([listener]), shared), (0, 1..)) {
+                if matches!(self.zones(route, &BTreeSet::from([listener]), refusals.shared), (0, 1..)) {
                     continue;
                 }
                 *attached.entry(listener).or_default() += 1;
             }
         }
-        let listeners = self.gateway.spec.listeners.iter().enumerate();
+        let listeners = self.listeners.iter().enumerate();
         listeners
             .map(|(index, listener)| {
                 let kinds = &listener.allowed_routes.kinds;
-                let faults = self.listener_faults(index);
+                let faults = self.listener_faults(index).clone();
                 let carried = [RouteKindName::Http, RouteKindName::Grpc];
                 ListenerStatus {
                     has_wrong_kinds: !kinds
                         .iter()
                         .all(|kind| carried.iter().any(|known| is_kind(kind, *known))),
-                    lacks_certificates: listener.protocol == "HTTPS" && !self.has_every_certificate(listener),
+                    speaks_http: speaks_http(listener),
+                    certificate_faults: self.certificate_faults(listener),
                     supported_kinds: carried
                         .iter()
-                        .filter(|_| !faults.contains(&ListenerFault::UnsupportedProtocol))
+                        .filter(|_| speaks_http(listener))
                         .filter(|known| kinds.is_empty() || kinds.iter().any(|kind| is_kind(kind, **known)))
                         .map(|known| known.as_str())
                         .collect(),
@@ -74,12 +78,10 @@ impl World {
     }
 
     /// What to expect of a route: one entry per parentRef that is ours.
-    pub(crate) fn parent_statuses(&self, route: usize, shared: bool) -> Vec<ParentStatus> {
+    pub(crate) fn parent_statuses(&self, route: usize, refusals: &Refusals) -> Vec<ParentStatus> {
+        let Refusals { shared, by_plane } = refusals;
         let spec = &self.routes[route].spec;
         let namespace = &self.routes[route].metadata.namespace;
-        let planes = if shared { vec![None] } else { self.ports().into_iter().map(Some).collect() };
-        let beside_others: BTreeMap<Option<u16>, BTreeSet<usize>> =
-            planes.into_iter().map(|port| (port, self.refused_beside_others(route, port))).collect();
         let ours = spec.parent_refs.iter().enumerate().filter(|(_, parent)| self.is_ours(namespace, parent));
         ours.map(|(index, parent)| match self.attach(route, parent) {
             Err(reason) => ParentStatus {
@@ -89,16 +91,17 @@ impl World {
                 listeners: BTreeSet::new(),
             },
             Ok(listeners) => {
-                let (served, unserved) = self.zones(route, &listeners, shared);
-                // A rule may fail on one port and not on another.
-                let port_of = |listener: &usize| self.gateway.spec.listeners[*listener].port;
+                let (served, unserved) = self.zones(route, &listeners, *shared);
+                // A rule may fail on one port and not on another. Where no listener of this parent serves, another parent's
+                // may, and the rule fails for those who come through that.
+                let serving = listeners.iter().filter(|listener| self.serves(**listener));
                 let planes: BTreeSet<Option<u16>> =
-                    listeners.iter().map(|listener| (!shared).then(|| port_of(listener))).collect();
-                let refused_on: Vec<&BTreeSet<usize>> =
-                    planes.iter().filter_map(|plane| beside_others.get(plane)).collect();
+                    serving.map(|listener| (!*shared).then(|| self.listeners[*listener].port)).collect();
+                let refused_on: Vec<&BTreeSet<(usize, usize)>> =
+                    planes.iter().filter_map(|plane| by_plane.get(plane)).collect();
                 let fails = |(index, rule): (usize, &Rule)| {
                     let always = is_unsupported(rule) || self.has_hostless_backend(&self.routes[route], rule);
-                    let on = refused_on.iter().filter(|refused| refused.contains(&index)).count();
+                    let on = refused_on.iter().filter(|refused| refused.contains(&(route, index))).count();
                     (always || on > 0, always || (on > 0 && on == refused_on.len()))
                 };
                 let failing: Vec<(bool, bool)> = spec.rules.iter().enumerate().map(fails).collect();
@@ -141,7 +144,7 @@ impl World {
             return (1, 0);
         }
         let hostnames = &self.routes[route].spec.hostnames;
-        let listeners = self.gateway.spec.listeners.iter().map(|listener| listener.hostname.as_deref());
+        let listeners = self.listeners.iter().map(|listener| listener.hostname.as_deref());
         let patterns: BTreeSet<Option<&str>> =
             listeners.chain(hostnames.iter().map(|name| Some(name.as_str()))).chain([None]).collect();
         let (mut served, mut unserved) = (0, 0);

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::attach::ListenerFault;
 use super::grpc::{Call, GrpcRoute};
 
 /// Namespace and name.
@@ -15,6 +16,12 @@ pub(crate) type Name = (String, String);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
+    /// Those that name the Gateway, whether it allows them or not, in order of precedence.
+    pub(crate) listener_sets: Vec<ListenerSet>,
+    /// The Gateway's listeners, then those of the ListenerSets it allows.
+    pub(crate) listeners: Vec<Listener>,
+    /// What keeps each of the listeners from serving.
+    pub(crate) faults: Vec<BTreeSet<ListenerFault>>,
     pub(crate) routes: Vec<Route>,
     pub(crate) services: BTreeMap<Name, Service>,
     pub(crate) slices: Vec<Slice>,
@@ -36,6 +43,7 @@ impl World {
             match object["kind"].as_str().unwrap() {
                 "Gateway" if gateway.is_some_and(|name| object["metadata"]["name"] != name) => {}
                 "Gateway" => world.gateway = read(object),
+                "ListenerSet" => world.listener_sets.push(read(object)),
                 "HTTPRoute" => world.routes.push(read(object)),
                 "GRPCRoute" => world.routes.push(read::<GrpcRoute>(object).into()),
                 "EndpointSlice" => world.slices.push(read(object)),
@@ -55,6 +63,8 @@ impl World {
                 other => panic!("the oracle does not read kind {other}"),
             }
         }
+        world.gather_listeners();
+        world.judge_listeners();
         world
     }
 }
@@ -77,6 +87,11 @@ impl Metadata {
     pub(crate) fn key(&self) -> Name {
         (self.namespace.clone(), self.name.clone())
     }
+
+    /// Oldest first, one without a timestamp last; then as `namespace/name` is written.
+    pub(crate) fn age(&self) -> (&str, String) {
+        (self.creation_timestamp.as_deref().unwrap_or("~"), format!("{}/{}", self.namespace, self.name))
+    }
 }
 
 #[derive(Deserialize)]
@@ -91,13 +106,46 @@ pub(crate) struct Gateway {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct GatewaySpec {
     pub(crate) listeners: Vec<Listener>,
+    #[serde(default)]
+    pub(crate) allowed_listeners: AllowedListeners,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AllowedListeners {
+    pub(crate) namespaces: FromNamespaces,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ListenerSet {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: ListenerSetSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListenerSetSpec {
+    pub(crate) parent_ref: ParentRef,
+    pub(crate) listeners: Vec<Listener>,
+}
+
+/// In whose spec a listener stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    #[default]
+    Gateway,
+    /// The ListenerSet at this place of [`World::listener_sets`].
+    Set(usize),
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listener {
+    #[serde(skip)]
+    pub(crate) owner: Owner,
     pub(crate) name: String,
     pub(crate) hostname: Option<String>,
     pub(crate) port: u16,
@@ -124,7 +172,7 @@ pub(crate) struct SecretRef {
 #[serde(default)]
 pub(crate) struct AllowedRoutes {
     pub(crate) kinds: Vec<RouteKind>,
-    pub(crate) namespaces: RouteNamespaces,
+    pub(crate) namespaces: FromNamespaces,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -135,8 +183,8 @@ pub(crate) struct RouteKind {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct RouteNamespaces {
-    /// `Same` when absent.
+pub(crate) struct FromNamespaces {
+    /// `Same` when absent for routes, `None` for ListenerSets.
     pub(crate) from: Option<String>,
     pub(crate) selector: Selector,
 }

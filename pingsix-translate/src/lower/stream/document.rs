@@ -1,0 +1,162 @@
+//! Places to stream documents.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::place::Place;
+use crate::attach::{Hostname, Listener};
+use crate::lower::id::Ids;
+use crate::lower::rows::RouteInput;
+use crate::object::{Kind, ObjectKey};
+use crate::provenance::{Origin, Reference, Section, StreamProvenance};
+use crate::resolve::{Action, Backends, Target};
+use crate::stream::{
+    Destination, Rejection, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
+    StreamUpstream, TlsMode,
+};
+use crate::translation::StreamPlane;
+
+/// The part of a route that asks for connections: it has one rule.
+pub(super) fn origin(input: &RouteInput) -> Origin {
+    Origin { object: input.route.key.clone(), section: Section::Rule(0) }
+}
+
+/// Writes documents, each once.
+pub(super) struct Writer<'a> {
+    backends: &'a Backends,
+    ids: Ids,
+    plane: StreamPlane,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(backends: &'a Backends) -> Self {
+        Self { backends, ids: Ids::default(), plane: StreamPlane::default() }
+    }
+
+    /// Everything that was written; its size is for others to say.
+    pub(super) fn finish(self) -> StreamPlane {
+        self.plane
+    }
+
+    /// Gives a place to a route.
+    pub(super) fn route(
+        &mut self,
+        place: &Place,
+        listener: &Listener,
+        input: &RouteInput,
+        shadowed: BTreeSet<Origin>,
+    ) {
+        let targets = match input.rules.as_slice() {
+            [rule] => self.targets(&rule.action),
+            // Stream routes are normalised to one rule.
+            _ => vec![rejecting(Rejection::Invalid)],
+        };
+        let mut route = unterminated(place, targets);
+        route.ssl_ids = self.certificates(listener);
+        if !route.ssl_ids.is_empty() {
+            route.tls = Some(TlsMode::Terminate);
+        }
+        let provenance = StreamProvenance::Route {
+            owner: listener.owner.clone(),
+            listener: listener.name.clone(),
+            origin: origin(input),
+            shadowed: shadowed.into_iter().collect(),
+        };
+        self.write(place, route, provenance);
+    }
+
+    /// Gives a place to nobody.
+    pub(super) fn guard(&mut self, place: &Place, listener: &Listener) {
+        let why = if listener.is_served() { Rejection::NoRoute } else { Rejection::Invalid };
+        let route = unterminated(place, vec![rejecting(why)]);
+        self.write(
+            place,
+            route,
+            StreamProvenance::Guard { owner: listener.owner.clone(), listener: listener.name.clone() },
+        );
+    }
+
+    fn write(&mut self, place: &Place, route: StreamRoute, provenance: StreamProvenance) {
+        let name = place.name.as_ref().map(Hostname::as_str).unwrap_or_default();
+        let id = self.ids.assign('r', &[place.protocol.as_str(), &place.port.to_string(), name]);
+        self.plane.config.insert(id.clone(), route);
+        self.plane.provenance.insert(StreamKey::new(StreamKind::StreamRoute, id), provenance);
+    }
+
+    /// Ids of the certificates of a listener, written when first asked for.
+    fn certificates(&mut self, listener: &Listener) -> Vec<String> {
+        let mut ids = Vec::new();
+        for certificate in listener.terminates_with() {
+            let secret = &certificate.secret;
+            let id = self.ids.assign('s', &[&secret.namespace, &secret.name]);
+            if ids.contains(&id) {
+                continue;
+            }
+            let key = StreamKey::new(StreamKind::Ssl, id.clone());
+            let origin = self.plane.provenance.entry(key).or_insert_with(|| {
+                let ssl = StreamSsl { cert: certificate.chain.to_string(), key: certificate.key.to_string() };
+                self.plane.config.insert(id.clone(), ssl);
+                StreamProvenance::Certificate { secret: certificate.key(), references: BTreeSet::new() }
+            });
+            if let StreamProvenance::Certificate { references, .. } = origin {
+                let (object, field) = (listener.owner.clone(), certificate.at.clone());
+                references.insert(Reference { object, field });
+            }
+            ids.push(id);
+        }
+        ids
+    }
+
+    fn targets(&mut self, action: &Action) -> Vec<StreamTarget> {
+        action
+            .targets
+            .iter()
+            .map(|&(target, weight)| StreamTarget { to: self.destination(target), weight })
+            .collect()
+    }
+
+    fn destination(&mut self, target: Target) -> Destination {
+        match target {
+            Target::Status(503) => Destination::Reject(Rejection::NoEndpoints),
+            // No rule of a stream route redirects.
+            Target::Status(_) | Target::Redirect => Destination::Reject(Rejection::Invalid),
+            Target::Backend(index) => {
+                let backend = self.backends.get(index);
+                let (service, port) = (&backend.key.service, backend.key.port);
+                let id = self.ids.assign(
+                    'u',
+                    &[
+                        &service.namespace,
+                        &service.name,
+                        &port.to_string(),
+                        backend.key.usage.traffic.transport(),
+                    ],
+                );
+                if self.plane.config.upstream(&id).is_none() {
+                    let nodes = backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect();
+                    self.plane.config.insert(id.clone(), StreamUpstream { nodes });
+                    let service = Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() });
+                    let key = StreamKey::new(StreamKind::Upstream, id.clone());
+                    self.plane.provenance.insert(key, StreamProvenance::Backend { service, port });
+                }
+                Destination::Upstream(id)
+            }
+        }
+    }
+}
+
+const fn rejecting(why: Rejection) -> StreamTarget {
+    StreamTarget { to: Destination::Reject(why), weight: 1 }
+}
+
+/// The route of a place where TLS, if any, is left to others.
+fn unterminated(place: &Place, targets: Vec<StreamTarget>) -> StreamRoute {
+    StreamRoute {
+        server_port: place.port,
+        protocol: place.protocol,
+        snis: place.name.iter().map(ToString::to_string).collect(),
+        tls: (place.protocol == StreamProtocol::Tls).then_some(TlsMode::Passthrough),
+        ssl_ids: Vec::new(),
+        targets,
+    }
+}

@@ -1,0 +1,105 @@
+//! Which connections there are to have, and who wants them.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::attach::{Hostname, Listener, Protocol, hostname_precedence, served_names};
+use crate::lower::plane::{most_specific, ports, wider};
+use crate::lower::rows::RouteInput;
+use crate::object::compare_age;
+use crate::stream::StreamProtocol;
+
+/// What a route can have: the connections of a port, or those for one server name on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) port: u16,
+    pub(super) protocol: StreamProtocol,
+    pub(super) name: Option<Hostname>,
+    /// The listener whose place it is: a function of the other fields.
+    pub(super) listener: usize,
+}
+
+/// What becomes of a place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// Who wants it, the winner first: the most specific hostname, then age, then name.
+    pub(super) contenders: Vec<Contender>,
+    /// Whether it is kept from listeners with a wider hostname although nobody wants it.
+    pub(super) is_guarded: bool,
+}
+
+/// A route that wants a place.
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    /// Index of the route.
+    pub(super) route: usize,
+    /// The hostname by which it does; the more specific one wins.
+    original: Option<Hostname>,
+}
+
+/// Every place that somebody wants or that is guarded.
+pub(super) fn places(listeners: &[Listener], routes: &[RouteInput]) -> BTreeMap<Place, Wanted> {
+    let mut places: BTreeMap<Place, Wanted> = BTreeMap::new();
+    let tls: Vec<usize> = stream_listeners(listeners)
+        .filter(|(_, protocol)| *protocol == StreamProtocol::Tls)
+        .map(|(index, _)| index)
+        .collect();
+    let ports = ports(listeners, &tls, |protocol| protocol == Protocol::Tls);
+    for (&number, port) in &ports {
+        for (hostname, &listener) in port {
+            if wider(hostname.as_ref()).any(|wider| port.contains_key(&wider)) {
+                let name = hostname.clone();
+                let place = Place { port: number, protocol: StreamProtocol::Tls, name, listener };
+                places.entry(place).or_default().is_guarded = true;
+            }
+        }
+    }
+    let protocols: BTreeMap<usize, StreamProtocol> = stream_listeners(listeners).collect();
+    for (route, input) in routes.iter().enumerate() {
+        for index in input.listeners() {
+            let Some(&protocol) = protocols.get(&index) else { continue };
+            let listener = &listeners[index];
+            let mut want = |name, original| {
+                let place = Place { port: listener.port, protocol, name, listener: index };
+                places.entry(place).or_default().contenders.push(Contender { route, original });
+            };
+            if protocol != StreamProtocol::Tls {
+                want(None, None);
+                continue;
+            }
+            let Some(port) = ports.get(&listener.port) else { continue };
+            for name in served_names(&input.route.hostnames, listener.hostname.as_ref()) {
+                // The names of a narrower listener are that one's alone.
+                let is_own = most_specific(port, name.served.as_ref()) == Some(index);
+                if is_own && name.served.is_some() {
+                    want(name.served, name.original);
+                }
+            }
+        }
+    }
+    for wanted in places.values_mut() {
+        wanted.contenders.sort_by(|left, right| {
+            let rank = |contender: &Contender| Reverse(hostname_precedence(contender.original.as_ref()));
+            let (one, other) = (&routes[left.route].route, &routes[right.route].route);
+            rank(left)
+                .cmp(&rank(right))
+                .then_with(|| compare_age((one.age, &one.key), (other.age, &other.key)))
+        });
+    }
+    places
+}
+
+/// The served listeners whose routes become stream documents.
+pub(super) fn stream_listeners(listeners: &[Listener]) -> impl Iterator<Item = (usize, StreamProtocol)> + '_ {
+    listeners.iter().enumerate().filter(|(_, listener)| listener.is_served()).filter_map(
+        |(index, listener)| {
+            let protocol = match listener.protocol? {
+                Protocol::Http | Protocol::Https => return None,
+                Protocol::Tls => StreamProtocol::Tls,
+                Protocol::Tcp => StreamProtocol::Tcp,
+                Protocol::Udp => StreamProtocol::Udp,
+            };
+            Some((index, protocol))
+        },
+    )
+}

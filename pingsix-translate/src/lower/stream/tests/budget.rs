@@ -1,0 +1,80 @@
+//! What there is no room for.
+
+use super::*;
+
+/// [`world`] with a TLSRoute per year for a name each, the older ones with later names, and one for all of them.
+fn crowd() -> Objects {
+    let mut objects = world();
+    for year in 2010..2020 {
+        let on = json!({
+            "parentRefs": [{"name": "public", "sectionName": "any"}],
+            "hostnames": [format!("h{}.test", 2020 - year)],
+        });
+        add(&mut objects, Kind::TlsRoute, (&format!("r{year}"), year), backend("web", 80), on);
+    }
+    let on = json!({"parentRefs": [{"name": "public", "sectionName": "any"}], "hostnames": ["*.test"]});
+    add(&mut objects, Kind::TlsRoute, ("everything", 2000), backend("dns", 53), on);
+    objects
+}
+
+#[test]
+fn over_budget_the_youngest_routes_are_refused_and_named() {
+    let objects = crowd();
+    let whole = translate(&objects).1.size;
+    assert_eq!(whole.matcher_entries, 12, "ten names, all the others, and a guard");
+    for budget in [
+        Budget { matcher_entries: 7, ..Budget::default() },
+        // Each route with a name of its own takes as many bytes, and the five youngest have nothing else.
+        Budget {
+            bytes: whole.bytes - 4 * (whole.bytes - size_without(&objects, "r2019").bytes) - 1,
+            ..Budget::default()
+        },
+    ] {
+        let (translation, plane) = translate_within(&objects, budget);
+        assert_eq!(plane.size.matcher_entries, 7, "{budget:?}");
+        assert!(plane.size.bytes <= budget.bytes);
+        for (name, expected) in [
+            ("everything", "True Accepted"),
+            ("r2010", "True Accepted"),
+            ("r2014", "True Accepted"),
+            ("r2015", "False UnsupportedValue"),
+            ("r2019", "False UnsupportedValue"),
+        ] {
+            let accepted = condition(&translation, Kind::TlsRoute, name, ConditionType::Accepted);
+            assert_eq!(accepted, expected, "{name}");
+        }
+        let named: Vec<String> = translation
+            .verdicts
+            .problems
+            .iter()
+            .filter(|problem| problem.reason == Reason::BudgetExceeded)
+            .map(|problem| format!("{} {}", problem.object, problem.field))
+            .collect();
+        let expected: Vec<String> =
+            (2015..2020).map(|year| format!("TLSRoute infra/r{year} spec.rules[0]")).collect();
+        assert_eq!(named, expected);
+        // What is not admitted is absent; guards stay.
+        assert_eq!(goes(&plane.config, 443, Arrival::Tls("h6.test")), one("10.0.0.1:8080"));
+        assert_eq!(goes(&plane.config, 443, Arrival::Tls("h5.test")), one("[fd00::1]:5353"));
+        assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
+        let any = &translation.verdicts.gateway.as_ref().unwrap().listeners[2];
+        assert_eq!(any.attached_routes, 6);
+    }
+}
+
+/// The size of the stream documents without a TLSRoute.
+fn size_without(objects: &Objects, name: &str) -> Size {
+    let mut others = objects.clone();
+    let on = json!({"parentRefs": [{"name": "elsewhere"}], "hostnames": ["a.test"]});
+    add(&mut others, Kind::TlsRoute, (name, 2019), backend("web", 80), on);
+    translate(&others).1.size
+}
+
+#[test]
+fn a_budget_for_nothing_leaves_the_guards() {
+    let (translation, plane) = translate_within(&crowd(), Budget { bytes: 0, matcher_entries: 0 });
+    assert_eq!(plane.config.len(), 1);
+    assert_eq!(goes(&plane.config, 443, Arrival::Tls("x.a.test")), one("no_route"));
+    let everything = condition(&translation, Kind::TlsRoute, "everything", ConditionType::Accepted);
+    assert_eq!(everything, "False UnsupportedValue");
+}

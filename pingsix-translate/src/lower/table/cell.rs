@@ -1,0 +1,107 @@
+//! Cells: the rows of a group that PingSIX cannot tell apart by host, path and method.
+
+use std::collections::BTreeSet;
+
+use super::{Audience, Row};
+use crate::lower::path_map::{PathMap, Ranked};
+use crate::route::{Condition, Path};
+
+/// Rows of a group with one path and method.
+#[derive(Debug)]
+pub(super) struct Cell<'a> {
+    pub(super) path: &'a Path,
+    pub(super) method: Option<&'static str>,
+    /// Positions in the group, in order, that some request reaches: each with conditions of its own, up to the first
+    /// unconditional row of each audience.
+    pub(super) rows: Vec<usize>,
+    /// The other positions.
+    pub(super) shadowed: Vec<usize>,
+    pub(super) reach: Reach,
+}
+
+/// Whether a zone has rows that count only for requests with or without TLS. If not, there is one audience.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Audiences {
+    split: bool,
+}
+
+impl Audiences {
+    /// Those of a zone.
+    pub(super) fn of<'r, 'a: 'r>(mut rows: impl Iterator<Item = &'r Row<'a>>) -> Self {
+        Self { split: rows.any(|row| row.audience != Audience::Everybody) }
+    }
+
+    /// Each audience, as whether it comes by TLS.
+    fn iter(self) -> impl Iterator<Item = bool> {
+        std::iter::once(true).chain(self.split.then_some(false))
+    }
+}
+
+/// Which audiences have met an unconditional row, and go no further.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reach {
+    ended_tls: bool,
+    ended_plaintext: bool,
+}
+
+impl Reach {
+    const fn ended(self, tls: bool) -> bool {
+        if tls { self.ended_tls } else { self.ended_plaintext }
+    }
+
+    /// Whether nobody goes further.
+    pub(super) fn is_total(self, audiences: Audiences) -> bool {
+        audiences.iter().all(|tls| self.ended(tls))
+    }
+
+    /// Whether somebody reaches a row, and what remains after it. `is_new` tells whether an audience has not met the
+    /// row's conditions before.
+    pub(super) fn pass(
+        &mut self,
+        row: &Row<'_>,
+        audiences: Audiences,
+        mut is_new: impl FnMut(bool) -> bool,
+    ) -> bool {
+        let mut reached = false;
+        for tls in audiences.iter().filter(|tls| row.audience.includes(*tls)) {
+            if self.ended(tls) {
+                continue;
+            }
+            if row.conditions.is_empty() {
+                reached = true;
+                if tls { self.ended_tls = true } else { self.ended_plaintext = true }
+            } else {
+                reached |= is_new(tls);
+            }
+        }
+        reached
+    }
+}
+
+impl Ranked for Cell<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+/// The cells of a group, whose rows are in order.
+pub(super) fn cells<'a>(rows: &[Row<'a>], audiences: Audiences) -> PathMap<'a, Cell<'a>> {
+    let mut cells = PathMap::new();
+    // Equal conditions are neighbours in no order, so each cell remembers what it has.
+    let mut tried: BTreeSet<(bool, &Path, Option<&'static str>, &[Condition])> = BTreeSet::new();
+    for (position, row) in rows.iter().enumerate() {
+        let (path, method) = (row.path, row.method);
+        let make = || Cell { path, method, rows: Vec::new(), shadowed: Vec::new(), reach: Reach::default() };
+        let cell = cells.entry(path, method, make);
+        if cell.reach.pass(row, audiences, |tls| tried.insert((tls, path, method, row.conditions))) {
+            cell.rows.push(position);
+        } else {
+            cell.shadowed.push(position);
+        }
+    }
+    cells
+}

@@ -1,0 +1,229 @@
+//! The Routes of each group, with their decision lists.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::cell::{Audiences, Cell, Reach, cells};
+use super::{Groups, Row, RowIndex};
+use crate::attach::{Hostname, hostname_precedence};
+use crate::lower::budget::Room;
+use crate::lower::path_map::{PathMap, Ranked};
+use crate::route::{Condition, Path};
+
+/// A Route of a group with its decision list.
+#[derive(Debug)]
+pub(super) struct Decided<'a> {
+    pub(super) path: &'a Path,
+    pub(super) method: Option<&'static str>,
+    pub(super) list: Vec<RowIndex>,
+    pub(super) shadowed: Vec<RowIndex>,
+}
+
+impl Ranked for Decided<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+/// The Routes of every group, by index of the group. `hosts` are what PingSIX matches for each of them. `None` as soon as
+/// there cannot be room for them.
+pub(super) fn decide_groups<'a>(
+    groups: &Groups<'a>,
+    hosts: &[Option<Hostname>],
+    room: &mut Room,
+) -> Option<Vec<(usize, Decided<'a>)>> {
+    let audiences = Audiences::of(groups.iter().flat_map(|(_, rows)| rows));
+    let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, audiences)).collect();
+    let position: BTreeMap<Option<&Hostname>, usize> =
+        groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
+    let mut with_host: BTreeMap<Option<&Hostname>, Vec<usize>> = BTreeMap::new();
+    for (index, host) in hosts.iter().enumerate() {
+        with_host.entry(host.as_ref()).or_default().push(index);
+    }
+    let precedence = |group: usize| hostname_precedence(groups[group].0.as_ref());
+    let mut decided = Vec::new();
+    let mut unreached = Vec::new();
+    for (own, (original, _)) in groups.iter().enumerate() {
+        let mut alike = with_host[&hosts[own].as_ref()].clone();
+        alike.retain(|&other| precedence(other) > precedence(own));
+        alike.sort_by_key(|&other| Reverse(precedence(other)));
+        let wider = wider_names(original.as_ref());
+        let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
+        let chain = Chain { own, alike, wider, cells: &cells, groups, audiences };
+        decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
+        unreached.extend(chain.unreached());
+    }
+    name_unreached(&mut decided, unreached);
+    Some(decided)
+}
+
+/// The names that cover a name strictly, longest first, ending with none for every host.
+fn wider_names(name: Option<&Hostname>) -> impl Iterator<Item = Option<Hostname>> + '_ {
+    name.into_iter().flat_map(|name| name.wider().map(Some).chain([None]))
+}
+
+/// A cell: group, path, method.
+type Place<'a> = (usize, &'a Path, Option<&'static str>);
+
+/// A cell without a Route, because another one takes all its requests.
+struct Unreached<'a> {
+    taken_by: Place<'a>,
+    rows: Vec<RowIndex>,
+}
+
+/// Adds rows that no list holds to the ones that the Route which takes their requests leaves nothing to.
+fn name_unreached<'a>(decided: &mut [(usize, Decided<'a>)], unreached: Vec<Unreached<'a>>) {
+    if unreached.is_empty() {
+        return;
+    }
+    let tried: BTreeSet<RowIndex> = decided.iter().flat_map(|(_, route)| &route.list).copied().collect();
+    let mut routes: BTreeMap<Place<'a>, &mut Decided<'a>> =
+        decided.iter_mut().map(|(group, route)| ((*group, route.path, route.method), route)).collect();
+    for Unreached { taken_by, rows } in unreached {
+        if let Some(route) = routes.get_mut(&taken_by) {
+            route.shadowed.extend(rows.into_iter().filter(|row| !tried.contains(row)));
+        }
+    }
+}
+
+/// A group with the groups that serve its hosts too.
+struct Chain<'c, 'a> {
+    own: usize,
+    /// Those that PingSIX matches by the same host, and that come before it, first in the order first.
+    alike: Vec<usize>,
+    /// Those with wider hostnames, which come after it, next in the order first.
+    wider: Vec<usize>,
+    cells: &'c [PathMap<'a, Cell<'a>>],
+    groups: &'c Groups<'a>,
+    audiences: Audiences,
+}
+
+impl<'c, 'a> Chain<'c, 'a> {
+    /// The Routes of the group, with their decision lists. `None` as soon as there cannot be room for them.
+    fn routes(&self, room: &mut Room) -> Option<Vec<Decided<'a>>> {
+        let mut routes: PathMap<'a, Decided<'a>> = PathMap::new();
+        let mut regions: BTreeSet<(&'a Path, Option<&'static str>)> = BTreeSet::new();
+        for cell in self.cells[self.own].iter() {
+            let &Cell { path, method, .. } = cell;
+            if self.taken_by(path, method).is_some() {
+                continue;
+            }
+            let list = self.decide(path, method);
+            self.take_room(&list, room)?;
+            let shadowed = cell.shadowed.iter().map(|row| (self.own, *row)).collect();
+            routes.entry(path, method, || Decided { path, method, list, shadowed });
+            if !cell.reach.is_total(self.audiences) {
+                self.add_regions_of(cell, &mut regions);
+            }
+        }
+        // Ascending, so that the Route that would otherwise answer is decided first.
+        let mut regions: Vec<_> = regions.into_iter().collect();
+        regions.sort_by_key(|(path, method)| (path.precedence(), method.is_some()));
+        for (path, method) in regions {
+            if self.taken_by(path, method).is_some() {
+                continue;
+            }
+            let rank = (path.precedence(), method.is_some());
+            // One of a higher rank takes all requests of the region; one of the same rank is a real cell.
+            let otherwise =
+                routes.covering(path).find(|route| route.takes(method)).filter(|route| route.rank() < rank);
+            if let Some(otherwise) = otherwise {
+                let list = self.decide(path, method);
+                if otherwise.list != list {
+                    self.take_room(&list, room)?;
+                    routes.entry(path, method, || Decided { path, method, list, shadowed: Vec::new() });
+                }
+            }
+        }
+        Some(routes.into_values().collect())
+    }
+
+    /// The first cell in the order that takes all requests to a path with a method and comes before the group's own for
+    /// them; then nothing of the group is ever asked there.
+    fn taken_by(&self, path: &Path, method: Option<&'static str>) -> Option<Place<'a>> {
+        let rank = (path.precedence(), method.is_some());
+        let first = |group: usize| {
+            let cell = self.cells[group].covering(path).find(|cell| cell.takes(method))?;
+            Some((group, cell))
+        };
+        let (group, cell) = self.alike.iter().find_map(|&group| first(group)).or_else(|| {
+            // The same prefix with a slash at its end.
+            first(self.own).filter(|(_, cell)| cell.rank() > rank)
+        })?;
+        Some((group, cell.path, cell.method))
+    }
+
+    /// The cells of the group that are never asked.
+    fn unreached(&self) -> Vec<Unreached<'a>> {
+        let of = |cell: &Cell<'a>| {
+            let taken_by = self.taken_by(cell.path, cell.method)?;
+            let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row)).collect();
+            Some(Unreached { taken_by, rows })
+        };
+        self.cells[self.own].iter().filter_map(of).collect()
+    }
+
+    /// Where the continuation of a conditional cell may differ from the cell's own.
+    fn add_regions_of(&self, cell: &Cell<'a>, regions: &mut BTreeSet<(&'a Path, Option<&'static str>)>) {
+        let mut add = |path: &'a Path| {
+            regions.insert((path, cell.method));
+            if cell.method.is_none() {
+                let groups = std::iter::once(self.own).chain(self.wider.iter().copied());
+                for other in groups.flat_map(|group| self.cells[group].covering(path)) {
+                    regions.insert((path, other.method));
+                }
+            }
+        };
+        add(cell.path);
+        for &group in &self.wider {
+            for other in self.cells[group].below(cell.path) {
+                if cell.method.is_none() || other.takes(cell.method) {
+                    add(other.path);
+                }
+            }
+        }
+    }
+
+    /// The decision list for requests to `path` with `method` that no earlier Route of the group took.
+    fn decide(&self, path: &Path, method: Option<&'static str>) -> Vec<RowIndex> {
+        let limit = (path.precedence(), method.is_some());
+        let own = self.cells[self.own]
+            .covering(path)
+            .filter(|cell| cell.rank() <= limit)
+            .map(|cell| (self.own, cell));
+        let wider = self
+            .wider
+            .iter()
+            .flat_map(|&group| self.cells[group].covering(path).map(move |cell| (group, cell)));
+        let mut list: Vec<RowIndex> = Vec::new();
+        let mut tried: BTreeSet<(bool, &[Condition])> = BTreeSet::new();
+        let mut reach = Reach::default();
+        for (group, cell) in own.chain(wider).filter(|(_, cell)| cell.takes(method)) {
+            for &position in &cell.rows {
+                let row = self.row((group, position));
+                // Where the same conditions were tried before, a row is never reached.
+                if reach.pass(row, self.audiences, |tls| tried.insert((tls, row.conditions))) {
+                    list.push((group, position));
+                }
+            }
+            if reach.is_total(self.audiences) {
+                break;
+            }
+        }
+        list
+    }
+
+    fn row(&self, (group, row): RowIndex) -> &'c Row<'a> {
+        &self.groups[group].1[row]
+    }
+
+    /// Takes the room of a Route with this list, counting every condition as if it were written.
+    fn take_room(&self, list: &[RowIndex], room: &mut Room) -> Option<()> {
+        let conditional = list.iter().filter(|row| !self.row(**row).conditions.is_empty()).count();
+        room.take_bytes(conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE))
+    }
+}

@@ -1,0 +1,164 @@
+//! backendRefs to a port of a Service, and what is spoken there.
+
+use super::References;
+use super::backend::Usage;
+use crate::field::FieldPath;
+use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::route::{BackendRef, Refusal, Traffic};
+use crate::snapshot::{Service, ServicePort};
+use crate::verdict::Reason;
+
+/// How to speak to a backend, besides TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AppProtocol {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/1.1 with connections that stay open (WebSocket).
+    WebSocket,
+    /// HTTP/2 with prior knowledge.
+    H2c,
+}
+
+impl AppProtocol {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic, or that means TLS
+    /// and is to be used without.
+    pub(super) fn of(written: &str, usage: &Usage) -> Option<Self> {
+        match (written, usage.traffic) {
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
+                Some(Self::H2c)
+            }
+            // Bytes are passed on as they are, whatever is said about them.
+            ("" | "http" | "kubernetes.io/http", Traffic::Http)
+            | (_, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => Some(Self::Http),
+            ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
+            ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
+}
+
+/// Why a Service port cannot be used, and which field of the reference is at fault.
+#[derive(Clone, Debug)]
+pub(super) struct Unusable {
+    pub(super) field: &'static str,
+    pub(super) reason: Reason,
+    pub(super) message: String,
+}
+
+impl Unusable {
+    fn missing(service: &ObjectName) -> Self {
+        let message = format!("Service {service} does not exist.");
+        Self { field: "name", reason: Reason::BackendNotFound, message }
+    }
+}
+
+impl References<'_> {
+    /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
+    pub(crate) fn service_of(
+        &self,
+        referrer: &ObjectKey,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<ObjectName, Refusal> {
+        if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
+            let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
+            let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
+            return Err(Refusal::new(
+                at().child(field),
+                Reason::InvalidKind,
+                format!("A backend of kind {} of {group} is not supported.", backend.kind),
+            ));
+        }
+        let service = match &backend.namespace {
+            None => ObjectName::new(referrer.name.namespace.clone(), backend.name.as_str()),
+            Some(namespace) => ObjectName::new(namespace.as_str(), backend.name.as_str()),
+        };
+        // Judged before existence, so that nobody learns what another namespace holds.
+        if !self.grants.permit(referrer, Kind::Service, &service) {
+            return Err(Refusal::new(
+                at().child("namespace"),
+                Reason::RefNotPermitted,
+                format!(
+                    "No ReferenceGrant in namespace {} lets {referrer} use Service {service}.",
+                    service.namespace
+                ),
+            ));
+        }
+        Ok(service)
+    }
+
+    /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).
+    pub(super) fn port_named(
+        &self,
+        service: &ObjectName,
+        port: &str,
+        traffic: Traffic,
+    ) -> Result<i32, Unusable> {
+        let unusable = |reason, message| Unusable { field: "port", reason, message };
+        let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
+        let mut ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
+            // Judged with its number.
+            _ if is_external_name(object) => Ok(0),
+            None => Err(unusable(
+                Reason::BackendNotFound,
+                format!("Service {service} has no port named \"{port}\"."),
+            )),
+            Some(named) if protocol_of(named) != traffic.transport() => Err(unusable(
+                Reason::UnsupportedProtocol,
+                format!("Port \"{port}\" of Service {service} is not a {} port.", traffic.transport()),
+            )),
+            Some(named) => Ok(named.port),
+        }
+    }
+
+    /// The port of a Service that a backendRef means.
+    pub(super) fn service_port(
+        &self,
+        name: &ObjectName,
+        port: i32,
+        traffic: Traffic,
+    ) -> Result<&ServicePort, Unusable> {
+        let unusable = |field, reason, message| Err(Unusable { field, reason, message });
+        let Some(service) = self.referents.services.get(name) else {
+            return Err(Unusable::missing(name));
+        };
+        if is_external_name(service) {
+            return unusable(
+                "name",
+                Reason::UnsupportedValue,
+                match traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
+                        "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
+                         so it is not used."
+                    ),
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
+                        format!("Service {name} is of type ExternalName; names are not resolved.")
+                    }
+                },
+            );
+        }
+        let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
+        // A number may be there once per protocol (`ServiceSpec.ports`).
+        let transport = traffic.transport();
+        let with_number = || ports.iter().filter(|candidate| candidate.port == port);
+        match with_number().find(|port| protocol_of(port) == transport) {
+            Some(service_port) => Ok(service_port),
+            None if with_number().next().is_some() => unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} is not a {transport} port."),
+            ),
+            None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
+        }
+    }
+}
+
+fn protocol_of(port: &ServicePort) -> &str {
+    port.protocol.as_deref().unwrap_or("TCP")
+}
+
+fn is_external_name(service: &Service) -> bool {
+    service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("ExternalName")
+}

@@ -1,0 +1,43 @@
+//! A real Kubernetes control plane for tests: etcd, an API server and, where asked for, controllers, as processes of
+//! the test that wants them.
+//!
+//! ```no_run
+//! # async fn a_test() -> Result<(), Box<dyn std::error::Error>> {
+//! use pingsix_test_cluster::{Channel, TestCluster};
+//!
+//! let Some(cluster) = TestCluster::builder().crds(Channel::Standard).start_or_skip().await else { return Ok(()) };
+//! let namespaces = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(cluster.admin());
+//! cluster.api_server().kill().await?;
+//! assert!(namespaces.get("default").await.is_err());
+//! cluster.api_server().start().await?;
+//! assert!(namespaces.get("default").await.is_ok());
+//! # Ok(()) }
+//! ```
+//!
+//! - Clusters do not meet: each has a folder, an authority for its certificate and a port of its own, and its etcd
+//!   listens on a socket in that folder only.
+//! - Nothing outlives the test, not even one that is killed: every process has a supervisor that ends it when the
+//!   test's end of a pipe is closed.
+//! - `just cluster` builds what is run. Where that has not been done, tests print `NOT RUN` and why, unless
+//!   `PINGSIX_CLUSTER=required` asks for failures instead.
+
+mod access;
+mod authority;
+mod build;
+mod builder;
+mod cluster;
+mod error;
+mod folder;
+mod manifest;
+mod ports;
+mod process;
+mod ready;
+mod supervisor;
+mod user;
+
+pub use build::NotBuilt;
+pub use builder::{Builder, CONTROLLERS, Channel};
+pub use cluster::TestCluster;
+pub use error::Error;
+pub use process::Process;
+pub use user::User;

@@ -1,0 +1,121 @@
+//! Manifests, and the definitions among them.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use futures::future::try_join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{Scope, pinned_kind};
+use kube::{Api, Client};
+use kube_runtime::wait::Condition;
+use kube_runtime::wait::conditions::is_crd_established;
+use tokio::time::sleep;
+
+use crate::builder::Channel;
+use crate::cluster::TestCluster;
+use crate::error::Error;
+
+/// How long a definition has to become usable; it takes a fraction of a second.
+const USABLE: Duration = Duration::from_secs(30);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// Who the fields belong to.
+const FIELD_MANAGER: &str = "pingsix-test-cluster";
+
+impl TestCluster {
+    /// Applies manifests as `kubectl apply --server-side` does, in their order. Namespaced objects that name no
+    /// namespace go to `default`. Returns when definitions among them can be used.
+    pub async fn apply(&self, manifests: &str) -> Result<(), Error> {
+        self.apply_from("the given text", manifests).await
+    }
+
+    /// Installs the definitions of a channel of Gateway API, as its users do, with what guards them against
+    /// downgrades, and returns when they can be used.
+    pub async fn install(&self, channel: Channel) -> Result<(), Error> {
+        let folder = self.build.crds(channel.folder());
+        let reading = || Error::io(format!("could not read {}", folder.display()));
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(reading())? {
+            let path = entry.map_err(reading())?.path();
+            files.push((path.display().to_string(), fs::read_to_string(&path).map_err(reading())?));
+        }
+        // The guards come last: they need not judge what this very call brings.
+        let (guards, definitions): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|(name, _)| name.contains("_vap_"));
+        for part in [definitions, guards] {
+            try_join_all(part.iter().map(|(name, text)| self.apply_from(name, text))).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply_from(&self, from: &str, manifests: &str) -> Result<(), Error> {
+        let unusable = |why: String| Error::Manifest { from: from.to_owned(), why };
+        let objects: Vec<DynamicObject> =
+            serde_saphyr::from_multiple(manifests).map_err(|error| unusable(error.to_string()))?;
+        let mut definitions = Vec::new();
+        for object in objects {
+            let Some(types) = &object.types else { return Err(unusable("an object has no kind".to_owned())) };
+            let Some(name) = object.metadata.name.clone() else {
+                return Err(unusable(format!("an object of kind {} has no name", types.kind)));
+            };
+            let gvk = GroupVersionKind::try_from(types).map_err(|error| unusable(error.to_string()))?;
+            let what = format!("apply the {} {name}", gvk.kind);
+            let (resource, capabilities) =
+                pinned_kind(&self.client, &gvk).await.map_err(Error::api(what.clone()))?;
+            let api = api(&self.client, &resource, &capabilities.scope, object.metadata.namespace.as_deref());
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            api.patch(&name, &params, &Patch::Apply(&object)).await.map_err(Error::api(what))?;
+            if gvk.kind == "CustomResourceDefinition" {
+                definitions.push(name);
+            }
+        }
+        try_join_all(definitions.iter().map(|name| self.wait_until_usable(name))).await?;
+        Ok(())
+    }
+
+    /// Waits until the API server says that it serves the resources of a definition, and does so.
+    async fn wait_until_usable(&self, definition: &str) -> Result<(), Error> {
+        let started = Instant::now();
+        let definitions = Api::<CustomResourceDefinition>::all(self.admin());
+        loop {
+            let found = definitions.get(definition).await;
+            let found = found.map_err(Error::api(format!("read the definition {definition}")))?;
+            if is_crd_established().matches_object(Some(&found)) && self.serves(&found).await {
+                return Ok(());
+            }
+            if started.elapsed() > USABLE {
+                let what = format!("the resources of {definition} cannot be used");
+                return Err(Error::TimedOut { what, after: USABLE });
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
+    /// Whether every version of a definition is named by discovery, and can be listed. Each follows the condition of
+    /// the definition on its own.
+    async fn serves(&self, definition: &CustomResourceDefinition) -> bool {
+        let spec = &definition.spec;
+        for version in spec.versions.iter().filter(|version| version.served) {
+            let gvk = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+            let Ok((resource, _)) = pinned_kind(&self.client, &gvk).await else { return false };
+            let api = Api::<DynamicObject>::all_with(self.admin(), &resource);
+            if api.list(&ListParams::default().limit(1)).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+fn api(
+    client: &Client,
+    resource: &ApiResource,
+    scope: &Scope,
+    namespace: Option<&str>,
+) -> Api<DynamicObject> {
+    match scope {
+        Scope::Cluster => Api::all_with(client.clone(), resource),
+        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace.unwrap_or("default"), resource),
+    }
+}

@@ -1,0 +1,51 @@
+//! How to tell that a process does its work.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+/// A look that takes longer than this is as good as a negative answer.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Whom to ask whether a process is ready.
+pub(crate) enum Ready {
+    /// etcd, on its socket.
+    Etcd(PathBuf),
+    /// Something that speaks HTTPS and has a certificate of the cluster's authority.
+    Https { client: Client, path: &'static str },
+}
+
+impl Ready {
+    pub(crate) async fn holds(&self) -> bool {
+        match self {
+            Self::Etcd(socket) => {
+                timeout(LOOK, etcd_is_healthy(socket)).await.is_ok_and(|answer| answer == Some(true))
+            }
+            Self::Https { client, path } => {
+                let Ok(request) = http::Request::get(*path).body(Vec::new()) else { return false };
+                timeout(LOOK, client.request_text(request)).await.is_ok_and(|answer| answer.is_ok())
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Etcd(socket) => f.debug_tuple("Etcd").field(socket).finish(),
+            Self::Https { path, .. } => f.debug_struct("Https").field("path", path).finish_non_exhaustive(),
+        }
+    }
+}
+
+async fn etcd_is_healthy(socket: &Path) -> Option<bool> {
+    let mut stream = UnixStream::connect(socket).await.ok()?;
+    stream.write_all(b"GET /health HTTP/1.0\r\nHost: etcd\r\n\r\n").await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    Some(answer.contains(r#""health":"true""#))
+}
