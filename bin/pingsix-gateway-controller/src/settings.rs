@@ -33,6 +33,7 @@ const PREFIX: &str = "PINGSIX_GATEWAY_";
 /// the values of what is repeatable; in the file, they are a list. Times have units: 500ms, 15s, 1m 30s.
 ///
 /// Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the configuration cannot be used.
+#[expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
 #[derive(Debug, Parser)]
 #[command(name = "pingsix-gateway-controller", version, max_term_width = 110)]
 struct Arguments {
