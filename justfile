@@ -1,6 +1,6 @@
 # The door to everything a developer does here. CI runs the same recipes.
 
-crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster"
+crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster"
 
 # List the recipes.
 default:

@@ -173,7 +173,7 @@ fn desired(
 }
 
 /// Who asked for a document: every rule a Route answers for, once per object; never empty.
-fn origins_of(
+pub(crate) fn origins_of(
     provenance: &BTreeMap<DocumentKey, Provenance>,
     key: &DocumentKey,
     owner: &Arc<ObjectKey>,

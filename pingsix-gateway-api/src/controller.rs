@@ -5,7 +5,7 @@
 //! addresses ──────────┤                                   │
 //! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
 //! readers of the feed ┤                                   └──► EventBoard  ──► EventWriter  ├──► API server
-//! questions ──────────┘                                        Elector ──► Leadership ──────┘
+//! debug requests ──────┘                                       Elector ──► Leadership ──────┘
 //! ```
 //!
 //! One task owns the picture; nothing is locked while it thinks. Every replica watches, reconciles and serves; only the one
@@ -20,19 +20,19 @@ mod bundles;
 mod engine;
 mod feed;
 mod instances;
-mod question;
+mod observers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Client;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
 pub use feed::Feed;
-pub use question::{Question, Subject};
+pub use observers::Observers;
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
@@ -42,6 +42,7 @@ use crate::status::{
 };
 use crate::watch::{WatchOptions, Watches};
 use engine::Engine;
+use observers::Gates;
 
 /// Everything about a controller that can be chosen.
 #[derive(Clone, Debug)]
@@ -123,7 +124,7 @@ pub struct Controller<F> {
     feed: Arc<F>,
     options: ControllerOptions,
     progress: watch::Sender<Progress>,
-    questions: (mpsc::Sender<Question>, mpsc::Receiver<Question>),
+    observers: Observers,
     status: StatusBoard,
     events: EventBoard,
 }
@@ -142,7 +143,7 @@ impl<F: Feed + 'static> Controller<F> {
             feed,
             options,
             progress: watch::Sender::new(Progress::default()),
-            questions: mpsc::channel(4),
+            observers: Observers::default(),
             status: StatusBoard::default(),
             events: EventBoard::default(),
         }
@@ -153,9 +154,11 @@ impl<F: Feed + 'static> Controller<F> {
         self.progress.subscribe()
     }
 
-    /// Asks it about what it holds, while it runs.
-    pub fn questions(&self) -> mpsc::Sender<Question> {
-        self.questions.0.clone()
+    /// Has others told how it does.
+    #[must_use]
+    pub fn observed_by(mut self, observers: Observers) -> Self {
+        self.observers = observers;
+        self
     }
 
     /// Runs until it is stopped, then lets go of the lease.
@@ -164,7 +167,8 @@ impl<F: Feed + 'static> Controller<F> {
     ///
     /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
-        let Self { client, feed, options, progress, questions: (_asking, questions), status, events } = self;
+        let Self { client, feed, options, progress, observers, status, events } = self;
+        let Observers { health, metrics, debug } = observers;
         // However this ends, also by being dropped, its parts end too.
         let parts = stop.child_token();
         let _end_parts = parts.clone().drop_guard();
@@ -182,12 +186,15 @@ impl<F: Feed + 'static> Controller<F> {
         let readers = Readers::of(reconciler.world());
         let writer =
             StatusWriter::new(client.clone(), readers.clone(), status.clone(), options.writer.clone());
-        tasks.spawn(writer.run(leadership.clone(), parts.clone()));
+        tasks.spawn(writer.clone().run(leadership.clone(), parts.clone()));
         let teller =
             EventWriter::new(client.clone(), readers.clone(), events.clone(), options.events.clone());
         tasks.spawn(teller.run(leadership.clone(), parts.clone()));
         let (addresses, published_addresses) = addresses::start(&client, &options.addresses, &parts);
         tasks.spawn(addresses);
+        if let Some(metrics) = &metrics {
+            tasks.spawn(observers::follow_leadership(metrics.clone(), leadership.clone(), parts.clone()));
+        }
         let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
         tasks.spawn(follow_bundles);
         let (published, pages) = instances::start(
@@ -198,6 +205,9 @@ impl<F: Feed + 'static> Controller<F> {
             &mut tasks,
         );
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
+        if let Some(metrics) = &metrics {
+            observers::observe(metrics, watches.stats(), &writer);
+        }
 
         let engine = Engine::new(engine::Parts {
             reconciler,
@@ -209,10 +219,13 @@ impl<F: Feed + 'static> Controller<F> {
             published,
             addresses: published_addresses,
             bundles,
+            gates: health.as_ref().map(Gates::of),
+            health,
+            metrics,
             pace: options.pace,
             paged: options.status_pages.keys().cloned().collect(),
         });
-        let sources = engine::Sources { inputs, pages, questions };
+        let sources = engine::Sources { inputs, pages, debug };
         // The parts end on the same signal, and nobody is to blame for that.
         let run = tokio::select! {
             biased;

@@ -46,6 +46,8 @@ mod digest;
 #[cfg(feature = "controller")]
 pub mod leader;
 #[cfg(feature = "controller")]
+pub mod operations;
+#[cfg(feature = "controller")]
 pub mod reconcile;
 #[cfg(feature = "controller")]
 pub mod status;

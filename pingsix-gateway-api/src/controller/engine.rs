@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_translate::snapshot::GatewayClass;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::verdict::{Address, Delivery};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 
 use super::bundles::Bundles;
 use super::instances::{Pages, PublishedRevisions};
-use super::{ControllerError, Feed, Progress, Question, Subject};
+use super::observers::Gates;
+use super::{ControllerError, Feed, Progress};
 use crate::bridge::withdrawn;
 use crate::delivery::{Deliveries, Instances};
+use crate::operations::debug::{DebugRequest, Holdings};
+use crate::operations::health::Health;
+use crate::operations::metrics::{Metrics, Outcome};
 use crate::reconcile::{Pace, Queue, Reconciled, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability, Input, Presence, Watches, presence};
@@ -26,6 +29,9 @@ const BATCH: usize = 512;
 
 /// How often everything is reconsidered though nothing has changed: certificates come of age.
 const RECONSIDER: Duration = Duration::from_hours(1);
+
+/// How often metrics are told how things stand, and the longest time between two beats.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// What an engine is made of.
 pub(super) struct Parts<F> {
@@ -38,6 +44,9 @@ pub(super) struct Parts<F> {
     pub(super) published: watch::Sender<PublishedRevisions>,
     pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
     pub(super) bundles: watch::Receiver<Bundles>,
+    pub(super) gates: Option<Gates>,
+    pub(super) health: Option<Health>,
+    pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) pace: Pace,
     /// Names of data planes whose instances have status pages.
     pub(super) paged: BTreeSet<String>,
@@ -47,7 +56,7 @@ pub(super) struct Parts<F> {
 pub(super) struct Sources {
     pub(super) inputs: mpsc::Receiver<Input>,
     pub(super) pages: mpsc::Receiver<Pages>,
-    pub(super) questions: mpsc::Receiver<Question>,
+    pub(super) debug: Option<mpsc::Receiver<DebugRequest>>,
 }
 
 /// The picture, what was made of it, and how far that has come.
@@ -58,6 +67,8 @@ pub(super) struct Engine<F> {
     availability: BTreeMap<Kind, Availability>,
     /// Owners that refer to objects of which nothing is known yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Since when an owner has changes that are not published.
+    since: BTreeMap<ObjectKey, Instant>,
     /// Everything that is watched has been read once.
     is_known: bool,
     /// And published.
@@ -72,6 +83,7 @@ impl<F: Feed> Engine<F> {
             deliveries: Deliveries::default(),
             availability: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            since: BTreeMap::new(),
             is_known: false,
             is_open: false,
         }
@@ -86,6 +98,9 @@ impl<F: Feed> Engine<F> {
         let mut addresses = self.parts.addresses.clone();
         let mut bundles = self.parts.bundles.clone();
         let mut reconsider = Instant::now() + RECONSIDER;
+        let interval = self.parts.health.as_ref().map_or(BEAT, |health| health.interval().min(BEAT));
+        let mut beats = tokio::time::interval(interval);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let due = self.queue.next_due().filter(|_| self.is_known);
             tokio::select! {
@@ -112,7 +127,8 @@ impl<F: Feed> Engine<F> {
                     watches.look_again();
                     self.tell_classes();
                 }
-                Some(question) = sources.questions.recv() => self.answer(question),
+                Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
+                _ = beats.tick() => self.beat(),
             }
             if self.is_known
                 && let Some(owner) = self.queue.pop(Instant::now())
@@ -128,7 +144,14 @@ impl<F: Feed> Engine<F> {
 
     fn take_in(&mut self, input: Input) {
         let effects = match input {
-            Input::Event(event) => self.parts.reconciler.apply(event),
+            Input::Event(event) => {
+                let kind = event.kind();
+                let effects = self.parts.reconciler.apply(event);
+                if let Some(metrics) = &self.parts.metrics {
+                    metrics.event(kind, effects.owners.len());
+                }
+                effects
+            }
             Input::Gone(key) => self.parts.reconciler.remove(&key),
             Input::Released(key) => self.parts.reconciler.unwatched(&key),
             Input::Answered { key, answer } => {
@@ -166,6 +189,7 @@ impl<F: Feed> Engine<F> {
     fn push(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in owners {
+            self.since.entry(owner.clone()).or_insert(now);
             self.queue.push(owner, now);
         }
     }
@@ -179,22 +203,41 @@ impl<F: Feed> Engine<F> {
             Kind::ALL.iter().filter_map(|kind| Some((*kind, self.unknown(*kind)?))).collect();
         if !self.is_known && unknown.is_empty() {
             tracing::info!("everything that is watched has been read");
+            if let Some(gates) = &self.parts.gates {
+                gates.watches.open();
+            }
             self.is_known = true;
             self.push(self.parts.reconciler.ours());
         }
         if self.is_known && self.queue.is_empty() && self.waiting.is_empty() {
             self.parts.feed.open();
             self.is_open = true;
+            if let Some(gates) = &self.parts.gates {
+                gates.published.open();
+            }
             tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
             self.release_what_is_left();
         }
         let awaited = self.waiting.values().flatten().cloned().collect();
         let progress = Progress { unknown, awaited, is_published: self.is_open };
+        self.explain(&progress);
         self.parts.progress.send_if_modified(|held| {
             let is_other = *held != progress;
             *held = progress;
             is_other
         });
+    }
+
+    /// Has readiness say what is missing.
+    fn explain(&self, progress: &Progress) {
+        let Some(gates) = &self.parts.gates else { return };
+        if !progress.unknown.is_empty() {
+            let unknown = progress.unknown.iter().map(|(kind, why)| format!("{kind}: {why}"));
+            gates.watches.close(unknown.collect::<Vec<_>>().join(" "));
+        } else if !progress.awaited.is_empty() {
+            let awaited = progress.awaited.iter().map(ToString::to_string).collect::<Vec<_>>();
+            gates.published.close(format!("nothing is known yet of {}", awaited.join(", ")));
+        }
     }
 
     /// Why not everything of a kind is known; `None` when it is.
@@ -230,6 +273,7 @@ impl<F: Feed> Engine<F> {
         let (reconciled, is_ours) = match standing {
             Standing::Waiting(missing) => {
                 self.waiting.insert(owner.clone(), missing);
+                self.count(owner, Outcome::Waiting, started);
                 return;
             }
             Standing::Current(reconciled) => (reconciled, true),
@@ -248,10 +292,16 @@ impl<F: Feed> Engine<F> {
                     if !published.changed.is_empty() {
                         tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
                     }
+                    if let Some(metrics) = &self.parts.metrics {
+                        metrics.published(self.parts.feed.name(), &published);
+                    }
                     self.deliveries.published(&data_plane, published.revision);
                 }
                 Err(error) => {
                     tracing::warn!(%data_plane, %error, "a data plane cannot be published");
+                    if let Some(metrics) = &self.parts.metrics {
+                        metrics.publication_failed(self.parts.feed.name(), error.category());
+                    }
                     self.deliveries.failed(&data_plane, error.to_string());
                     has_failed |= error.is_retryable();
                 }
@@ -265,6 +315,12 @@ impl<F: Feed> Engine<F> {
         }
         let now = Instant::now();
         tracing::debug!(elapsed = ?(now - started), "reconciled");
+        let outcome = match (has_failed, is_ours) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Current,
+            (false, false) => Outcome::Withdrawn,
+        };
+        self.count(owner, outcome, started);
         if has_failed {
             self.queue.retry(owner.clone(), now);
         } else {
@@ -272,6 +328,21 @@ impl<F: Feed> Engine<F> {
         }
         if !is_ours && !has_failed {
             self.queue.forget(owner);
+        }
+    }
+
+    /// Counts a reconsideration.
+    fn count(&mut self, owner: &ObjectKey, outcome: Outcome, started: Instant) {
+        let since = if matches!(outcome, Outcome::Current | Outcome::Withdrawn) {
+            self.since.remove(owner)
+        } else {
+            None
+        };
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.reconciled(owner.kind, outcome, started.elapsed());
+            if let Some(since) = since {
+                metrics.live(since.elapsed());
+            }
         }
     }
 
@@ -380,6 +451,12 @@ impl<F: Feed> Engine<F> {
 
     fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
         if self.deliveries.observe(data_plane, instances) {
+            if let Some(metrics) = &self.parts.metrics
+                && self.deliveries.delivery(data_plane) == Delivery::Confirmed
+                && let Some(revision) = self.deliveries.revision(data_plane)
+            {
+                metrics.confirmed(revision);
+            }
             self.tell_delivery(&data_plane.owner());
         }
     }
@@ -399,75 +476,29 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    fn answer(&self, question: Question) {
-        let Question { subject, answer } = question;
-        // Whoever asked may have left.
-        let _ = answer.send(match subject {
-            Subject::World => self.world(),
-            Subject::References => self.references(),
-            Subject::Queue => self.waiting_owners(),
-            Subject::Translation => self.translations(),
+    fn answer(&self, request: DebugRequest) {
+        request.answer(&Holdings {
+            reconciler: &self.parts.reconciler,
+            queue: &self.queue,
+            deliveries: &self.deliveries,
+            etcd: self.parts.feed.embedded(),
+            now: Instant::now(),
         });
     }
 
-    fn world(&self) -> Value {
-        let world = self.parts.reconciler.world();
-        let counts: BTreeMap<String, usize> =
-            world.counts().into_iter().map(|(kind, count)| (kind.to_string(), count)).collect();
-        let undecodable: BTreeMap<String, String> =
-            world.undecodable().into_iter().map(|(key, fault)| (key.to_string(), fault.message)).collect();
-        let unknown: BTreeMap<String, String> =
-            Kind::ALL.iter().filter_map(|kind| Some((kind.to_string(), self.unknown(*kind)?))).collect();
-        let work = world.work();
-        json!({
-            "objects": counts, "undecodable": undecodable, "unknown": unknown,
-            "work": { "objects": work.objects, "entries": work.entries },
-        })
-    }
-
-    fn references(&self) -> Value {
-        let reconciler = &self.parts.reconciler;
-        let references: BTreeMap<String, Vec<String>> = reconciler
-            .referenced()
-            .into_iter()
-            .map(|key| {
-                let owners = reconciler.world().owners_of(&key);
-                (key.to_string(), owners.iter().map(ToString::to_string).collect())
-            })
-            .collect();
-        json!(references)
-    }
-
-    fn waiting_owners(&self) -> Value {
-        let waiting: BTreeMap<String, Vec<String>> = self
-            .waiting
-            .iter()
-            .map(|(owner, missing)| (owner.to_string(), missing.iter().map(ToString::to_string).collect()))
-            .collect();
-        json!({ "due": self.queue.len(), "waiting": waiting })
-    }
-
-    fn translations(&self) -> Value {
-        let reconciler = &self.parts.reconciler;
-        let owners: BTreeMap<String, Value> = reconciler
-            .ours()
-            .into_iter()
-            .map(|owner| {
-                let planes: BTreeMap<String, Value> = reconciler
-                    .data_planes(&owner)
-                    .into_iter()
-                    .map(|plane| {
-                        let revision = self.deliveries.revision(&plane).map(pingsix_sink::Revision::get);
-                        let delivery = format!("{:?}", self.deliveries.delivery(&plane));
-                        (plane.to_string(), json!({ "revision": revision, "delivery": delivery }))
-                    })
-                    .collect();
-                let problems: Vec<String> =
-                    reconciler.problems(&owner).iter().map(ToString::to_string).collect();
-                (owner.to_string(), json!({ "dataPlanes": planes, "problems": problems }))
-            })
-            .collect();
-        json!(owners)
+    /// Says that it lives, and how things stand that would cost too much to say at every change.
+    fn beat(&self) {
+        if let Some(health) = &self.parts.health {
+            health.beat();
+        }
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.queue(self.queue.len(), self.queue.next_due());
+            metrics.observe_world(self.parts.reconciler.world());
+            let deliveries: Vec<_> =
+                self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
+            metrics.deliveries(&deliveries);
+            metrics.problems(self.parts.reconciler.all_problems());
+        }
     }
 }
 
@@ -475,6 +506,14 @@ impl<F: Feed> Engine<F> {
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a request, for ever if nobody can ask.
+async fn asked(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<DebugRequest> {
+    match receiver {
+        Some(receiver) => receiver.recv().await,
         None => std::future::pending().await,
     }
 }

@@ -5,6 +5,14 @@ use tokio::sync::watch;
 
 /// A sink together with what it knows of its readers.
 pub trait Feed: Sink {
+    /// Its kind, in metrics.
+    fn name(&self) -> &'static str;
+
+    /// The embedded server, if it is one: dumps show what it serves.
+    fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        None
+    }
+
     /// Everything there is has been published once: from now on reads may be answered. Until then a reader must not be
     /// told that there is nothing, or less than there is.
     fn open(&self);
@@ -17,6 +25,14 @@ pub trait Feed: Sink {
 }
 
 impl Feed for EmbeddedEtcd {
+    fn name(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        Some(self)
+    }
+
     fn open(&self) {
         Self::open(self);
     }
@@ -31,6 +47,10 @@ impl Feed for EmbeddedEtcd {
 }
 
 impl Feed for MemorySink {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
     fn open(&self) {}
 
     fn readers_of(&self, _: &Scope) -> Option<usize> {

@@ -285,6 +285,16 @@ impl Reconciler {
         self.owners.get(owner).map(|made| made.problems.as_slice()).unwrap_or_default()
     }
 
+    /// What was made for a data plane of an owner last, before what PingSIX would refuse was taken out. For dumps.
+    pub fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&DataPlane> {
+        self.owners.get(owner)?.planes.get(key)
+    }
+
+    /// Everything that is wrong with the objects of all owners.
+    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.owners.values().flat_map(|made| &made.problems)
+    }
+
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();

@@ -119,7 +119,11 @@ impl<K: WatchedKind> Watched<K> {
         let content = match serde_path_to_error::deserialize::<_, K>(object) {
             Ok(object) => Content::Decoded(Arc::new(object)),
             Err(error) => {
-                let message = format!("{}: {}", error.path(), error.inner());
+                // What cannot be decoded may be quoted, which must not be of what is secret.
+                let message = match K::KIND {
+                    Kind::Secret | Kind::ConfigMap => format!("{}: it has another shape", error.path()),
+                    _ => format!("{}: {}", error.path(), error.inner()),
+                };
                 Content::Undecodable(Arc::new(Undecodable { metadata, message }))
             }
         };
