@@ -43,6 +43,8 @@ pub mod delivery;
 #[cfg(feature = "controller")]
 pub mod leader;
 #[cfg(feature = "controller")]
+pub mod permissions;
+#[cfg(feature = "controller")]
 pub mod reconcile;
 #[cfg(feature = "controller")]
 pub mod status;
