@@ -24,7 +24,7 @@ use crate::requests::Requests;
 use crate::rights::{Right, granted, without};
 
 /// How long anything may take to come about.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster to which the manifests were applied.
 pub(crate) struct Deployed {

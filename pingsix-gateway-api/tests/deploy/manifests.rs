@@ -87,8 +87,8 @@ impl Manifests {
         let deployment = self.get("Deployment", "pingsix-gateway-controller");
         let namespace = deployment["metadata"]["namespace"].as_str().unwrap();
         let variables = self.variables();
-        let mut translation = Options::default();
-        translation.responder = Some(variables["PINGSIX_GATEWAY_RESPONDER"].parse().unwrap());
+        let responder = Some(variables["PINGSIX_GATEWAY_RESPONDER"].parse().unwrap());
+        let translation = Options { responder, ..Options::default() };
         let name = translation.controller_name.clone();
         let mut options = ControllerOptions::new(translation, "test");
         options.lease = Some(LeaseOptions::new(namespace, &name, "test"));
