@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Client;
+use pingsix_translate::DataPlaneKey;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -55,9 +56,9 @@ pub struct ControllerOptions {
     pub pace: Pace,
     /// What is written into statuses as the place where data planes are reached.
     pub addresses: PublishedAddresses,
-    /// The status pages of PingSIX instances, by the name of their data plane (`NAMESPACE/GATEWAY[:PORT]`,
-    /// `IngressClass/NAME`). Of data planes without any, it is known at most that somebody reads them.
-    pub status_pages: BTreeMap<String, BTreeSet<StatusUrl>>,
+    /// The status pages of PingSIX instances, by their data plane. Of data planes without any, it is known at most that
+    /// somebody reads them.
+    pub status_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
     /// Reads status pages.
     pub status_client: StatusClient,
     /// The election among replicas; `None` for one that is alone.

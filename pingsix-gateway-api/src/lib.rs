@@ -48,6 +48,8 @@ pub mod leader;
 #[cfg(feature = "controller")]
 pub mod operations;
 #[cfg(feature = "controller")]
+pub mod permissions;
+#[cfg(feature = "controller")]
 pub mod reconcile;
 #[cfg(feature = "controller")]
 pub mod status;

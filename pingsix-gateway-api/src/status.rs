@@ -29,6 +29,7 @@ mod wanted;
 mod writer;
 
 pub use board::StatusBoard;
+pub(crate) use events::NAMESPACE_OF_CLUSTER_EVENTS;
 pub use events::{EventBoard, EventOptions, EventWriter};
 pub use live::Readers;
 pub use pace::Pacing;

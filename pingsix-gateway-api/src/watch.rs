@@ -46,6 +46,7 @@ pub use discovery::Availability;
 pub use fault::FaultCategory;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
+pub(crate) use kinds::{WatchedResource, resources};
 pub use object::{Undecodable, Watched, WatchedKind};
 pub use options::{Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;

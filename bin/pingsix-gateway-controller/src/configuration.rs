@@ -371,7 +371,6 @@ pub(crate) struct Log {
 
 impl Configuration {
     /// How objects are translated.
-    #[allow(dead_code, reason = "for the controller")]
     pub(crate) fn translation(&self) -> Options {
         Options {
             controller_name: self.controller_name.clone(),
@@ -385,7 +384,6 @@ impl Configuration {
     }
 
     /// How often owners are reconsidered.
-    #[allow(dead_code, reason = "for the controller")]
     pub(crate) fn pace(&self) -> Pace {
         Pace {
             rest_factor: self.pace.rest_factor,
@@ -396,7 +394,6 @@ impl Configuration {
     }
 
     /// The status pages of each data plane.
-    #[allow(dead_code, reason = "for the controller")]
     pub(crate) fn status_pages(&self) -> BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>> {
         let mut pages = BTreeMap::<_, BTreeSet<_>>::new();
         for StatusTarget { data_plane, url } in &self.status.url {

@@ -14,6 +14,7 @@ mod rules;
 mod run;
 mod settings;
 mod values;
+mod wiring;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use pingsix_gateway_api::controller::{Controller, Observers};
 use pingsix_gateway_api::operations::health::Health;
 use pingsix_gateway_api::operations::metrics::Metrics;
 use pingsix_gateway_api::operations::{debug, server};
@@ -16,20 +17,20 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::configuration::{Configuration, Kube};
+use crate::wiring::{Place, controller_options};
 
 /// Runs until it is stopped, or until a part of it ends, which then ends the others.
 pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new(configuration.health.stuck_after.duration());
     let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
     let (debug_client, debug_requests) = debug::channel();
-    let running = health.gate("controller", "it has not started yet");
 
     // These are served until everything else has ended, so that a shutdown can be watched.
     let last = CancellationToken::new();
     let _ends_with_this = last.clone().drop_guard();
     let mut pages = JoinSet::new();
     let listener = listen(configuration.health.address, "health.address").await?;
-    let router = server::health_and_metrics(health, Arc::clone(&metrics));
+    let router = server::health_and_metrics(health.clone(), Arc::clone(&metrics));
     pages.spawn(server::serve("health", listener, router, last.clone()));
     if let Some(address) = configuration.debug.address.address() {
         let listener = listen(address, "debug.address").await?;
@@ -38,7 +39,10 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
 
     let etcd = start_feed(configuration).await?;
     metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
-    let client = connect(&configuration.kube).await?;
+    let (client, namespace) = connect(&configuration.kube).await?;
+    let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
+    let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
+    let controller = Controller::new(client, Arc::new(etcd.clone()), options).observed_by(observers);
     let listener = listen(configuration.feed.address, "feed.address").await?;
 
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
@@ -46,11 +50,12 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
         let stop = stop.clone();
         parts.spawn(async move { etcd.serve(listener, stop).await.context("the feed ended") });
     }
-    // Nothing asks the cluster yet, so nothing opens the gate or answers for dumps.
-    let _unused = (client, debug_requests);
+    {
+        let stop = stop.clone();
+        parts.spawn(async move { controller.run(stop).await.context("the controller ended") });
+    }
 
     let ended = all_end(parts, &stop).await;
-    running.close("it has ended");
     last.cancel();
     while pages.join_next().await.is_some() {}
     info!("stopped");
@@ -96,10 +101,16 @@ async fn start_feed(configuration: &Configuration) -> anyhow::Result<EmbeddedEtc
     }
 }
 
-/// A client of the API server. Whether it answers shows later.
-async fn connect(kube: &Kube) -> anyhow::Result<Client> {
+/// The name of the Pod, which is that of its machine.
+fn instance() -> String {
+    let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    named("POD_NAME").or_else(|| named("HOSTNAME")).unwrap_or_else(|| "pingsix-gateway-controller".to_owned())
+}
+
+/// A client of the API server, and the namespace it is for. Whether it answers shows later.
+async fn connect(kube: &Kube) -> anyhow::Result<(Client, String)> {
     let options = KubeConfigOptions { context: kube.context.clone(), ..KubeConfigOptions::default() };
-    let config = match (&kube.config, &kube.context) {
+    let mut config = match (&kube.config, &kube.context) {
         (Some(file), _) => {
             let read = Kubeconfig::read_from(file);
             let kubeconfig = read.with_context(|| format!("cannot use {} (kube.config)", file.display()))?;
@@ -115,5 +126,8 @@ async fn connect(kube: &Kube) -> anyhow::Result<Client> {
         ),
     }?;
     info!(server = %config.cluster_url, "using the API server");
-    Client::try_from(config).context("cannot make a client of the API server")
+    // Who asks knows best how long to wait before asking again.
+    config.default_retry = false;
+    let namespace = config.default_namespace.clone();
+    Ok((Client::try_from(config).context("cannot make a client of the API server")?, namespace))
 }

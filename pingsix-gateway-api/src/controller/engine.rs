@@ -48,8 +48,8 @@ pub(super) struct Parts<F> {
     pub(super) health: Option<Health>,
     pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) pace: Pace,
-    /// Names of data planes whose instances have status pages.
-    pub(super) paged: BTreeSet<String>,
+    /// Data planes whose instances have status pages.
+    pub(super) paged: BTreeSet<DataPlaneKey>,
 }
 
 /// Where an engine hears from.
@@ -440,7 +440,7 @@ impl<F: Feed> Engine<F> {
 
     fn look_at_readers(&mut self, planes: Vec<DataPlaneKey>) {
         for data_plane in planes {
-            if self.parts.paged.contains(&data_plane.to_string()) {
+            if self.parts.paged.contains(&data_plane) {
                 continue;
             }
             let desired = withdrawn(&data_plane, self.parts.reconciler.options());

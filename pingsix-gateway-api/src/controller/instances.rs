@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::delivery::Instances;
-use crate::delivery::status_page::{StatusClient, StatusUrl};
+use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
 use crate::leader::Leadership;
 
 /// How often is asked while an answer is awaited.
@@ -27,7 +27,7 @@ pub(super) type Pages = (DataPlaneKey, Instances);
 
 /// Asks the status pages, while this replica leads: nobody else has a use for the answers.
 pub(super) fn start(
-    pages: &BTreeMap<String, BTreeSet<StatusUrl>>,
+    pages: &BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
     client: StatusClient,
     leadership: Leadership,
     stop: &CancellationToken,
@@ -44,12 +44,10 @@ pub(super) fn start(
                 let wanted = revisions.borrow_and_update().clone();
                 let mut all_confirmed = true;
                 for (data_plane, revision) in &wanted {
-                    let Some(urls) = pages.get(&data_plane.to_string()) else { continue };
+                    let Some(urls) = pages.get(data_plane) else { continue };
                     let read = join_all(urls.iter().map(|url| read(&client, url))).await;
                     let confirmed = |page: &Result<_, String>| {
-                        page.as_ref().is_ok_and(|page: &crate::delivery::status_page::StatusPage| {
-                            page.published_revision >= *revision
-                        })
+                        page.as_ref().is_ok_and(|page: &StatusPage| page.published_revision >= *revision)
                     };
                     all_confirmed &= read.iter().all(confirmed);
                     let instances = Instances::Pages(urls.iter().cloned().zip(read).collect());
@@ -69,9 +67,6 @@ pub(super) fn start(
     (published, receiver)
 }
 
-async fn read(
-    client: &StatusClient,
-    url: &StatusUrl,
-) -> Result<crate::delivery::status_page::StatusPage, String> {
+async fn read(client: &StatusClient, url: &StatusUrl) -> Result<StatusPage, String> {
     client.read(url).await.map_err(|error| error.to_string())
 }

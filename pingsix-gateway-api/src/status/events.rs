@@ -5,4 +5,5 @@ mod note;
 mod writer;
 
 pub use board::EventBoard;
+pub(crate) use note::NAMESPACE_OF_CLUSTER_EVENTS;
 pub use writer::{EventOptions, EventWriter};

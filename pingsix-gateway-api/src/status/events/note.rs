@@ -24,7 +24,7 @@ const LONGEST_REPORTER: usize = 63;
 const ACTION: &str = "Translate";
 
 /// Where Events on objects without a namespace are.
-const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const NAMESPACE_OF_CLUSTER_EVENTS: &str = "default";
 
 /// Who reports.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Reporter {
 /// Where the Events on an object are.
 pub(super) fn namespace(object: &ObjectKey) -> &str {
     let namespace = &*object.name.namespace;
-    if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
+    if namespace.is_empty() { NAMESPACE_OF_CLUSTER_EVENTS } else { namespace }
 }
 
 /// What is not served, or not wanted as it is, is a warning; what is merely done another way is not.
