@@ -68,11 +68,8 @@ impl Lab {
 }
 
 /// `default` has everything that has a namespace.
-pub(crate) fn namespaced<K: WatchedKind>(client: &Client) -> Api<Watched<K>>
-where
-    Watched<K>: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
-{
-    Api::namespaced(client.clone(), "default")
+pub(crate) fn namespaced<K: WatchedKind>(client: &Client) -> Api<Watched<K>> {
+    Api::namespaced_with(client.clone(), "default", &())
 }
 
 /// Writes a part of a status as another controller would.
