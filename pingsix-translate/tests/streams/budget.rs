@@ -75,9 +75,9 @@ fn a_budget_admits_the_oldest_routes_and_they_get_what_they_would_alone() {
         }
         let next = oldest_out.map(key);
         if kept.is_empty() {
-            all += 1
+            all += 1;
         } else {
-            some += 1
+            some += 1;
         }
 
         let gateway = translation.verdicts.gateway.as_ref().unwrap();
