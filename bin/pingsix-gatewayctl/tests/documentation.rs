@@ -29,11 +29,18 @@ fn every_invariant_names_a_check_that_exists() {
     let document = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let checks = named_checks(&document, "## Invariants");
     assert!(checks.len() >= 10, "the table of invariants is missing");
-    for (line, check) in checks {
-        let [file, names @ ..] = check.as_slice() else { panic!("no check: {line}") };
-        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file {file}: {line}"));
-        for name in names {
-            assert!(text.contains(&format!("fn {name}(")), "no test {name} in {file}");
+    for (index, (line, check)) in checks.into_iter().enumerate() {
+        assert!(line.starts_with(&format!("| {} |", index + 1)), "{} comes next: {line}", index + 1);
+        assert!(!check.is_empty(), "no check: {line}");
+        let mut file = ("", String::new());
+        for name in check {
+            // A file, or a test in the last one; the first is a file whatever it is called.
+            if name.contains('/') || file.0.is_empty() {
+                let text = fs::read_to_string(root().join(name));
+                file = (name, text.unwrap_or_else(|_| panic!("no file {name}: {line}")));
+            } else {
+                assert!(file.1.contains(&format!("fn {name}(")), "no test {name} in {}", file.0);
+            }
         }
     }
 }

@@ -115,7 +115,7 @@ fn refusal(
     plane: &DataPlaneKey,
     Budget { bytes, matcher_entries }: Budget,
 ) -> Refusal {
-    let position = |rule: RuleRef| {
+    let named = |rule: RuleRef| {
         let route = &routes[rule.route].route;
         (route.field_of(&route.rules[rule.rule]), &route.key)
     };
@@ -126,7 +126,7 @@ fn refusal(
              {budget}."
         ),
         Older::TooLarge(oldest) => {
-            let (field, route) = position(oldest);
+            let (field, route) = named(oldest);
             format!(
                 "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
                  already exceeds its {budget}."
@@ -136,7 +136,7 @@ fn refusal(
             format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
         }
     };
-    Refusal::new(position(rule).0, Reason::BudgetExceeded, message)
+    Refusal::new(named(rule).0, Reason::BudgetExceeded, message)
 }
 
 /// Lowers the admitted rules, or all, if the result fits the budget.
