@@ -42,8 +42,9 @@ use crate::status::{
 use crate::watch::{WatchOptions, Watches};
 use engine::Engine;
 
-/// Everything about a controller that can be chosen.
+/// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ControllerOptions {
     /// How objects are translated; its `controller_name` says which classes are ours.
     pub translation: pingsix_translate::Options,
@@ -86,6 +87,7 @@ impl ControllerOptions {
 
 /// A controller could not go on. None of these can be retried by calling the same again at once; a process should end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ControllerError {
     /// The times of the election do not go together.
     #[error("the election cannot be held")]
@@ -100,6 +102,7 @@ pub enum ControllerError {
 
 /// How far a controller has come, for whoever asks whether it is ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Kinds of which not everything is known yet, with what is known of why.
     pub unknown: BTreeMap<pingsix_translate::Kind, String>,

@@ -4,16 +4,25 @@ use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
 use tokio::sync::watch;
 
 /// A sink together with what it knows of its readers.
+///
+/// [`EmbeddedEtcd`] is the one that PingSIX reads. A sink of one's own becomes a feed by saying what [`open`](Self::open)
+/// means to it; the example `embedded_controller` has one.
 pub trait Feed: Sink {
     /// Everything there is has been published once: from now on reads may be answered. Until then a reader must not be
     /// told that there is nothing, or less than there is.
     fn open(&self);
 
-    /// How many read a scope; `None` when that cannot be known.
-    fn readers_of(&self, scope: &Scope) -> Option<usize>;
+    /// How many read a scope; `None`, unless told otherwise, when that cannot be known: then what is published counts as
+    /// delivered.
+    fn readers_of(&self, _scope: &Scope) -> Option<usize> {
+        None
+    }
 
-    /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None` when that cannot be known.
-    fn readers_changed(&self) -> Option<watch::Receiver<u64>>;
+    /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
+    /// cannot be known.
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 }
 
 impl Feed for EmbeddedEtcd {
@@ -32,12 +41,4 @@ impl Feed for EmbeddedEtcd {
 
 impl Feed for MemorySink {
     fn open(&self) {}
-
-    fn readers_of(&self, _: &Scope) -> Option<usize> {
-        None
-    }
-
-    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
-        None
-    }
 }

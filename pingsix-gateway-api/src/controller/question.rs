@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Subject {
     /// The objects that are held: how many of each kind, which cannot be decoded, what is known of each kind.
     World,
@@ -23,4 +24,12 @@ pub struct Question {
     pub subject: Subject,
     /// Where the answer goes.
     pub answer: oneshot::Sender<Value>,
+}
+
+impl Question {
+    /// A question, and where its answer comes: an object of JSON, or an error if the controller has ended.
+    pub fn about(subject: Subject) -> (Self, oneshot::Receiver<Value>) {
+        let (answer, receiver) = oneshot::channel();
+        (Self { subject, answer }, receiver)
+    }
 }
