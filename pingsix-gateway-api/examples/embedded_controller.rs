@@ -85,7 +85,7 @@ impl<W: Write + Send> Sink for Diary<W> {
             return Ok(Published { revision, changed });
         }
         let revision = last.checked_add(1).unwrap_or(*last);
-        for step in steps.iter() {
+        for step in &steps {
             let sign = match step {
                 Step::Create(_) => '+',
                 Step::Update(_) => '~',

@@ -42,6 +42,7 @@ static EDGES: &[Edge<Deployment, Configuration>] = &[
 
 /// What the watches see. Of ConfigMaps and Secrets only the metadata: that one has changed is all there is to know.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "each is taken in at once")]
 pub(crate) enum Seen {
     Deployment(watcher::Event<Deployment>),
     ConfigMap(watcher::Event<PartialObjectMeta<ConfigMap>>),
@@ -173,7 +174,7 @@ async fn reachable_cluster() -> Option<Client> {
 /// What a cluster might tell: the lists, and then what changes.
 pub(crate) fn script() -> impl Stream<Item = watcher::Result<Seen>> {
     use watcher::Event::{Apply, Delete, Init, InitApply, InitDone};
-    stream::iter([
+    stream::iter(vec![
         Ok(Seen::Deployment(Init)),
         Ok(Seen::Deployment(InitApply(deployment("cart", &["settings", "prices"], &[])))),
         Ok(Seen::Deployment(InitApply(deployment("web", &["settings"], &["session-key"])))),

@@ -51,7 +51,7 @@ pub(crate) async fn run(manifests: &str, out: &mut (dyn Write + Send)) -> Result
         let bridged = bridge(key, plane, &options)?;
         let published = sink.publish(&bridged.desired).await?;
         writeln!(out, "{}: {}", bridged.desired.scope(), published.changed)?;
-        for document in bridged.desired.documents().iter() {
+        for document in bridged.desired.documents() {
             writeln!(out, "  {} because of {}", document.key, document.owner)?;
         }
 

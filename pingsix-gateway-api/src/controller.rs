@@ -212,11 +212,12 @@ impl<F: Feed + 'static> Controller<F> {
             paged: options.status_pages.keys().cloned().collect(),
         });
         let sources = engine::Sources { inputs, pages, questions };
-        // The parts end on the same signal, and nobody is to blame for that.
+        // The parts end on the same signal, and nobody is to blame for that. The engine is on the heap, so that whoever embeds
+        // this has a small future.
         let run = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            ran = engine.run(sources, &watches) => ran,
+            ran = Box::pin(engine.run(sources, &watches)) => ran,
             Some(Err(error)) = tasks.join_next() => Err(ControllerError::Task(error)),
         };
         parts.cancel();
