@@ -40,6 +40,7 @@ pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_h
 
 /// A data plane, ready to be published.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Bridged {
     /// What the sink shall hold, under the data plane's prefix.
     pub desired: Desired,
@@ -54,6 +55,7 @@ pub struct Bridged {
 
 /// A data plane cannot be published.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BridgeError {
     /// The prefix or a key cannot be used.
     #[error("data plane {data_plane} has no valid keys")]

@@ -45,8 +45,9 @@ use crate::watch::{WatchOptions, Watches};
 use engine::Engine;
 use observers::Gates;
 
-/// Everything about a controller that can be chosen.
+/// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ControllerOptions {
     /// How objects are translated; its `controller_name` says which classes are ours.
     pub translation: pingsix_translate::Options,
@@ -89,6 +90,7 @@ impl ControllerOptions {
 
 /// A controller could not go on. None of these can be retried by calling the same again at once; a process should end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ControllerError {
     /// The times of the election do not go together.
     #[error("the election cannot be held")]
@@ -103,6 +105,7 @@ pub enum ControllerError {
 
 /// How far a controller has come, for whoever asks whether it is ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Kinds of which not everything is known yet, with what is known of why.
     pub unknown: BTreeMap<pingsix_translate::Kind, String>,
@@ -227,11 +230,12 @@ impl<F: Feed + 'static> Controller<F> {
             paged: options.status_pages.keys().cloned().collect(),
         });
         let sources = engine::Sources { inputs, pages, debug };
-        // The parts end on the same signal, and nobody is to blame for that.
+        // The parts end on the same signal, and nobody is to blame for that. The engine is on the heap, so that whoever embeds
+        // this has a small future.
         let run = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            ran = engine.run(sources, &watches) => ran,
+            ran = Box::pin(engine.run(sources, &watches)) => ran,
             Some(Err(error)) = tasks.join_next() => Err(ControllerError::Task(error)),
         };
         parts.cancel();

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Where data planes are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PublishedAddresses {
     /// Somebody else says so; statuses are left alone.
     #[default]

@@ -4,9 +4,14 @@ use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
 use tokio::sync::watch;
 
 /// A sink together with what it knows of its readers.
+///
+/// [`EmbeddedEtcd`] is the one that PingSIX reads. A sink of one's own becomes a feed by saying what [`open`](Self::open)
+/// means to it; the example `embedded_controller` has one.
 pub trait Feed: Sink {
     /// Its kind, in metrics.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        "custom"
+    }
 
     /// The embedded server, if it is one: dumps show what it serves.
     fn embedded(&self) -> Option<&EmbeddedEtcd> {
@@ -17,11 +22,17 @@ pub trait Feed: Sink {
     /// told that there is nothing, or less than there is.
     fn open(&self);
 
-    /// How many read a scope; `None` when that cannot be known.
-    fn readers_of(&self, scope: &Scope) -> Option<usize>;
+    /// How many read a scope; `None`, unless told otherwise, when that cannot be known: then what is published counts as
+    /// delivered.
+    fn readers_of(&self, _scope: &Scope) -> Option<usize> {
+        None
+    }
 
-    /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None` when that cannot be known.
-    fn readers_changed(&self) -> Option<watch::Receiver<u64>>;
+    /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
+    /// cannot be known.
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 }
 
 impl Feed for EmbeddedEtcd {
@@ -52,12 +63,4 @@ impl Feed for MemorySink {
     }
 
     fn open(&self) {}
-
-    fn readers_of(&self, _: &Scope) -> Option<usize> {
-        None
-    }
-
-    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
-        None
-    }
 }

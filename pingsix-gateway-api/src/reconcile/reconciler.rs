@@ -47,6 +47,7 @@ struct Owned {
 
 /// What a data plane shall hold.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Publication {
     /// Which data plane.
     pub data_plane: DataPlaneKey,
@@ -54,7 +55,8 @@ pub struct Publication {
     pub desired: Desired,
 }
 
-/// How an owner stands after it was reconsidered.
+/// How an owner stands after it was reconsidered. Each of these takes another action, so whoever matches on them should
+/// be told of a new one by the compiler.
 #[derive(Debug)]
 pub enum Standing {
     /// It is ours: here is what to publish.
@@ -67,6 +69,7 @@ pub enum Standing {
 
 /// What came of reconsidering an owner.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Reconciled {
     /// What to publish, in the order of the data planes. Publications that change nothing are among them.
     pub publications: Vec<Publication>,
