@@ -110,9 +110,11 @@ impl World {
                 let refused_on: Vec<&BTreeSet<(usize, usize)>> =
                     planes.iter().filter_map(|plane| by_plane.get(plane)).collect();
                 let fails = |(index, rule): (usize, &Rule)| {
-                    let always = is_unsupported(rule) || self.has_hostless_backend(&self.routes[route], rule);
+                    let unsupported = is_unsupported(rule);
+                    let loses = self.has_hostless_backend(&self.routes[route], rule);
+                    let whole = unsupported || self.has_hostless_backends_alone(&self.routes[route], rule);
                     let on = refused_on.iter().filter(|refused| refused.contains(&(route, index))).count();
-                    (always || on > 0, always || (on > 0 && on == refused_on.len()))
+                    (unsupported || loses || on > 0, whole || (on > 0 && on == refused_on.len()))
                 };
                 let failing: Vec<(bool, bool)> = spec.rules.iter().enumerate().map(fails).collect();
                 let unsupported = failing.iter().filter(|(somewhere, _)| *somewhere).count();
