@@ -4,5 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod history;
 mod lab;
 mod life;
+mod truth;
