@@ -39,7 +39,7 @@ use crate::reconcile::{Pace, Reconciler};
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
-use crate::watch::{WatchOptions, Watches};
+use crate::watch::{SecretWatch, WatchOptions, Watches};
 use engine::Engine;
 
 /// Everything about a controller that can be chosen.
@@ -207,6 +207,7 @@ impl<F: Feed + 'static> Controller<F> {
             addresses: published_addresses,
             pace: options.pace,
             paged: options.status_pages.keys().cloned().collect(),
+            lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
         });
         let sources = engine::Sources { inputs, pages, questions };
         // The parts end on the same signal, and nobody is to blame for that.

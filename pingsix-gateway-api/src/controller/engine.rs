@@ -15,7 +15,7 @@ use super::instances::{Pages, PublishedRevisions};
 use super::{ControllerError, Feed, Progress, Question, Subject};
 use crate::bridge::withdrawn;
 use crate::delivery::{Deliveries, Instances};
-use crate::reconcile::{Pace, Queue, Reconciled, Reconciler, Standing};
+use crate::reconcile::{Pace, Publication, Queue, Reconciled, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability, Input, Presence, Watches, presence};
 use crate::world::Effects;
@@ -39,6 +39,8 @@ pub(super) struct Parts<F> {
     pub(super) pace: Pace,
     /// Names of data planes whose instances have status pages.
     pub(super) paged: BTreeSet<String>,
+    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    pub(super) lists_secrets: bool,
 }
 
 /// Where an engine hears from.
@@ -56,6 +58,10 @@ pub(super) struct Engine<F> {
     availability: BTreeMap<Kind, Availability>,
     /// Owners that refer to objects of which nothing is known yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Withdrawals that could not be published yet, by owner: nothing else remembers the data planes of one that is gone.
+    withdrawals: BTreeMap<ObjectKey, Vec<Publication>>,
+    /// Owners that were there when everything was known, and of which not everything is published yet.
+    outstanding: BTreeSet<ObjectKey>,
     /// Everything that is watched has been read once.
     is_known: bool,
     /// And published.
@@ -70,6 +76,8 @@ impl<F: Feed> Engine<F> {
             deliveries: Deliveries::default(),
             availability: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            withdrawals: BTreeMap::new(),
+            outstanding: BTreeSet::new(),
             is_known: false,
             is_open: false,
         }
@@ -147,7 +155,13 @@ impl<F: Feed> Engine<F> {
             self.tell_class(class);
         }
         for key in &touched {
-            self.parts.status.touched(key);
+            if self.parts.status.contains(key) {
+                self.parts.status.touched(key);
+            } else if let Some(wanted) = self.wanted(key) {
+                // It was replaced by another of its name before anybody looked: what is to be said of it is the same as
+                // before, so nobody would.
+                self.parts.status.set(key.clone(), wanted);
+            }
         }
         self.push(owners);
     }
@@ -169,9 +183,11 @@ impl<F: Feed> Engine<F> {
         if !self.is_known && unknown.is_empty() {
             tracing::info!("everything that is watched has been read");
             self.is_known = true;
-            self.push(self.parts.reconciler.ours());
+            self.outstanding = self.parts.reconciler.ours();
+            self.push(self.outstanding.clone());
         }
-        if self.is_known && self.queue.is_empty() && self.waiting.is_empty() {
+        // Not when the queue is empty: in a cluster where something changes all the time it never is.
+        if self.is_known && self.outstanding.is_empty() {
             self.parts.feed.open();
             self.is_open = true;
             tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
@@ -188,7 +204,9 @@ impl<F: Feed> Engine<F> {
 
     /// Why not everything of a kind is known; `None` when it is.
     fn unknown(&self, kind: Kind) -> Option<String> {
-        if presence(kind) == Presence::Referenced || self.parts.reconciler.world().is_complete(kind) {
+        let is_listed =
+            presence(kind) != Presence::Referenced || kind == Kind::Secret && self.parts.lists_secrets;
+        if !is_listed || self.parts.reconciler.world().is_complete(kind) {
             return None;
         }
         match self.availability.get(&kind) {
@@ -225,28 +243,38 @@ impl<F: Feed> Engine<F> {
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
         self.waiting.remove(owner);
-        let Reconciled { publications, unpublished, told } = reconciled;
+        let Reconciled { mut publications, unpublished, told } = reconciled;
         let mut has_failed = false;
         for error in unpublished {
             tracing::error!(%error, "a data plane keeps what it has");
         }
+        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
+        let left = self.withdrawals.remove(owner).unwrap_or_default();
+        publications.extend(left.into_iter().filter(|left| !current.contains(&left.data_plane)));
         for publication in publications {
-            let data_plane = publication.data_plane;
+            let data_plane = publication.data_plane.clone();
             match self.parts.feed.publish(&publication.desired).await {
                 Ok(published) => {
                     if !published.changed.is_empty() {
                         tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
                     }
-                    self.deliveries.published(&data_plane, published.revision);
+                    if current.contains(&data_plane) {
+                        self.deliveries.published(&data_plane, published.revision);
+                    } else {
+                        self.deliveries.forget(&data_plane);
+                    }
                 }
                 Err(error) => {
                     tracing::warn!(%data_plane, %error, "a data plane cannot be published");
                     self.deliveries.failed(&data_plane, error.to_string());
                     has_failed |= error.is_retryable();
+                    if error.is_retryable() && !current.contains(&data_plane) {
+                        self.withdrawals.entry(owner.clone()).or_default().push(publication);
+                    }
                 }
             }
         }
-        self.look_at_readers();
+        self.look_at_readers_of(current);
         self.publish_revisions();
         self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
         for object in told {
@@ -257,6 +285,7 @@ impl<F: Feed> Engine<F> {
         if has_failed {
             self.queue.retry(owner.clone(), now);
         } else {
+            self.outstanding.remove(owner);
             self.queue.done(owner, now, now - started);
         }
         if !is_ours && !has_failed {
@@ -278,11 +307,16 @@ impl<F: Feed> Engine<F> {
 
     /// Says what there is to say about an object.
     fn tell(&self, object: &ObjectKey) {
-        let reconciler = &self.parts.reconciler;
-        if !reconciler.world().contains(object) {
+        if !self.parts.reconciler.world().contains(object) || !gets_verdicts_of_owners(object.kind) {
             return;
         }
-        let wanted = match object.kind {
+        self.parts.status.set(object.clone(), self.wanted(object).unwrap_or(Wanted::Released));
+    }
+
+    /// What there is to say about an object, if it is one that owners say something about.
+    fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
+        let reconciler = &self.parts.reconciler;
+        match object.kind {
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
                 reconciler.route(object).map(Wanted::Route)
             }
@@ -297,9 +331,8 @@ impl<F: Feed> Engine<F> {
             | Kind::EndpointSlice
             | Kind::Secret
             | Kind::ConfigMap
-            | Kind::Namespace => return,
-        };
-        self.parts.status.set(object.clone(), wanted.unwrap_or(Wanted::Released));
+            | Kind::Namespace => None,
+        }
     }
 
     fn wanted_by_owner(&self, object: &ObjectKey) -> Option<Wanted> {
@@ -346,7 +379,11 @@ impl<F: Feed> Engine<F> {
     }
 
     fn look_at_readers(&mut self) {
-        let planes: Vec<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
+        let planes: BTreeSet<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
+        self.look_at_readers_of(planes);
+    }
+
+    fn look_at_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
         for data_plane in planes {
             if self.parts.paged.contains(&data_plane.to_string()) {
                 continue;
@@ -447,6 +484,29 @@ impl<F: Feed> Engine<F> {
             })
             .collect();
         json!(owners)
+    }
+}
+
+/// Whether what is to be said of an object of this kind comes from the owners it concerns.
+const fn gets_verdicts_of_owners(kind: Kind) -> bool {
+    match kind {
+        Kind::Gateway
+        | Kind::ListenerSet
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::TlsRoute
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::BackendTlsPolicy
+        | Kind::Ingress => true,
+        Kind::GatewayClass
+        | Kind::ReferenceGrant
+        | Kind::IngressClass
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Secret
+        | Kind::ConfigMap
+        | Kind::Namespace => false,
     }
 }
 

@@ -74,6 +74,11 @@ impl Lab {
             .collect()
     }
 
+    /// Whether a document of a data plane has this text.
+    pub(crate) fn mentions(&self, prefix: &str, text: &str) -> bool {
+        self.documents(prefix).values().any(|document| document.to_string().contains(text))
+    }
+
     /// How many Routes a data plane holds.
     pub(crate) fn routes(&self, prefix: &str) -> usize {
         self.documents(prefix).keys().filter(|key| key.starts_with("routes/")).count()

@@ -7,4 +7,6 @@
 mod history;
 mod lab;
 mod life;
+mod noise;
+mod shop;
 mod truth;

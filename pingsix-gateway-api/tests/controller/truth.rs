@@ -243,9 +243,13 @@ fn without_verdict(status: &Value) -> Value {
         listeners.iter_mut().for_each(conditions);
         listeners.retain(|listener| listener["conditions"].as_array().is_some_and(|held| !held.is_empty()));
     }
+    // Whoever else has a say here may have counted too.
+    let is_alone = status["conditions"].as_array().is_none_or(Vec::is_empty);
     if let Some(fields) = status.as_object_mut() {
         fields.remove("addresses");
-        fields.remove("attachedListenerSets");
+        if is_alone {
+            fields.remove("attachedListenerSets");
+        }
         if fields.contains_key("loadBalancer") {
             fields.insert("loadBalancer".to_owned(), Value::Object(serde_json::Map::default()));
         }
