@@ -14,7 +14,7 @@ use pingsix_translate::Options;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take to come about.
@@ -143,22 +143,26 @@ impl Running {
 
     /// Waits until everything is published once.
     pub(crate) async fn is_ready(&mut self) {
-        let ready = tokio::time::timeout(PATIENCE, self.progress.wait_for(Progress::is_ready));
-        let is_ready = matches!(ready.await, Ok(Ok(_)));
-        assert!(is_ready, "not ready: {:?}", self.progress.borrow());
+        self.comes_to(Progress::is_ready).await;
+    }
+
+    /// Waits until it has come so far.
+    pub(crate) async fn comes_to(&mut self, far: impl FnMut(&Progress) -> bool) {
+        let has_come = timeout(PATIENCE, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
+        assert!(has_come, "not so far: {:?}", self.progress.borrow());
     }
 
     /// Ends it where it stands, as SIGKILL would: it lets go of nothing.
     pub(crate) async fn kill(self) {
         self.run.abort();
-        let ended = tokio::time::timeout(PATIENCE, self.run).await.unwrap();
+        let ended = timeout(PATIENCE, self.run).await.unwrap();
         assert!(ended.is_err_and(|error| error.is_cancelled()), "it had ended before");
     }
 
     /// Stops it, as at the end of a process.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        tokio::time::timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
+        timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
     }
 }
 
@@ -171,7 +175,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-const CLASS: &str = "
+pub(crate) const CLASS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: pingsix}

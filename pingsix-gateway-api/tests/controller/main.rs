@@ -4,9 +4,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod faults;
 mod history;
 mod lab;
+mod leaders;
 mod life;
 mod noise;
+mod reader;
+mod secrets;
 mod shop;
 mod truth;
