@@ -24,7 +24,7 @@ use crate::world::Effects;
 const BATCH: usize = 512;
 
 /// How often everything is reconsidered though nothing has changed: certificates come of age.
-const RECONSIDER: Duration = Duration::from_secs(3600);
+const RECONSIDER: Duration = Duration::from_hours(1);
 
 /// What an engine is made of.
 pub(super) struct Parts<F> {
@@ -525,7 +525,7 @@ async fn changed(receiver: Option<&mut watch::Receiver<u64>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn report(kind: Kind, availability: &Availability) {

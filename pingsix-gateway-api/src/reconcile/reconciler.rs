@@ -191,9 +191,9 @@ impl Reconciler {
         };
         let is_known = |key: &ObjectKey| self.answered.contains(key) || self.world.is_complete(key.kind);
         let missing: BTreeSet<ObjectKey> = referenced.iter().filter(|key| !is_known(key)).cloned().collect();
-        let owned = self.owners.entry(owner.clone()).or_default();
-        self.references_changed |= owned.referenced != referenced;
-        owned.referenced = referenced;
+        let made = self.owners.entry(owner.clone()).or_default();
+        self.references_changed |= made.referenced != referenced;
+        made.referenced = referenced;
         if !missing.is_empty() {
             return Standing::Waiting(missing);
         }
@@ -219,8 +219,8 @@ impl Reconciler {
         }
         problems.sort();
         problems.dedup();
-        let owned = self.owners.entry(owner.clone()).or_default();
-        let before = std::mem::take(owned);
+        let made = self.owners.entry(owner.clone()).or_default();
+        let before = std::mem::take(made);
         let planes_before = before.planes.keys().chain(&before.streams);
         let gone =
             planes_before.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key));
@@ -232,7 +232,7 @@ impl Reconciler {
             );
         }
         reconciled.told = self.shared.replace(owner, before.verdicts.as_ref(), Some(&verdicts));
-        *owned = Owned {
+        *made = Owned {
             verdicts: Some(verdicts),
             problems,
             planes: data_planes,
@@ -245,13 +245,13 @@ impl Reconciler {
     /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.
     fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
         let mut reconciled = Reconciled::default();
-        let Some(owned) = self.owners.remove(owner) else { return reconciled };
-        self.references_changed |= !owned.referenced.is_empty();
-        for key in owned.planes.keys().chain(&owned.streams) {
+        let Some(made) = self.owners.remove(owner) else { return reconciled };
+        self.references_changed |= !made.referenced.is_empty();
+        for key in made.planes.keys().chain(&made.streams) {
             let desired = withdrawn(key, &self.options).map(|desired| (desired, Vec::new()));
             reconciled.add(key, desired, &mut Vec::new());
         }
-        reconciled.told = self.shared.replace(owner, owned.verdicts.as_ref(), None);
+        reconciled.told = self.shared.replace(owner, made.verdicts.as_ref(), None);
         reconciled
     }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use kube::api::{Api, DeleteParams};
 use pingsix_gateway_api::reconcile::Pace;
+use pingsix_sink::EmbeddedEtcd;
 use pingsix_translate::snapshot::HttpRoute;
-use tokio::time::sleep;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
 
-use crate::lab::{Lab, eventually};
+use crate::lab::{Lab, PATIENCE, Running, eventually};
 use crate::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,18 +67,21 @@ async fn one_that_is_replaced_by_another_of_its_name_before_anybody_looks_gets_a
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_in_which_something_changes_all_the_time_is_served_too() {
+    // So many that the first is changed again before all have been looked at for the first time.
+    const GATEWAYS: usize = 20;
     let Some(lab) = Lab::start().await else { return };
-    for manifests in [GATEWAY, SERVICE, ROUTE] {
-        lab.apply(manifests).await;
-    }
+    lab.apply(SERVICE).await;
+    let gateways = (0..GATEWAYS).map(|index| GATEWAY.replace("name: web", &format!("name: web-{index}")));
+    lab.apply(&gateways.collect::<Vec<_>>().join("---")).await;
+    let parents: Vec<String> = (0..GATEWAYS).map(|index| format!("{{name: web-{index}}}")).collect();
+    let route = ROUTE.replace("{name: web}", &parents.join(", "));
     let is_over = AtomicBool::new(false);
     let changes = async {
         for round in 0.. {
             if is_over.load(Ordering::Relaxed) {
                 break;
             }
-            lab.apply(&ROUTE.replace("cart.example", &format!("r{round}.example"))).await;
-            sleep(Duration::from_millis(20)).await;
+            lab.apply(&route.replace("cart.example", &format!("r{round}.example"))).await;
         }
     };
     let served = async {
@@ -87,5 +92,29 @@ async fn a_cluster_in_which_something_changes_all_the_time_is_served_too() {
         running
     };
     let ((), running) = tokio::join!(changes, served);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_that_was_killed_has_left_behind_is_taken_back_by_the_next() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let running = lab.ready(Lab::options()).await;
+    lab.says("HTTPRoute", "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    running.kill().await;
+    lab.apply(&ROUTE.replace("name: web", "name: elsewhere")).await;
+    let route = lab.object("HTTPRoute", "default", "cart").await;
+    assert_eq!(route["status"]["parents"][0]["parentRef"]["name"], "web");
+
+    let etcd = EmbeddedEtcd::builder().start().await.unwrap();
+    let mut running = Running::start(lab.cluster.admin(), &etcd, Lab::options());
+    running.is_ready().await;
+    let deadline = Instant::now() + PATIENCE;
+    while lab.object("HTTPRoute", "default", "cart").await["status"]["parents"] != json!([]) {
+        assert!(Instant::now() < deadline, "an entry of ours is left");
+        sleep(Duration::from_millis(50)).await;
+    }
     running.stop().await;
 }

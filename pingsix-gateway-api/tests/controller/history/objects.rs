@@ -7,7 +7,7 @@ use rand::seq::IndexedRandom as _;
 use serde_json::{Value, json};
 
 /// Every kind that is watched.
-pub(super) const KINDS: &[Kind] = &Kind::ALL;
+pub(super) const KINDS: &[Kind] = Kind::ALL;
 
 pub(super) const NAMESPACES: [&str; 2] = ["infra", "shop"];
 
