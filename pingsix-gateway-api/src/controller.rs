@@ -214,7 +214,11 @@ impl<F: Feed + 'static> Controller<F> {
         let run = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            ran = engine.run(sources, &watches) => ran,
+            ran = engine.run(sources, &watches) => match ran {
+                // They were stopped while the engine was busy, and it noticed their end before the reason of it.
+                Err(ControllerError::Watches) if stop.is_cancelled() => Ok(()),
+                ran => ran,
+            },
             Some(Err(error)) = tasks.join_next() => Err(ControllerError::Task(error)),
         };
         parts.cancel();

@@ -118,3 +118,17 @@ async fn what_one_that_was_killed_has_left_behind_is_taken_back_by_the_next() {
     }
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_stopped_ends_well_at_any_moment() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    for round in 0..60 {
+        let etcd = EmbeddedEtcd::builder().start().await.unwrap();
+        let running = Running::start(lab.cluster.admin(), &etcd, Lab::options());
+        sleep(Duration::from_millis(round * 3)).await;
+        running.stop().await;
+    }
+}
