@@ -160,7 +160,7 @@ async fn on_file(path: &Path) -> EmbeddedEtcd {
             match builder.start().await {
                 Ok(etcd) => return etcd,
                 Err(SinkError::Revisions(ReserveError::InUse { .. })) => {
-                    sleep(Duration::from_millis(20)).await
+                    sleep(Duration::from_millis(20)).await;
                 }
                 Err(error) => panic!("{error}"),
             }

@@ -119,16 +119,13 @@ impl Scribe {
             "lastTransitionTime": "2020-02-02T02:02:02Z",
         });
         let reference = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "one"});
-        let (list, entry) = match kind {
-            Kind::Gateway => ("conditions", condition),
-            Kind::BackendTlsPolicy => (
-                "ancestors",
-                json!({"ancestorRef": reference, "controllerName": "another.example/one", "conditions": [condition]}),
-            ),
-            _ => (
-                "parents",
-                json!({"parentRef": reference, "controllerName": "another.example/one", "conditions": [condition]}),
-            ),
+        let entry = |field: &str| json!({field: reference, "controllerName": "another.example/one", "conditions": [condition]});
+        let (list, entry) = if kind == Kind::Gateway {
+            ("conditions", condition)
+        } else if kind == Kind::BackendTlsPolicy {
+            ("ancestors", entry("ancestorRef"))
+        } else {
+            ("parents", entry("parentRef"))
         };
         for _ in 0..10 {
             let Some(mut found) = api.get_opt(&key.name.name).await.unwrap() else { return };

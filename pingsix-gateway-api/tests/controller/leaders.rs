@@ -33,7 +33,7 @@ fn options(replica: &str) -> ControllerOptions {
     lease.retry = Duration::from_millis(500);
     let mut options = hasty();
     options.lease = Some(lease);
-    options.writer.field_manager = replica.to_owned();
+    options.writer.field_manager = replica.into();
     options.writer.timeout = Duration::from_secs(2);
     options
 }

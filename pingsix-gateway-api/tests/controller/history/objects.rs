@@ -79,6 +79,7 @@ fn listeners(random: &mut StdRng) -> Value {
 }
 
 /// An object of a kind; the same name often means another content.
+#[allow(clippy::too_many_lines, reason = "one arm for each kind")]
 pub(super) fn object(kind: Kind, random: &mut StdRng, pairs: &Pairs) -> (ObjectKey, Value) {
     let (name, mut object) = match kind {
         Kind::GatewayClass => {
@@ -207,17 +208,12 @@ pub(super) fn object(kind: Kind, random: &mut StdRng, pairs: &Pairs) -> (ObjectK
     if kind.is_namespaced() {
         object["metadata"]["namespace"] = json!(namespace);
     }
-    match kind {
-        Kind::EndpointSlice => {
-            object["metadata"]["labels"] =
-                json!({"kubernetes.io/service-name": one(&["cart", "pay"], random)});
-        }
-        Kind::Namespace => object["metadata"]["labels"] = json!({"team": one(&["a", "b"], random)}),
-        Kind::IngressClass if random.random_bool(0.5) => {
-            object["metadata"]["annotations"] =
-                json!({"ingressclass.kubernetes.io/is-default-class": "true"});
-        }
-        _ => {}
+    if kind == Kind::EndpointSlice {
+        object["metadata"]["labels"] = json!({"kubernetes.io/service-name": one(&["cart", "pay"], random)});
+    } else if kind == Kind::Namespace {
+        object["metadata"]["labels"] = json!({"team": one(&["a", "b"], random)});
+    } else if kind == Kind::IngressClass && random.random_bool(0.5) {
+        object["metadata"]["annotations"] = json!({"ingressclass.kubernetes.io/is-default-class": "true"});
     }
     (ObjectKey::new(kind, namespace, name), object)
 }
