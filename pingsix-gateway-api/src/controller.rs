@@ -41,7 +41,7 @@ use crate::reconcile::{Pace, Reconciler};
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
-use crate::watch::{WatchOptions, Watches};
+use crate::watch::{SecretWatch, WatchOptions, Watches};
 use engine::Engine;
 use observers::Gates;
 
@@ -228,6 +228,7 @@ impl<F: Feed + 'static> Controller<F> {
             metrics,
             pace: options.pace,
             paged: options.status_pages.keys().cloned().collect(),
+            lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
         });
         let sources = engine::Sources { inputs, pages, debug };
         // The parts end on the same signal, and nobody is to blame for that. The engine is on the heap, so that whoever embeds
@@ -235,7 +236,11 @@ impl<F: Feed + 'static> Controller<F> {
         let run = tokio::select! {
             biased;
             () = stop.cancelled() => Ok(()),
-            ran = Box::pin(engine.run(sources, &watches)) => ran,
+            ran = Box::pin(engine.run(sources, &watches)) => match ran {
+                // They were stopped while the engine was busy, and it noticed their end before the reason of it.
+                Err(ControllerError::Watches) if stop.is_cancelled() => Ok(()),
+                ran => ran,
+            },
             Some(Err(error)) = tasks.join_next() => Err(ControllerError::Task(error)),
         };
         parts.cancel();

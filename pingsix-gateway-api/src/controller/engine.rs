@@ -19,7 +19,7 @@ use crate::delivery::{Deliveries, Instances};
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
-use crate::reconcile::{Pace, Queue, Reconciled, Reconciler, Standing};
+use crate::reconcile::{Pace, Publication, Queue, Reconciled, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability, Input, Presence, Watches, presence};
 use crate::world::Effects;
@@ -50,6 +50,8 @@ pub(super) struct Parts<F> {
     pub(super) pace: Pace,
     /// Data planes whose instances have status pages.
     pub(super) paged: BTreeSet<DataPlaneKey>,
+    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
+    pub(super) lists_secrets: bool,
 }
 
 /// Where an engine hears from.
@@ -69,6 +71,10 @@ pub(super) struct Engine<F> {
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Since when an owner has changes that are not published.
     since: BTreeMap<ObjectKey, Instant>,
+    /// Withdrawals that could not be published yet, by owner: nothing else remembers the data planes of one that is gone.
+    withdrawals: BTreeMap<ObjectKey, Vec<Publication>>,
+    /// Owners that were there when everything was known, and of which not everything is published yet.
+    outstanding: BTreeSet<ObjectKey>,
     /// Everything that is watched has been read once.
     is_known: bool,
     /// And published.
@@ -84,6 +90,8 @@ impl<F: Feed> Engine<F> {
             availability: BTreeMap::new(),
             waiting: BTreeMap::new(),
             since: BTreeMap::new(),
+            withdrawals: BTreeMap::new(),
+            outstanding: BTreeSet::new(),
             is_known: false,
             is_open: false,
         }
@@ -116,10 +124,7 @@ impl<F: Feed> Engine<F> {
                     reconsider = Instant::now() + RECONSIDER;
                     self.push(self.parts.reconciler.ours());
                 }
-                () = changed(readers.as_mut()) => {
-                    let planes = self.deliveries.data_planes().cloned().collect();
-                    self.look_at_readers(planes);
-                }
+                () = changed(readers.as_mut()) => self.look_at_readers(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
                 Ok(()) = bundles.changed() => {
@@ -181,7 +186,13 @@ impl<F: Feed> Engine<F> {
             self.tell_class(class);
         }
         for key in &touched {
-            self.parts.status.touched(key);
+            if self.parts.status.contains(key) {
+                self.parts.status.touched(key);
+            } else if let Some(wanted) = self.wanted(key) {
+                // It was replaced by another of its name before anybody looked: what is to be said of it is the same as
+                // before, so nobody would.
+                self.parts.status.set(key.clone(), wanted);
+            }
         }
         self.push(owners);
     }
@@ -207,9 +218,11 @@ impl<F: Feed> Engine<F> {
                 gates.watches.open();
             }
             self.is_known = true;
-            self.push(self.parts.reconciler.ours());
+            self.outstanding = self.parts.reconciler.ours();
+            self.push(self.outstanding.clone());
         }
-        if self.is_known && self.queue.is_empty() && self.waiting.is_empty() {
+        // Not when the queue is empty: in a cluster where something changes all the time it never is.
+        if self.is_known && self.outstanding.is_empty() {
             self.parts.feed.open();
             self.is_open = true;
             if let Some(gates) = &self.parts.gates {
@@ -242,7 +255,9 @@ impl<F: Feed> Engine<F> {
 
     /// Why not everything of a kind is known; `None` when it is.
     fn unknown(&self, kind: Kind) -> Option<String> {
-        if presence(kind) == Presence::Referenced || self.parts.reconciler.world().is_complete(kind) {
+        let is_listed =
+            presence(kind) != Presence::Referenced || kind == Kind::Secret && self.parts.lists_secrets;
+        if !is_listed || self.parts.reconciler.world().is_complete(kind) {
             return None;
         }
         match self.availability.get(&kind) {
@@ -280,13 +295,16 @@ impl<F: Feed> Engine<F> {
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
         self.waiting.remove(owner);
-        let Reconciled { publications, unpublished, told } = reconciled;
+        let Reconciled { mut publications, unpublished, told } = reconciled;
         let mut has_failed = false;
         for error in unpublished {
             tracing::error!(%error, "a data plane keeps what it has");
         }
+        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
+        let left = self.withdrawals.remove(owner).unwrap_or_default();
+        publications.extend(left.into_iter().filter(|left| !current.contains(&left.data_plane)));
         for publication in publications {
-            let data_plane = publication.data_plane;
+            let data_plane = publication.data_plane.clone();
             match self.parts.feed.publish(&publication.desired).await {
                 Ok(published) => {
                     if !published.changed.is_empty() {
@@ -295,7 +313,11 @@ impl<F: Feed> Engine<F> {
                     if let Some(metrics) = &self.parts.metrics {
                         metrics.published(self.parts.feed.name(), &published);
                     }
-                    self.deliveries.published(&data_plane, published.revision);
+                    if current.contains(&data_plane) {
+                        self.deliveries.published(&data_plane, published.revision);
+                    } else {
+                        self.deliveries.forget(&data_plane);
+                    }
                 }
                 Err(error) => {
                     tracing::warn!(%data_plane, %error, "a data plane cannot be published");
@@ -304,10 +326,13 @@ impl<F: Feed> Engine<F> {
                     }
                     self.deliveries.failed(&data_plane, error.to_string());
                     has_failed |= error.is_retryable();
+                    if error.is_retryable() && !current.contains(&data_plane) {
+                        self.withdrawals.entry(owner.clone()).or_default().push(publication);
+                    }
                 }
             }
         }
-        self.look_at_readers(self.parts.reconciler.data_planes(owner));
+        self.look_at_readers_of(current);
         self.publish_revisions();
         self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
         for object in told {
@@ -324,6 +349,7 @@ impl<F: Feed> Engine<F> {
         if has_failed {
             self.queue.retry(owner.clone(), now);
         } else {
+            self.outstanding.remove(owner);
             self.queue.done(owner, now, now - started);
         }
         if !is_ours && !has_failed {
@@ -364,11 +390,16 @@ impl<F: Feed> Engine<F> {
 
     /// Says what there is to say about an object.
     fn tell(&self, object: &ObjectKey) {
-        let reconciler = &self.parts.reconciler;
-        if !reconciler.world().contains(object) {
+        if !self.parts.reconciler.world().contains(object) || !gets_verdicts_of_owners(object.kind) {
             return;
         }
-        let wanted = match object.kind {
+        self.parts.status.set(object.clone(), self.wanted(object).unwrap_or(Wanted::Released));
+    }
+
+    /// What there is to say about an object, if it is one that owners say something about.
+    fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
+        let reconciler = &self.parts.reconciler;
+        match object.kind {
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
                 reconciler.route(object).map(Wanted::Route)
             }
@@ -383,9 +414,8 @@ impl<F: Feed> Engine<F> {
             | Kind::EndpointSlice
             | Kind::Secret
             | Kind::ConfigMap
-            | Kind::Namespace => return,
-        };
-        self.parts.status.set(object.clone(), wanted.unwrap_or(Wanted::Released));
+            | Kind::Namespace => None,
+        }
     }
 
     fn wanted_by_owner(&self, object: &ObjectKey) -> Option<Wanted> {
@@ -438,7 +468,12 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    fn look_at_readers(&mut self, planes: Vec<DataPlaneKey>) {
+    fn look_at_readers(&mut self) {
+        let planes: BTreeSet<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
+        self.look_at_readers_of(planes);
+    }
+
+    fn look_at_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
         for data_plane in planes {
             if self.parts.paged.contains(&data_plane) {
                 continue;
@@ -499,6 +534,29 @@ impl<F: Feed> Engine<F> {
             metrics.deliveries(&deliveries);
             metrics.problems(self.parts.reconciler.all_problems());
         }
+    }
+}
+
+/// Whether what is to be said of an object of this kind comes from the owners it concerns.
+const fn gets_verdicts_of_owners(kind: Kind) -> bool {
+    match kind {
+        Kind::Gateway
+        | Kind::ListenerSet
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::TlsRoute
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::BackendTlsPolicy
+        | Kind::Ingress => true,
+        Kind::GatewayClass
+        | Kind::ReferenceGrant
+        | Kind::IngressClass
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Secret
+        | Kind::ConfigMap
+        | Kind::Namespace => false,
     }
 }
 

@@ -105,8 +105,17 @@ impl Reconciler {
 
     /// Takes in what a watch saw.
     pub fn apply(&mut self, event: Event) -> Effects {
+        let kind = event.kind();
+        let was_complete = self.world.is_complete(kind);
         let effects = self.world.apply(event);
-        self.judge_classes(effects)
+        let mut effects = self.judge_classes(effects);
+        if !was_complete && self.world.is_complete(kind) {
+            // A list answers for every object of its kind at once.
+            let awaits = |key: &ObjectKey| key.kind == kind && !self.answered.contains(key);
+            let waiting = self.owners.iter().filter(|(_, owned)| owned.referenced.iter().any(awaits));
+            effects.owners.extend(waiting.map(|(owner, _)| owner.clone()));
+        }
+        effects
     }
 
     /// Takes in that an object is not there, or that nobody refers to it any more.
@@ -183,7 +192,8 @@ impl Reconciler {
         let Some(Cut { snapshot, referenced }) = cut else {
             return Standing::Withdrawn(self.withdraw(owner));
         };
-        let missing: BTreeSet<ObjectKey> = referenced.difference(&self.answered).cloned().collect();
+        let is_known = |key: &ObjectKey| self.answered.contains(key) || self.world.is_complete(key.kind);
+        let missing: BTreeSet<ObjectKey> = referenced.iter().filter(|key| !is_known(key)).cloned().collect();
         let made = self.owners.entry(owner.clone()).or_default();
         self.references_changed |= made.referenced != referenced;
         made.referenced = referenced;

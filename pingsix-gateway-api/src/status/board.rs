@@ -73,6 +73,11 @@ impl StatusBoard {
         self.0.content.lock().stated.keys().cloned().collect()
     }
 
+    /// Whether something is to be said of an object.
+    pub fn contains(&self, key: &ObjectKey) -> bool {
+        self.0.content.lock().stated.contains_key(key)
+    }
+
     /// What the status of an object should say.
     pub fn wanted(&self, key: &ObjectKey) -> Option<Wanted> {
         self.stated(key).map(|stated| stated.wanted.clone())

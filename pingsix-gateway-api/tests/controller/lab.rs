@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use pingsix_gateway_api::controller::{Controller, ControllerError, ControllerOptions, Progress};
@@ -13,7 +14,7 @@ use pingsix_translate::Options;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take to come about.
@@ -35,11 +36,14 @@ pub(crate) struct Running {
 impl Lab {
     /// A cluster with the standard CRDs and a class, or nothing if the test cannot run.
     pub(crate) async fn start() -> Option<Self> {
-        let cluster = TestCluster::builder().start_or_skip().await?;
-        let etcd = EmbeddedEtcd::builder().start().await.unwrap();
-        let lab = Self { cluster, etcd };
+        let lab = Self::of(TestCluster::builder().start_or_skip().await?).await;
         lab.apply(CLASS).await;
         Some(lab)
+    }
+
+    /// A cluster that is made otherwise.
+    pub(crate) async fn of(cluster: TestCluster) -> Self {
+        Self { cluster, etcd: EmbeddedEtcd::builder().start().await.unwrap() }
     }
 
     pub(crate) async fn apply(&self, manifests: &str) {
@@ -51,19 +55,13 @@ impl Lab {
     }
 
     pub(crate) fn run(&self, options: ControllerOptions) -> Running {
-        let controller = Controller::new(self.cluster.admin(), Arc::new(self.etcd.clone()), options);
-        let progress = controller.progress();
-        let stop = CancellationToken::new();
-        let run = tokio::spawn(controller.run(stop.clone()));
-        Running { stop, run, progress }
+        Running::start(self.cluster.admin(), &self.etcd, options)
     }
 
     /// Runs a controller until everything is published once.
     pub(crate) async fn ready(&self, options: ControllerOptions) -> Running {
         let mut running = self.run(options);
-        let ready = tokio::time::timeout(PATIENCE, running.progress.wait_for(Progress::is_ready));
-        let is_ready = matches!(ready.await, Ok(Ok(_)));
-        assert!(is_ready, "not ready: {:?}", running.progress.borrow());
+        running.is_ready().await;
         running
     }
 
@@ -74,6 +72,11 @@ impl Lab {
         documents
             .map(|document| (document.key.to_string(), serde_json::from_slice(&document.value).unwrap()))
             .collect()
+    }
+
+    /// Whether a document of a data plane has this text.
+    pub(crate) fn mentions(&self, prefix: &str, text: &str) -> bool {
+        self.documents(prefix).values().any(|document| document.to_string().contains(text))
     }
 
     /// How many Routes a data plane holds.
@@ -129,10 +132,37 @@ fn conditions(status: &Value, path: &str) -> Vec<String> {
 }
 
 impl Running {
+    /// Runs a controller that publishes to a server of its own.
+    pub(crate) fn start(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
+        let controller = Controller::new(client, Arc::new(etcd.clone()), options);
+        let progress = controller.progress();
+        let stop = CancellationToken::new();
+        let run = tokio::spawn(controller.run(stop.clone()));
+        Self { stop, run, progress }
+    }
+
+    /// Waits until everything is published once.
+    pub(crate) async fn is_ready(&mut self) {
+        self.comes_to(Progress::is_ready).await;
+    }
+
+    /// Waits until it has come so far.
+    pub(crate) async fn comes_to(&mut self, far: impl FnMut(&Progress) -> bool) {
+        let has_come = timeout(PATIENCE, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
+        assert!(has_come, "not so far: {:?}", self.progress.borrow());
+    }
+
+    /// Ends it where it stands, as SIGKILL would: it lets go of nothing.
+    pub(crate) async fn kill(self) {
+        self.run.abort();
+        let ended = timeout(PATIENCE, self.run).await.unwrap();
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "it had ended before");
+    }
+
     /// Stops it, as at the end of a process.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        tokio::time::timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
+        timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
     }
 }
 
@@ -145,7 +175,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-const CLASS: &str = "
+pub(crate) const CLASS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: pingsix}
