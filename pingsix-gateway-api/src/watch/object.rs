@@ -119,10 +119,11 @@ impl<K: WatchedKind> Watched<K> {
         let content = match serde_path_to_error::deserialize::<_, K>(object) {
             Ok(object) => Content::Decoded(Arc::new(object)),
             Err(error) => {
-                // What cannot be decoded may be quoted, which must not be of what is secret.
-                let message = match K::KIND {
-                    Kind::Secret | Kind::ConfigMap => format!("{}: it has another shape", error.path()),
-                    _ => format!("{}: {}", error.path(), error.inner()),
+                // What cannot be decoded is quoted, which must not be of what is secret.
+                let message = if matches!(K::KIND, Kind::Secret | Kind::ConfigMap) {
+                    format!("{}: it has another shape", error.path())
+                } else {
+                    format!("{}: {}", error.path(), error.inner())
                 };
                 Content::Undecodable(Arc::new(Undecodable { metadata, message }))
             }
@@ -240,5 +241,10 @@ mod tests {
             "metadata": {"name": "tls", "namespace": "shop"}, "data": {"tls.key": "Y2FuYXJ5"},
         }));
         assert_eq!(format!("{secret:?}"), "Watched { key: \"Secret shop/tls\", .. }");
+        // Nor when it cannot be decoded: a decoder quotes what it does not understand.
+        let broken: Watched<Secret> = read(json!({
+            "metadata": {"name": "tls", "namespace": "shop"}, "data": "canary",
+        }));
+        assert_eq!(broken.undecodable().unwrap().message, "data: it has another shape");
     }
 }
