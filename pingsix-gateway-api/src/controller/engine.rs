@@ -1,11 +1,14 @@
-//! The one task that owns the picture.
+//! The one task that owns the picture: what it hears, and what it does about it.
+
+mod delivered;
+mod start;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_translate::snapshot::GatewayClass;
-use pingsix_translate::verdict::{Address, Delivery};
+use pingsix_translate::verdict::Address;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
@@ -14,14 +17,13 @@ use super::bundles::Bundles;
 use super::instances::{Pages, PublishedRevisions};
 use super::observers::Gates;
 use super::{ControllerError, Feed, Progress};
-use crate::bridge::withdrawn;
-use crate::delivery::{Deliveries, Instances};
+use crate::delivery::Deliveries;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
 use crate::reconcile::{Pace, Publication, Queue, Reconciled, Reconciler, Standing};
-use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
-use crate::watch::{Answer, Availability, Input, Presence, Watches, presence};
+use crate::status::{EventBoard, Readers, StatusBoard};
+use crate::watch::{Answer, Availability, Input, Watches};
 use crate::world::Effects;
 
 /// How many inputs are taken in before others get their turn.
@@ -205,82 +207,6 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    /// Goes from one stage of the start to the next, when it is time.
-    fn advance(&mut self) {
-        if self.is_open {
-            return;
-        }
-        let unknown: BTreeMap<Kind, String> =
-            Kind::ALL.iter().filter_map(|kind| Some((*kind, self.unknown(*kind)?))).collect();
-        if !self.is_known && unknown.is_empty() {
-            tracing::info!("everything that is watched has been read");
-            if let Some(gates) = &self.parts.gates {
-                gates.watches.open();
-            }
-            self.is_known = true;
-            self.outstanding = self.parts.reconciler.ours();
-            self.push(self.outstanding.clone());
-        }
-        // Not when the queue is empty: in a cluster where something changes all the time it never is.
-        if self.is_known && self.outstanding.is_empty() {
-            self.parts.feed.open();
-            self.is_open = true;
-            if let Some(gates) = &self.parts.gates {
-                gates.published.open();
-            }
-            tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
-            self.release_what_is_left();
-        }
-        let awaited = self.waiting.values().flatten().cloned().collect();
-        let progress = Progress { unknown, awaited, is_published: self.is_open };
-        self.explain(&progress);
-        self.parts.progress.send_if_modified(|held| {
-            let is_other = *held != progress;
-            *held = progress;
-            is_other
-        });
-    }
-
-    /// Has readiness say what is missing.
-    fn explain(&self, progress: &Progress) {
-        let Some(gates) = &self.parts.gates else { return };
-        if !progress.unknown.is_empty() {
-            let unknown = progress.unknown.iter().map(|(kind, why)| format!("{kind}: {why}"));
-            gates.watches.close(unknown.collect::<Vec<_>>().join(" "));
-        } else if !progress.awaited.is_empty() {
-            let awaited = progress.awaited.iter().map(ToString::to_string).collect::<Vec<_>>();
-            gates.published.close(format!("nothing is known yet of {}", awaited.join(", ")));
-        }
-    }
-
-    /// Why not everything of a kind is known; `None` when it is.
-    fn unknown(&self, kind: Kind) -> Option<String> {
-        let is_listed =
-            presence(kind) != Presence::Referenced || kind == Kind::Secret && self.parts.lists_secrets;
-        if !is_listed || self.parts.reconciler.world().is_complete(kind) {
-            return None;
-        }
-        match self.availability.get(&kind) {
-            Some(Availability::Absent { .. }) if presence(kind) == Presence::Optional => None,
-            Some(Availability::Absent { message }) => Some(message.clone()),
-            Some(Availability::Forbidden { message } | Availability::Unreachable { message }) => {
-                Some(message.clone())
-            }
-            Some(Availability::Watching) | None => Some("It is being listed.".to_owned()),
-        }
-    }
-
-    /// What a process of ours has written and nobody stands for any more.
-    fn release_what_is_left(&self) {
-        let name = &self.parts.reconciler.options().controller_name;
-        let told: BTreeSet<ObjectKey> = self.parts.status.keys().into_iter().collect();
-        for key in self.parts.readers.with_entries_of(name) {
-            if !told.contains(&key) {
-                self.parts.status.set(key, Wanted::Released);
-            }
-        }
-    }
-
     #[tracing::instrument(skip_all, fields(%owner))]
     async fn reconcile(&mut self, owner: &ObjectKey) {
         let started = Instant::now();
@@ -372,145 +298,6 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    /// Tells whoever reads status pages what to look for.
-    fn publish_revisions(&self) {
-        if self.parts.paged.is_empty() {
-            return;
-        }
-        let planes = self.deliveries.data_planes();
-        let revisions: PublishedRevisions = planes
-            .filter_map(|plane| Some((plane.clone(), self.deliveries.revision(plane)?.get())))
-            .collect();
-        self.parts.published.send_if_modified(|held| {
-            let is_other = *held != revisions;
-            *held = revisions;
-            is_other
-        });
-    }
-
-    /// Says what there is to say about an object.
-    fn tell(&self, object: &ObjectKey) {
-        if !self.parts.reconciler.world().contains(object) || !gets_verdicts_of_owners(object.kind) {
-            return;
-        }
-        self.parts.status.set(object.clone(), self.wanted(object).unwrap_or(Wanted::Released));
-    }
-
-    /// What there is to say about an object, if it is one that owners say something about.
-    fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
-        let reconciler = &self.parts.reconciler;
-        match object.kind {
-            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
-                reconciler.route(object).map(Wanted::Route)
-            }
-            Kind::BackendTlsPolicy => {
-                Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
-            }
-            Kind::Gateway | Kind::ListenerSet | Kind::Ingress => self.wanted_by_owner(object),
-            Kind::GatewayClass
-            | Kind::ReferenceGrant
-            | Kind::IngressClass
-            | Kind::Service
-            | Kind::EndpointSlice
-            | Kind::Secret
-            | Kind::ConfigMap
-            | Kind::Namespace => None,
-        }
-    }
-
-    fn wanted_by_owner(&self, object: &ObjectKey) -> Option<Wanted> {
-        let reconciler = &self.parts.reconciler;
-        let owner = reconciler.owners_that_speak_of(object).next()?;
-        let addresses = self.parts.addresses.borrow().clone();
-        if object.kind == Kind::Ingress {
-            return addresses.map(|addresses| Wanted::Ingress { addresses });
-        }
-        let planes = reconciler.data_planes(owner);
-        let verdicts = reconciler.verdicts(owner, &self.deliveries.of(&planes))?;
-        if object.kind == Kind::Gateway {
-            return verdicts.gateway.map(|verdict| Wanted::Gateway { verdict, addresses });
-        }
-        let set = verdicts.listener_sets.into_iter().find(|(key, _)| **key == *object);
-        set.map(|(_, verdict)| Wanted::ListenerSet(verdict))
-    }
-
-    fn tell_class(&self, class: &ObjectKey) {
-        if self.parts.reconciler.world().get::<GatewayClass>(&class.name).is_none() {
-            return;
-        }
-        let verdict = self.parts.reconciler.class(class).cloned();
-        let problems = verdict.as_ref().map(|verdict| verdict.problems.clone()).unwrap_or_default();
-        self.parts.events.set(class, problems);
-        if let Some(verdict) = verdict {
-            let verdict = verdict.with_bundles(self.parts.bundles.borrow().as_ref());
-            self.parts.status.set(class.clone(), Wanted::GatewayClass(verdict));
-        }
-    }
-
-    fn tell_classes(&self) {
-        for class in self.parts.reconciler.world().keys::<GatewayClass>() {
-            self.tell_class(&class);
-        }
-    }
-
-    /// Addresses are in the statuses of Gateways and Ingresses.
-    fn tell_everybody(&self) {
-        for key in self.parts.status.keys() {
-            if matches!(key.kind, Kind::Gateway | Kind::Ingress) {
-                self.tell(&key);
-            }
-        }
-        // Ingresses of which nothing could be said without an address.
-        for key in self.parts.reconciler.world().keys::<pingsix_translate::snapshot::Ingress>() {
-            if self.parts.reconciler.owners_that_speak_of(&key).next().is_some() {
-                self.tell(&key);
-            }
-        }
-    }
-
-    fn look_at_readers(&mut self) {
-        let planes: BTreeSet<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
-        self.look_at_readers_of(planes);
-    }
-
-    fn look_at_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
-        for data_plane in planes {
-            if self.parts.paged.contains(&data_plane) {
-                continue;
-            }
-            let desired = withdrawn(&data_plane, self.parts.reconciler.options());
-            let readers = desired.ok().and_then(|desired| self.parts.feed.readers_of(desired.scope()));
-            self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
-        }
-    }
-
-    fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
-        if self.deliveries.observe(data_plane, instances) {
-            if let Some(metrics) = &self.parts.metrics
-                && self.deliveries.delivery(data_plane) == Delivery::Confirmed
-                && let Some(revision) = self.deliveries.revision(data_plane)
-            {
-                metrics.confirmed(revision);
-            }
-            self.tell_delivery(&data_plane.owner());
-        }
-    }
-
-    /// Says how far the data planes of an owner have come.
-    fn tell_delivery(&self, owner: &ObjectKey) {
-        if owner.kind != Kind::Gateway {
-            return;
-        }
-        let planes = self.parts.reconciler.data_planes(owner);
-        let Some(verdicts) = self.parts.reconciler.verdicts(owner, &self.deliveries.of(&planes)) else {
-            return;
-        };
-        self.tell(owner);
-        for (set, verdict) in verdicts.listener_sets {
-            self.parts.status.set((*set).clone(), Wanted::ListenerSet(verdict));
-        }
-    }
-
     fn answer(&self, request: DebugRequest) {
         request.answer(&Holdings {
             reconciler: &self.parts.reconciler,
@@ -534,29 +321,6 @@ impl<F: Feed> Engine<F> {
             metrics.deliveries(&deliveries);
             metrics.problems(self.parts.reconciler.all_problems());
         }
-    }
-}
-
-/// Whether what is to be said of an object of this kind comes from the owners it concerns.
-const fn gets_verdicts_of_owners(kind: Kind) -> bool {
-    match kind {
-        Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::BackendTlsPolicy
-        | Kind::Ingress => true,
-        Kind::GatewayClass
-        | Kind::ReferenceGrant
-        | Kind::IngressClass
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Secret
-        | Kind::ConfigMap
-        | Kind::Namespace => false,
     }
 }
 

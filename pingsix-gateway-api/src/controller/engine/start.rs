@@ -1,0 +1,88 @@
+//! The stages of the start: everything is read, then published, then the feed answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::{Kind, ObjectKey};
+
+use super::Engine;
+use crate::controller::{Feed, Progress};
+use crate::status::Wanted;
+use crate::watch::{Availability, Presence, presence};
+
+impl<F: Feed> Engine<F> {
+    /// Goes from one stage of the start to the next, when it is time.
+    pub(super) fn advance(&mut self) {
+        if self.is_open {
+            return;
+        }
+        let unknown: BTreeMap<Kind, String> =
+            Kind::ALL.iter().filter_map(|kind| Some((*kind, self.unknown(*kind)?))).collect();
+        if !self.is_known && unknown.is_empty() {
+            tracing::info!("everything that is watched has been read");
+            if let Some(gates) = &self.parts.gates {
+                gates.watches.open();
+            }
+            self.is_known = true;
+            self.outstanding = self.parts.reconciler.ours();
+            self.push(self.outstanding.clone());
+        }
+        // Not when the queue is empty: in a cluster where something changes all the time it never is.
+        if self.is_known && self.outstanding.is_empty() {
+            self.parts.feed.open();
+            self.is_open = true;
+            if let Some(gates) = &self.parts.gates {
+                gates.published.open();
+            }
+            tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
+            self.release_what_is_left();
+        }
+        let awaited = self.waiting.values().flatten().cloned().collect();
+        let progress = Progress { unknown, awaited, is_published: self.is_open };
+        self.explain(&progress);
+        self.parts.progress.send_if_modified(|held| {
+            let is_other = *held != progress;
+            *held = progress;
+            is_other
+        });
+    }
+
+    /// Has readiness say what is missing.
+    fn explain(&self, progress: &Progress) {
+        let Some(gates) = &self.parts.gates else { return };
+        if !progress.unknown.is_empty() {
+            let unknown = progress.unknown.iter().map(|(kind, why)| format!("{kind}: {why}"));
+            gates.watches.close(unknown.collect::<Vec<_>>().join(" "));
+        } else if !progress.is_published && !progress.awaited.is_empty() {
+            let awaited = progress.awaited.iter().map(ToString::to_string).collect::<Vec<_>>();
+            gates.published.close(format!("nothing is known yet of {}", awaited.join(", ")));
+        }
+    }
+
+    /// Why not everything of a kind is known; `None` when it is.
+    pub(super) fn unknown(&self, kind: Kind) -> Option<String> {
+        let is_listed =
+            presence(kind) != Presence::Referenced || kind == Kind::Secret && self.parts.lists_secrets;
+        if !is_listed || self.parts.reconciler.world().is_complete(kind) {
+            return None;
+        }
+        match self.availability.get(&kind) {
+            Some(Availability::Absent { .. }) if presence(kind) == Presence::Optional => None,
+            Some(Availability::Absent { message }) => Some(message.clone()),
+            Some(Availability::Forbidden { message } | Availability::Unreachable { message }) => {
+                Some(message.clone())
+            }
+            Some(Availability::Watching) | None => Some("It is being listed.".to_owned()),
+        }
+    }
+
+    /// What a process of ours has written and nobody stands for any more.
+    fn release_what_is_left(&self) {
+        let name = &self.parts.reconciler.options().controller_name;
+        let told: BTreeSet<ObjectKey> = self.parts.status.keys().into_iter().collect();
+        for key in self.parts.readers.with_entries_of(name) {
+            if !told.contains(&key) {
+                self.parts.status.set(key, Wanted::Released);
+            }
+        }
+    }
+}
