@@ -24,7 +24,7 @@ mod uri;
 pub mod validate;
 
 pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
-pub(crate) use self::config::FRAMING;
+pub(crate) use self::config::{FRAMING, listed_bytes};
 pub use self::config::{Config, DecodeError, StaticConfigError};
 pub use self::document::Document;
 pub(crate) use self::document::json_len;

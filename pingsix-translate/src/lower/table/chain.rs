@@ -29,14 +29,18 @@ impl Ranked for Decided<'_> {
     }
 }
 
-/// The Routes of every group, by index of the group. `hosts` are what PingSIX matches for each of them. `None` as soon as
-/// there cannot be room for them.
+/// Routes with the index of their group, and the groups with cells that get none.
+type DecidedGroups<'a> = (Vec<(usize, Decided<'a>)>, Vec<usize>);
+
+/// The Routes of every group, or of one only, by index of the group. `hosts` are what PingSIX matches for each of them.
+/// `None` as soon as there cannot be room for them.
 pub(super) fn decide_groups<'a>(
     groups: &Groups<'a>,
     hosts: &[Option<Hostname>],
+    only: Option<Option<usize>>,
+    audiences: Audiences,
     room: &mut Room,
-) -> Option<Vec<(usize, Decided<'a>)>> {
-    let audiences = Audiences::of(groups.iter().flat_map(|(_, rows)| rows));
+) -> Option<DecidedGroups<'a>> {
     let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, audiences)).collect();
     let position: BTreeMap<Option<&Hostname>, usize> =
         groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
@@ -47,6 +51,7 @@ pub(super) fn decide_groups<'a>(
     let precedence = |group: usize| hostname_precedence(groups[group].0.as_ref());
     let mut decided = Vec::new();
     let mut unreached = Vec::new();
+    let mut groups_unreached = Vec::new();
     for (own, (original, _)) in groups.iter().enumerate() {
         let mut alike = with_host[&hosts[own].as_ref()].clone();
         alike.retain(|&other| precedence(other) > precedence(own));
@@ -54,11 +59,17 @@ pub(super) fn decide_groups<'a>(
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
         let chain = Chain { own, alike, wider, cells: &cells, groups, audiences };
-        decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
-        unreached.extend(chain.unreached());
+        if only.is_none_or(|only| only == Some(own)) {
+            decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
+        }
+        let of_group = chain.unreached();
+        if !of_group.is_empty() {
+            groups_unreached.push(own);
+            unreached.extend(of_group);
+        }
     }
     name_unreached(&mut decided, unreached);
-    Some(decided)
+    Some((decided, groups_unreached))
 }
 
 /// The names that cover a name strictly, longest first, ending with none for every host.

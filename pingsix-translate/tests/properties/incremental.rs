@@ -1,0 +1,225 @@
+//! Histories of changing objects, translated by one translator and by fresh ones.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use pingsix_translate::{
+    Budget, Change, Layout, Object, ObjectName, Objects, Options, Translation, Translator, translate,
+};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use crate::Tables;
+use crate::answer::RESPONDER;
+use crate::case::decode;
+use crate::generate::Taste;
+
+/// Changes in a history.
+const STEPS: usize = 24;
+
+/// What happened in histories.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    steps: usize,
+    /// Steps after which documents of the step before were still in use.
+    shared: usize,
+    /// Of these, those that changed some documents.
+    changed: usize,
+    /// Steps at which the budget did not suffice.
+    over_budget: usize,
+    /// Steps with stream documents.
+    streams: usize,
+    policies: usize,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.shared += other.shared;
+        self.changed += other.changed;
+        self.over_budget += other.over_budget;
+        self.streams += other.streams;
+        self.policies += other.policies;
+    }
+
+    /// Whether there was enough of everything.
+    pub(crate) const fn is_everything(&self) -> bool {
+        self.shared * 3 > self.steps
+            && self.changed * 8 > self.steps
+            && self.over_budget * 100 > self.steps
+            && self.over_budget * 4 < self.steps
+            && self.streams * 10 > self.steps
+            && self.policies * 100 > self.steps
+    }
+}
+
+/// Takes a table through random changes, each from an object of its own to one of another table.
+pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
+    let mut rng = SmallRng::seed_from_u64(seed ^ 0x0049_4e43);
+    let taste = Taste { https: seed % 2 == 1 };
+    let mut objects: BTreeMap<String, Object> = BTreeMap::new();
+    for object in &extended(tables, &mut rng, taste) {
+        objects.insert(identity(object), decode(object));
+    }
+    let others: Vec<Value> = (0..3).flat_map(|_| extended(tables, &mut rng, taste)).collect();
+    let mut options = Options {
+        layout: if rng.random() { Layout::Shared } else { Layout::PerPort },
+        responder: rng.random_bool(0.7).then_some(RESPONDER),
+        route_names: rng.random_bool(0.2),
+        stream: rng.random(),
+        ..Options::default()
+    };
+    if rng.random_bool(0.4) {
+        let sizes = translated(&objects, &options).data_planes.into_values().map(|plane| plane.size);
+        let largest = sizes.map(|size| (size.bytes, size.matcher_entries)).max().unwrap_or_default();
+        let near = |size: usize| size * rng.random_range(70..130) / 100;
+        let [bytes, matcher_entries] = [largest.0, largest.1].map(near);
+        options.budget = if rng.random() {
+            Budget { bytes, ..Budget::default() }
+        } else {
+            Budget { matcher_entries, ..Budget::default() }
+        };
+    }
+    let mut translator = Translator::new(options.clone());
+    let mut seen = Seen::default();
+    let mut last: Option<Translation> = None;
+    for _ in 0..STEPS {
+        let fresh = translated(&objects, &options);
+        let got = translator.translate(&snapshot(&objects));
+        compare(&got, &fresh)?;
+        seen.count(&got, last.as_ref());
+        last = Some(got);
+        for _ in 0..rng.random_range(0..4) {
+            if rng.random_bool(0.25) {
+                let keys: Vec<&String> =
+                    objects.keys().filter(|identity| !identity.starts_with("Gateway ")).collect();
+                if let Some(identity) = keys.choose(&mut rng).map(|identity| (*identity).clone()) {
+                    objects.remove(&identity);
+                }
+            } else if let Some(object) = others.choose(&mut rng) {
+                // What everybody depends on changes less often.
+                let is_frame = !["Route", "Service", "EndpointSlice"]
+                    .iter()
+                    .any(|end| object["kind"].as_str().is_some_and(|kind| kind.ends_with(end)));
+                if !is_frame || rng.random_bool(0.2) {
+                    objects.insert(identity(object), decode(object));
+                }
+            }
+        }
+    }
+    Ok(seen)
+}
+
+impl Seen {
+    fn count(&mut self, now: &Translation, before: Option<&Translation>) {
+        self.steps += 1;
+        let problems = &now.verdicts.problems;
+        let over = problems.iter().any(|problem| format!("{:?}", problem.reason) == "BudgetExceeded");
+        self.over_budget += usize::from(over);
+        self.streams += usize::from(now.stream_planes.values().any(|plane| !plane.config.is_empty()));
+        self.policies += usize::from(!now.verdicts.policies.is_empty());
+        let Some(before) = before else { return };
+        let (mut shared, mut changed) = (false, false);
+        for (key, plane) in &now.data_planes {
+            let Some(before) = before.data_planes.get(key) else { continue };
+            let changes = plane.config.documents().changes(before.config.documents());
+            let gone = changes.iter().filter(|change| matches!(change, Change::Removed(..))).count();
+            shared |= changes.len() - gone < plane.config.len();
+            changed |= !changes.is_empty();
+        }
+        self.shared += usize::from(shared);
+        self.changed += usize::from(shared && changed);
+    }
+}
+
+fn snapshot(objects: &BTreeMap<String, Object>) -> pingsix_translate::Snapshot {
+    let mut all = Objects::default();
+    for object in objects.values() {
+        all.insert(object.clone());
+    }
+    all.snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
+}
+
+fn translated(objects: &BTreeMap<String, Object>, options: &Options) -> Translation {
+    translate(&snapshot(objects), options)
+}
+
+fn identity(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+}
+
+/// A table with objects of kinds that tables have none of.
+fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let mut objects = tables(rng, taste);
+    for object in objects.iter_mut().filter(|object| object["kind"] == "Gateway") {
+        if let Some(listeners) = object["spec"]["listeners"].as_array_mut() {
+            listeners.push(json!({"name": "tcp", "port": 9000, "protocol": "TCP"}));
+            listeners.push(
+                json!({"name": "tls", "port": 9443, "protocol": "TLS", "tls": {"mode": "Passthrough"}}),
+            );
+        }
+    }
+    let service = |rng: &mut SmallRng| *["one", "two", "idle", "missing"].choose(rng).expect("there are some");
+    for kind in ["TCPRoute", "TLSRoute"] {
+        for route in ["first", "second"] {
+            let backend = json!({"name": service(rng), "port": rng.random_range(80..82)});
+            let mut spec = json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]});
+            if kind == "TLSRoute" {
+                spec["hostnames"] = json!([format!("{}.example.com", service(rng))]);
+            }
+            objects.push(json!({
+                "kind": kind, "metadata": {"namespace": "infra", "name": route, "generation": 1}, "spec": spec,
+            }));
+        }
+    }
+    if rng.random_bool(0.3) {
+        objects.push(json!({
+            "kind": "BackendTLSPolicy", "metadata": {"namespace": "infra", "name": "tls", "generation": 1},
+            "spec": {
+                "targetRefs": [{"group": "", "kind": "Service", "name": service(rng)}],
+                "validation": {"wellKnownCACertificates": "System", "hostname": "a.example.com"},
+            },
+        }));
+    }
+    objects
+}
+
+/// Compares two translations down to the bytes.
+fn compare(got: &Translation, fresh: &Translation) -> Result<(), String> {
+    fn same<T: PartialEq + Debug>(what: &str, got: &T, fresh: &T) -> Result<(), String> {
+        if got == fresh { Ok(()) } else { Err(format!("{what}: {got:#?}\nfresh: {fresh:#?}")) }
+    }
+    let keys = |translation: &Translation| -> Vec<String> {
+        let streams = translation.stream_planes.keys();
+        translation.data_planes.keys().chain(streams).map(ToString::to_string).collect()
+    };
+    same("data planes", &keys(got), &keys(fresh))?;
+    for (key, plane) in &got.data_planes {
+        let fresh = &fresh.data_planes[key];
+        let pairs = |plane: &pingsix_translate::DataPlane| -> Vec<(String, String)> {
+            plane.config.to_pairs("").collect()
+        };
+        for (one, other) in pairs(plane).into_iter().zip(pairs(fresh)) {
+            same(&format!("first other document of {key}"), &one, &other)?;
+        }
+        same("documents", &plane.config, &fresh.config)?;
+        for (one, other) in plane.provenance.iter().zip(fresh.provenance.iter()) {
+            same(&format!("first other provenance of {key}"), &one, &other)?;
+        }
+        same("provenance", &plane.provenance, &fresh.provenance)?;
+        same("size", &plane.size, &fresh.size)?;
+    }
+    for (key, plane) in &got.stream_planes {
+        let fresh = &fresh.stream_planes[key];
+        same("streams", &format!("{plane:?}"), &format!("{fresh:?}"))?;
+    }
+    for (one, other) in got.verdicts.routes.iter().zip(fresh.verdicts.routes.iter()) {
+        same("first other verdict", &one, &other)?;
+    }
+    same("problems", &got.verdicts.problems, &fresh.verdicts.problems)?;
+    same("verdicts", &got.verdicts, &fresh.verdicts)
+}
