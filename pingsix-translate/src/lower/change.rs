@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::budget::{Lowered, Room};
 use super::closure::{Closed, HostTree, Matched, Pattern, close, listed};
-use super::document::{Drafted, Lowering, Naming, Written, WrittenRoute, id_of};
+use super::document::{Drafted, Lowering, Naming, PartKey, Written, WrittenRoute, id_of};
 use super::plane::{Plane, RuleRef};
 use super::rows::{Placement, Placer, PlaneRows, RouteInput, ZoneRefusal, refusals, rows, serve_over_tls, serving};
 use super::table::{Audience, Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
@@ -68,7 +68,7 @@ pub(crate) struct LoweredPlane {
     naming: Naming,
     /// What Routes refuse, by rule.
     refused: BTreeMap<RuleRef, BTreeMap<TableKey, Refusal>>,
-    unreached: BTreeSet<(usize, Option<Hostname>)>,
+    unreached: BTreeSet<PartKey>,
     /// What the table takes of [`Room`].
     room: usize,
 }
@@ -141,11 +141,13 @@ impl Dirty {
 /// Below how many groups nobody asks whether it would be cheaper to lower everything.
 const FEW: usize = 32;
 
-/// The first segment of a path, empty for the root and what else may cover paths of several.
+/// The first segment of a path, or of the guard's.
 fn segment(path: Option<&Path>) -> &str {
-    let text = path.map(|path| &*path.text).unwrap_or_default();
-    let text = text.strip_prefix('/').unwrap_or(text);
-    text.split_once('/').map_or(text, |(first, _)| first)
+    path.map(Path::first_segment).unwrap_or_default()
+}
+
+fn part_key(zone: usize, original: &Option<Hostname>, segment: &str) -> PartKey {
+    PartKey { zone, original: original.clone(), segment: segment.into() }
 }
 
 /// The parts that a route has rows in, by first segment.
@@ -278,7 +280,7 @@ impl LoweredPlane {
         lowering: &Lowering<'_>,
         changed: Changed<'_>,
         told: &mut BTreeSet<usize>,
-    ) -> Result<BTreeSet<(usize, Option<Hostname>, Box<str>)>, Stale> {
+    ) -> Result<BTreeSet<PartKey>, Stale> {
         let placer = Placer::new(lowering.plane);
         let mut parts = BTreeSet::new();
         let was: Vec<(bool, bool)> = self.zones.iter().map(ZoneParts::audiences).collect();
@@ -297,7 +299,7 @@ impl LoweredPlane {
                         for segment in &segments {
                             if let Some(part) = group.get_mut(*segment) {
                                 part.routes.remove(&route);
-                                parts.insert((placement.zone, name.original.clone(), Box::from(*segment)));
+                                parts.insert(part_key(placement.zone, &name.original, segment));
                             }
                         }
                     }
@@ -318,7 +320,7 @@ impl LoweredPlane {
                         let group = zone.groups.entry(name.original.clone()).or_default();
                         for segment in &segments {
                             group.entry((*segment).into()).or_default().routes.insert(route);
-                            parts.insert((placement.zone, name.original.clone(), Box::from(*segment)));
+                            parts.insert(part_key(placement.zone, &name.original, segment));
                         }
                     }
                 }
@@ -334,11 +336,11 @@ impl LoweredPlane {
     fn dirty(
         &self,
         plane: &Plane,
-        parts: BTreeSet<(usize, Option<Hostname>, Box<str>)>,
+        parts: BTreeSet<PartKey>,
     ) -> Result<BTreeMap<(usize, Option<Hostname>), Dirty>, Stale> {
         let mut dirty: BTreeMap<(usize, Option<Hostname>), Dirty> = BTreeMap::new();
         let all: usize = self.zones.iter().map(|zone| zone.groups.len()).sum();
-        for (zone, original, segment) in parts {
+        for PartKey { zone, original, segment } in parts {
             let served = plane.zones[zone].hostname.as_ref();
             let host = host_of(original.as_ref(), served);
             let wide = original.as_ref().is_none_or(Hostname::is_wildcard) || host.as_ref() == served;
@@ -389,7 +391,10 @@ impl LoweredPlane {
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
         for name in context {
             let Some(group) = parts.groups.get(&name) else { continue };
-            if self.unreached.contains(&(zone, name.clone())) {
+            let first = PartKey { zone, original: name.clone(), segment: Box::default() };
+            let mut of_group =
+                self.unreached.range(first..).take_while(|part| part.zone == zone && part.original == name);
+            if of_group.any(|part| dirty.reads(&part.segment)) {
                 return Err(Stale);
             }
             let read = group.iter().filter(|(segment, _)| dirty.reads(segment));

@@ -30,8 +30,18 @@ pub(crate) struct Written {
     /// How the Routes came to be.
     pub(super) table: Vec<WrittenRoute>,
     pub(super) naming: Naming,
-    /// By zone and original hostname: groups with cells that get no Route.
-    pub(super) unreached: BTreeSet<(usize, Option<Hostname>)>,
+    /// The parts with cells that get no Route.
+    pub(super) unreached: BTreeSet<PartKey>,
+}
+
+/// Where rows are that may have to do with each other: those of a group whose paths have one first segment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PartKey {
+    /// Index of the zone.
+    pub(super) zone: usize,
+    pub(super) original: Option<Hostname>,
+    /// Empty for the root, and what else may cover paths with several first segments.
+    pub(super) segment: Box<str>,
 }
 
 /// A Route that was written, and what it takes to do that again.
@@ -86,8 +96,11 @@ impl<'a> Lowering<'a> {
         let mut unreached = BTreeSet::new();
         for zone in 0..self.plane.zones.len() {
             let compiled = compile_zone(rows.zone(zone, admitted), None, room)?;
-            let original = |group: usize| compiled.groups[group].0.clone();
-            unreached.extend(compiled.unreached.iter().map(|group| (zone, original(*group))));
+            unreached.extend(compiled.unreached.iter().map(|(group, path)| PartKey {
+                zone,
+                original: compiled.groups[*group].0.clone(),
+                segment: path.first_segment().into(),
+            }));
             zone_of.extend(std::iter::repeat_n(zone, compiled.routes.len()));
             groups.push(compiled.groups);
             table.extend(compiled.routes);

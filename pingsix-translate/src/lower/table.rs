@@ -201,8 +201,8 @@ pub(crate) type Groups<'a> = Vec<(Option<Hostname>, Vec<Row<'a>>)>;
 pub(crate) struct Compiled<'a> {
     pub(crate) groups: Groups<'a>,
     pub(crate) routes: Vec<TableRoute>,
-    /// Groups with cells that get no Route, because others take all their requests.
-    pub(crate) unreached: Vec<usize>,
+    /// Cells that get no Route, because others take all their requests: group and path.
+    pub(crate) unreached: Vec<(usize, &'a Path)>,
 }
 
 /// Part of a zone.

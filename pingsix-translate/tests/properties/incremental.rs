@@ -17,7 +17,7 @@ use crate::case::decode;
 use crate::generate::Taste;
 
 /// Changes in a history.
-const STEPS: usize = 24;
+const STEPS: usize = 12;
 
 /// What happened in histories.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,11 +59,22 @@ impl Seen {
 pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x0049_4e43);
     let taste = Taste { https: seed % 2 == 1 };
+    let is_spread = rng.random_bool(0.7);
     let mut objects: BTreeMap<String, Object> = BTreeMap::new();
-    for object in &extended(tables, &mut rng, taste) {
+    for object in &extended(tables, &mut rng, taste, is_spread) {
         objects.insert(identity(object), decode(object));
     }
-    let others: Vec<Value> = (0..3).flat_map(|_| extended(tables, &mut rng, taste)).collect();
+    // What everybody depends on, what routes refer to, and routes.
+    let mut others: [Vec<Value>; 3] = Default::default();
+    for object in (0..3).flat_map(|_| extended(tables, &mut rng, taste, is_spread)).collect::<Vec<_>>() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let position = match kind {
+            "Service" | "EndpointSlice" => 1,
+            _ if kind.ends_with("Route") => 2,
+            _ => 0,
+        };
+        others[position].push(object);
+    }
     let mut options = Options {
         layout: if rng.random() { Layout::Shared } else { Layout::PerPort },
         responder: rng.random_bool(0.7).then_some(RESPONDER),
@@ -71,7 +82,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         stream: rng.random(),
         ..Options::default()
     };
-    if rng.random_bool(0.4) {
+    if rng.random_bool(0.25) {
         let sizes = translated(&objects, &options).data_planes.into_values().map(|plane| plane.size);
         let largest = sizes.map(|size| (size.bytes, size.matcher_entries)).max().unwrap_or_default();
         let near = |size: usize| size * rng.random_range(70..130) / 100;
@@ -91,21 +102,18 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         compare(&got, &fresh)?;
         seen.count(&got, last.as_ref());
         last = Some(got);
-        for _ in 0..rng.random_range(0..4) {
-            if rng.random_bool(0.25) {
-                let keys: Vec<&String> =
-                    objects.keys().filter(|identity| !identity.starts_with("Gateway ")).collect();
-                if let Some(identity) = keys.choose(&mut rng).map(|identity| (*identity).clone()) {
-                    objects.remove(&identity);
-                }
-            } else if let Some(object) = others.choose(&mut rng) {
-                // What everybody depends on changes less often.
-                let is_frame = !["Route", "Service", "EndpointSlice"]
-                    .iter()
-                    .any(|end| object["kind"].as_str().is_some_and(|kind| kind.ends_with(end)));
-                if !is_frame || rng.random_bool(0.2) {
-                    objects.insert(identity(object), decode(object));
-                }
+        for _ in 0..rng.random_range(1..4) {
+            let chosen = match rng.random_range(0..20) {
+                0 => &others[0],
+                1..6 => &others[1],
+                _ => &others[2],
+            };
+            let Some(object) = chosen.choose(&mut rng) else { continue };
+            let identity = identity(object);
+            if rng.random_bool(0.3) && object["kind"] != "Gateway" {
+                objects.remove(&identity);
+            } else {
+                objects.insert(identity, decode(object));
             }
         }
     }
@@ -152,9 +160,27 @@ fn identity(object: &Value) -> String {
     format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
+/// Gives paths different first segments, and lets fewer of them take all requests of another.
+fn spread(rng: &mut SmallRng, objects: &mut [Value]) {
+    for object in objects.iter_mut().filter(|object| object["kind"] == "HTTPRoute") {
+        for rule in object["spec"]["rules"].as_array_mut().into_iter().flatten() {
+            for matched in rule["matches"].as_array_mut().into_iter().flatten() {
+                let Some(value) = matched["path"]["value"].as_str() else { continue };
+                if rng.random_bool(0.8) {
+                    let value = value.trim_end_matches('/');
+                    matched["path"]["value"] = json!(format!("/s{}{value}", rng.random_range(0..5)));
+                }
+            }
+        }
+    }
+}
+
 /// A table with objects of kinds that tables have none of.
-fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -> Vec<Value> {
     let mut objects = tables(rng, taste);
+    if is_spread {
+        spread(rng, &mut objects);
+    }
     for object in objects.iter_mut().filter(|object| object["kind"] == "Gateway") {
         if let Some(listeners) = object["spec"]["listeners"].as_array_mut() {
             listeners.push(json!({"name": "tcp", "port": 9000, "protocol": "TCP"}));

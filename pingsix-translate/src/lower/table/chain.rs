@@ -29,8 +29,8 @@ impl Ranked for Decided<'_> {
     }
 }
 
-/// Routes with the index of their group, and the groups with cells that get none.
-type DecidedGroups<'a> = (Vec<(usize, Decided<'a>)>, Vec<usize>);
+/// Routes with the index of their group, and the cells that get none: group and path.
+type DecidedGroups<'a> = (Vec<(usize, Decided<'a>)>, Vec<(usize, &'a Path)>);
 
 /// The Routes of every group, or of one only, by index of the group. `hosts` are what PingSIX matches for each of them.
 /// `None` as soon as there cannot be room for them.
@@ -51,7 +51,7 @@ pub(super) fn decide_groups<'a>(
     let precedence = |group: usize| hostname_precedence(groups[group].0.as_ref());
     let mut decided = Vec::new();
     let mut unreached = Vec::new();
-    let mut groups_unreached = Vec::new();
+    let mut without = Vec::new();
     for (own, (original, _)) in groups.iter().enumerate() {
         let mut alike = with_host[&hosts[own].as_ref()].clone();
         alike.retain(|&other| precedence(other) > precedence(own));
@@ -63,13 +63,11 @@ pub(super) fn decide_groups<'a>(
             decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
         }
         let of_group = chain.unreached();
-        if !of_group.is_empty() {
-            groups_unreached.push(own);
-            unreached.extend(of_group);
-        }
+        without.extend(of_group.iter().map(|cell| (own, cell.path)));
+        unreached.extend(of_group);
     }
     name_unreached(&mut decided, unreached);
-    Some((decided, groups_unreached))
+    Some((decided, without))
 }
 
 /// The names that cover a name strictly, longest first, ending with none for every host.
@@ -82,6 +80,7 @@ type Place<'a> = (usize, &'a Path, Option<&'static str>);
 
 /// A cell without a Route, because another one takes all its requests.
 struct Unreached<'a> {
+    path: &'a Path,
     taken_by: Place<'a>,
     rows: Vec<RowIndex>,
 }
@@ -94,7 +93,7 @@ fn name_unreached<'a>(decided: &mut [(usize, Decided<'a>)], unreached: Vec<Unrea
     let tried: BTreeSet<RowIndex> = decided.iter().flat_map(|(_, route)| &route.list).copied().collect();
     let mut routes: BTreeMap<Place<'a>, &mut Decided<'a>> =
         decided.iter_mut().map(|(group, route)| ((*group, route.path, route.method), route)).collect();
-    for Unreached { taken_by, rows } in unreached {
+    for Unreached { taken_by, rows, .. } in unreached {
         if let Some(route) = routes.get_mut(&taken_by) {
             route.shadowed.extend(rows.into_iter().filter(|row| !tried.contains(row)));
         }
@@ -173,7 +172,7 @@ impl<'c, 'a> Chain<'c, 'a> {
         let of = |cell: &Cell<'a>| {
             let taken_by = self.taken_by(cell.path, cell.method)?;
             let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row)).collect();
-            Some(Unreached { taken_by, rows })
+            Some(Unreached { path: cell.path, taken_by, rows })
         };
         self.cells[self.own].iter().filter_map(of).collect()
     }
