@@ -44,6 +44,11 @@ impl Seen {
         self.policies += other.policies;
     }
 
+    /// Histories so far.
+    pub(crate) const fn histories(&self) -> u64 {
+        (self.steps / STEPS) as u64
+    }
+
     /// Whether there was enough of everything.
     pub(crate) const fn is_everything(&self) -> bool {
         self.shared * 3 > self.steps
@@ -248,4 +253,73 @@ fn compare(got: &Translation, fresh: &Translation) -> Result<(), String> {
     }
     same("problems", &got.verdicts.problems, &fresh.verdicts.problems)?;
     same("verdicts", &got.verdicts, &fresh.verdicts)
+}
+
+/// A table in which hardly anything is refused, so that most changes change documents: routes that continue in each
+/// other, under names that cover each other.
+pub(crate) fn lively(rng: &mut SmallRng, _: Taste) -> Vec<Value> {
+    let listeners = [
+        json!({"name": "all", "port": 80, "protocol": "HTTP"}),
+        json!({"name": "wildcard", "port": 80, "protocol": "HTTP", "hostname": "*.example.com"}),
+        json!({"name": "exact", "port": 80, "protocol": "HTTP", "hostname": "a.example.com"}),
+    ];
+    let chosen: Vec<&Value> =
+        listeners.iter().enumerate().filter(|(index, _)| *index == 0 || rng.random_bool(0.3)).map(|(_, one)| one).collect();
+    let mut objects = vec![json!({
+        "kind": "Gateway", "metadata": {"namespace": "infra", "name": "public", "generation": 1},
+        "spec": {"gatewayClassName": "pingsix", "listeners": chosen},
+    })];
+    for service in ["one", "two", "three", "four"] {
+        objects.push(json!({
+            "kind": "Service", "metadata": {"namespace": "infra", "name": service},
+            "spec": {"ports": [{"port": if rng.random_bool(0.9) { 80 } else { 81 }}]},
+        }));
+        let endpoints: Vec<Value> = (0..rng.random_range(0..3))
+            .map(|_| json!({"addresses": [format!("10.0.0.{}", rng.random_range(1..9))]}))
+            .collect();
+        objects.push(json!({
+            "kind": "EndpointSlice",
+            "metadata": {"namespace": "infra", "name": service, "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": endpoints,
+        }));
+    }
+    for route in 0..12 {
+        let names = ["a.example.com", "b.example.com", "c.test", "d.test", "*.example.com", "*.b.example.com"];
+        let count = if rng.random_bool(0.85) { 1 } else { rng.random_range(0..3) };
+        let hostnames: Vec<&str> = names.choose_multiple(rng, count).copied().collect();
+        let rules: Vec<Value> = (0..rng.random_range(1..3)).map(|_| lively_rule(rng)).collect();
+        objects.push(json!({
+            "kind": "HTTPRoute",
+            "metadata": {
+                "namespace": "infra", "name": format!("route-{route}"), "generation": 1,
+                "creationTimestamp": format!("2026-01-01T00:00:{:02}Z", rng.random_range(0..60)),
+            },
+            "spec": {"parentRefs": [{"name": "public"}], "hostnames": hostnames, "rules": rules},
+        }));
+    }
+    objects
+}
+
+fn lively_rule(rng: &mut SmallRng) -> Value {
+    let paths = ["/", "/x", "/x/y", "/x/y/z", "/y", "/y/z", "/z", "/v", "/v/w", "/u"];
+    let kind = if rng.random_bool(0.7) { "PathPrefix" } else { "Exact" };
+    let mut matched = json!({"path": {"type": kind, "value": paths.choose(rng).expect("there are some")}});
+    if rng.random_bool(0.15) {
+        matched["method"] = json!("GET");
+    }
+    if rng.random_bool(0.25) {
+        matched["headers"] = json!([{"name": "v", "value": rng.random_range(0..2).to_string()}]);
+    }
+    let services = ["one", "two", "three", "four", "missing"];
+    let count = if rng.random_bool(0.8) { 1 } else { 2 };
+    let backends: Vec<Value> = services
+        .choose_multiple(rng, count)
+        .map(|service| json!({"name": service, "port": 80}))
+        .collect();
+    let mut rule = json!({"matches": [matched], "backendRefs": backends});
+    if rng.random_bool(0.2) {
+        let headers = json!({"set": [{"name": "x", "value": rng.random_range(0..2).to_string()}]});
+        rule["filters"] = json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": headers}]);
+    }
+    rule
 }
