@@ -64,8 +64,9 @@ fn change(criterion: &mut Criterion) {
     ] {
         let mut group = criterion.benchmark_group(name);
         group.sample_size(20);
-        for (shape, routes) in
-            [Shape::FlatHosts, Shape::SharedHost].into_iter().flat_map(|shape| SIZES.map(|size| (shape, size)))
+        for (shape, routes) in [Shape::FlatHosts, Shape::SharedHost]
+            .into_iter()
+            .flat_map(|shape| SIZES.map(|size| (shape, size)))
         {
             let one = snapshot(shape, routes);
             let snapshots = [other(&one), one];

@@ -75,13 +75,13 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let after = self
-            .chunks
-            .partition_point(|chunk| chunk.first().is_some_and(|first| first.0.borrow() <= key));
+        let after =
+            self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.0.borrow() <= key));
         let chunk = after.saturating_sub(1);
-        let found = self.chunks.get(chunk).map_or(Err(0), |entries| {
-            entries.binary_search_by(|entry| entry.0.borrow().cmp(key))
-        });
+        let found = self
+            .chunks
+            .get(chunk)
+            .map_or(Err(0), |entries| entries.binary_search_by(|entry| entry.0.borrow().cmp(key)));
         (chunk, found)
     }
 
@@ -135,6 +135,17 @@ impl<K: Ord, V> SharedMap<K, V> {
                 false
             }
         }
+    }
+
+    /// The value of a key, to be changed: a copy of its own if it was shared.
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q> + Clone,
+        V: Clone,
+    {
+        let (chunk, found) = self.place(key);
+        let entry = unshared(self.chunks.get_mut(chunk)?).get_mut(found.ok()?)?;
+        Some(&mut Arc::make_mut(entry).1)
     }
 
     /// Takes an entry out. Returns whether there was one.
@@ -310,7 +321,10 @@ mod tests {
     use super::*;
 
     /// What turned one map into the other, by looking at everything.
-    fn expected(after: &BTreeMap<u32, u32>, before: &BTreeMap<u32, u32>) -> Vec<(u32, Option<u32>, Option<u32>)> {
+    fn expected(
+        after: &BTreeMap<u32, u32>,
+        before: &BTreeMap<u32, u32>,
+    ) -> Vec<(u32, Option<u32>, Option<u32>)> {
         let mut keys: Vec<u32> = after.keys().chain(before.keys()).copied().collect();
         keys.sort_unstable();
         keys.dedup();
@@ -347,9 +361,7 @@ mod tests {
                 assert_eq!(map, rebuilt);
                 let changes = map.changes(&before).into_iter().filter_map(|change| match change {
                     Change::Added(key, value) => Some((*key, None, Some(*value))),
-                    Change::Replaced(key, old, new) => {
-                        (old != new).then_some((*key, Some(*old), Some(*new)))
-                    }
+                    Change::Replaced(key, old, new) => (old != new).then_some((*key, Some(*old), Some(*new))),
                     Change::Removed(key, value) => Some((*key, Some(*value), None)),
                 });
                 assert_eq!(changes.collect::<Vec<_>>(), expected(&model, &model_before));
@@ -369,7 +381,8 @@ mod tests {
         let before: SharedMap<u32, u32> = (0..10_000).map(|key| (key, key)).collect();
         let mut after = before.clone();
         after.insert(5_000, 0);
-        let shared = after.chunks.iter().filter(|one| before.chunks.iter().any(|other| Arc::ptr_eq(one, other)));
+        let shared =
+            after.chunks.iter().filter(|one| before.chunks.iter().any(|other| Arc::ptr_eq(one, other)));
         assert_eq!(shared.count(), before.chunks.len() - 1);
     }
 }

@@ -37,9 +37,11 @@ use crate::verdict::{
 /// verdicts; everything else is served.
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     let attached = Attached::new(snapshot, options);
-    let lowered = attached.frame.planes.iter().map(|plane| {
-        lower_plane(plane, &attached.inputs, &attached.backends, options)
-    });
+    let lowered = attached
+        .frame
+        .planes
+        .iter()
+        .map(|plane| lower_plane(plane, &attached.inputs, &attached.backends, options));
     let lowered = lowered.collect();
     attached.judge(snapshot, options, lowered).0
 }
@@ -74,9 +76,11 @@ impl Translator {
             return translation;
         }
         let attached = Attached::new(snapshot, options);
-        let lowered = attached.frame.planes.iter().map(|plane| {
-            lower_plane_to_change(plane, &attached.inputs, &attached.backends, options)
-        });
+        let lowered = attached
+            .frame
+            .planes
+            .iter()
+            .map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
         let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
         let (translation, judged) = attached.judge(snapshot, options, lowered);
         let planes: Option<Vec<_>> = planes.into_iter().collect();
@@ -162,7 +166,14 @@ impl Frame {
         problems.extend(self.problems.iter().cloned());
         problems.sort();
         problems.dedup();
-        Verdicts { gateway: Some(gateway), listener_sets, routes, policies, ingresses: BTreeSet::new(), problems }
+        Verdicts {
+            gateway: Some(gateway),
+            listener_sets,
+            routes,
+            policies,
+            ingresses: BTreeSet::new(),
+            problems,
+        }
     }
 }
 
@@ -226,9 +237,9 @@ impl Attached {
         }
         let mut problems: Vec<Problem> = self.problems.iter().flatten().cloned().collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
-        let streams = options.stream.then(|| {
-            lower_streams(&frame.gateway.name, &frame.listeners.all, inputs, backends, options)
-        });
+        let streams = options
+            .stream
+            .then(|| lower_streams(&frame.gateway.name, &frame.listeners.all, inputs, backends, options));
         if let Some(streams) = &streams {
             add_streams(&mut refusals, data_planes.len(), streams);
             problems.extend(streams.problems.iter().cloned());

@@ -20,7 +20,9 @@ use super::budget::{Lowered, Room};
 use super::closure::{Closed, HostTree, Matched, Pattern, close, listed};
 use super::document::{Drafted, Lowering, Naming, PartKey, Written, WrittenRoute, id_of};
 use super::plane::{Plane, RuleRef};
-use super::rows::{Placement, Placer, PlaneRows, RouteInput, ZoneRefusal, refusals, rows, serve_over_tls, serving};
+use super::rows::{
+    Placement, Placer, PlaneRows, RouteInput, ZoneRefusal, refusals, rows, serve_over_tls, serving,
+};
 use super::table::{Audience, Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
 use super::upstream::UpstreamKey;
 use crate::attach::Hostname;
@@ -257,7 +259,8 @@ impl LoweredPlane {
         let mut told: BTreeSet<usize> = BTreeSet::new();
         let parts = self.place(&lowering, changed, &mut told)?;
         let dirty = self.dirty(plane, parts)?;
-        let mut work = Work { prefix: canonical_prefix(&plane.key.prefix(&options.root)).len(), ..Work::default() };
+        let mut work =
+            Work { prefix: canonical_prefix(&plane.key.prefix(&options.root)).len(), ..Work::default() };
         for ((zone, original), dirty) in &dirty {
             self.compile(&lowering, *zone, original, dirty, &mut work)?;
         }
@@ -347,9 +350,9 @@ impl LoweredPlane {
             let continues = |other: &&Option<Hostname>| {
                 **other == original
                     || host_of(other.as_ref(), served) == host
-                    || other.as_ref().is_some_and(|name| {
-                        original.as_ref().is_none_or(|original| original.covers(name))
-                    })
+                    || other
+                        .as_ref()
+                        .is_some_and(|name| original.as_ref().is_none_or(|original| original.covers(name)))
             };
             let mut add = |group: &Option<Hostname>| {
                 let of_group =
@@ -562,8 +565,11 @@ impl LoweredPlane {
 
     fn link_hosts(&mut self) {
         let hosts = || self.hosts.keys().flatten();
-        self.linked =
-            if hosts().any(Hostname::is_wildcard) { HostTree::new(hosts()).linked() } else { BTreeSet::new() };
+        self.linked = if hosts().any(Hostname::is_wildcard) {
+            HostTree::new(hosts()).linked()
+        } else {
+            BTreeSet::new()
+        };
     }
 
     /// Lists the patterns of Routes that are new, or that others' patterns concern.
@@ -571,7 +577,8 @@ impl LoweredPlane {
         let mut linked_changed = false;
         for (host, patterns) in &work.patterns {
             let Some(of_host) = self.hosts.get(host) else { continue };
-            let is_linked = |linked: &BTreeSet<Hostname>| host.as_ref().is_some_and(|host| linked.contains(host));
+            let is_linked =
+                |linked: &BTreeSet<Hostname>| host.as_ref().is_some_and(|host| linked.contains(host));
             linked_changed |= is_linked(&self.linked);
             for pattern in patterns {
                 let mut stem = &*pattern.literal;
@@ -584,7 +591,8 @@ impl LoweredPlane {
         }
         let empty: Vec<Option<Hostname>> = {
             let changed = work.patterns.keys();
-            let is_empty = |host: &&Option<Hostname>| self.hosts.get(*host).is_some_and(|of| of.set.is_empty());
+            let is_empty =
+                |host: &&Option<Hostname>| self.hosts.get(*host).is_some_and(|of| of.set.is_empty());
             changed.filter(is_empty).cloned().collect()
         };
         for host in &empty {
@@ -604,7 +612,8 @@ impl LoweredPlane {
             host.is_some_and(|host| self.linked.contains(host))
         });
         let of_hosts = |hosts: &BTreeSet<Hostname>| -> Vec<TableKey> {
-            let is_there = |route: &&WrittenRoute| route.host.as_ref().is_some_and(|host| hosts.contains(host));
+            let is_there =
+                |route: &&WrittenRoute| route.host.as_ref().is_some_and(|host| hosts.contains(host));
             self.table.values().filter(is_there).map(|route| route.key.clone()).collect()
         };
         if !apart.is_empty() {
@@ -615,8 +624,9 @@ impl LoweredPlane {
             together = of_hosts(&self.linked);
         }
         let matched = together.iter().filter_map(|key| self.table.get(key));
-        let matched: Vec<Matched<'_>> =
-            matched.map(|route| Matched { path: route.key.path.as_ref(), host: route.host.as_ref() }).collect();
+        let matched: Vec<Matched<'_>> = matched
+            .map(|route| Matched { path: route.key.path.as_ref(), host: route.host.as_ref() })
+            .collect();
         let closed = close(&matched, &mut Room::of(options.budget)).ok_or(Stale)?;
         let mut all: BTreeMap<TableKey, Closed> = together.into_iter().zip(closed).collect();
         for key in std::mem::take(&mut work.to_close) {
@@ -702,7 +712,8 @@ impl LoweredPlane {
                 self.upstreams.remove(&upstream);
                 continue;
             }
-            let Some((document, origin)) = upstream.write(lowering.options.responder, lowering.backends) else {
+            let Some((document, origin)) = upstream.write(lowering.options.responder, lowering.backends)
+            else {
                 continue;
             };
             if before == Some(&document) {

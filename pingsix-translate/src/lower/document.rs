@@ -154,8 +154,11 @@ impl<'a> Lowering<'a> {
         let config: pingsix::Config = documents.into_iter().collect();
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
         let matcher_entries = written.iter().map(|route| route.matcher_entries).sum();
-        let data_plane =
-            DataPlane { config, provenance: provenance.into_iter().collect(), size: Size { bytes, matcher_entries } };
+        let data_plane = DataPlane {
+            config,
+            provenance: provenance.into_iter().collect(),
+            size: Size { bytes, matcher_entries },
+        };
         let refused_rules = first_refusals(&written);
         Some(Written { data_plane, refused_rules, table: written, naming, unreached })
     }
@@ -234,7 +237,12 @@ pub(super) struct Writer<'a, 'l> {
 }
 
 impl<'a> Writer<'a, '_> {
-    fn write(&mut self, route: &TableRoute, zone: usize, groups: &Groups<'a>) -> (pingsix::Route, Provenance) {
+    fn write(
+        &mut self,
+        route: &TableRoute,
+        zone: usize,
+        groups: &Groups<'a>,
+    ) -> (pingsix::Route, Provenance) {
         match &route.answer {
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();

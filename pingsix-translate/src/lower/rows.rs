@@ -166,7 +166,8 @@ impl<'a> PlaneRows<'a> {
     /// Routes that cannot be served in a zone without being served where they are not attached.
     pub(crate) fn refused(&self) -> Vec<ZoneRefusal> {
         let all = self.zones.iter().flatten();
-        all.flat_map(|(route, placement)| refusals(self.plane, *route, &self.routes[*route], placement)).collect()
+        all.flat_map(|(route, placement)| refusals(self.plane, *route, &self.routes[*route], placement))
+            .collect()
     }
 
     /// Routes and listeners that serve them for at least some hosts: index of the route, listener.
@@ -218,7 +219,11 @@ pub(super) fn rows(
 }
 
 /// The listeners of a zone that a route in it is attached to.
-fn attached<'s>(plane: &'s Plane, input: &'s RouteInput, placement: &Placement) -> impl Iterator<Item = usize> + 's {
+fn attached<'s>(
+    plane: &'s Plane,
+    input: &'s RouteInput,
+    placement: &Placement,
+) -> impl Iterator<Item = usize> + 's {
     let listeners = plane.zones[placement.zone].listeners.iter();
     listeners.filter(|listener| input.listeners.contains(listener)).copied()
 }

@@ -63,7 +63,8 @@ impl Memo {
         planes: Vec<LoweredPlane>,
         translation: &Translation,
     ) -> Self {
-        let JudgedRoutes { attached: Attached { frame, backends, inputs, problems }, streams, judged } = judged;
+        let JudgedRoutes { attached: Attached { frame, backends, inputs, problems }, streams, judged } =
+            judged;
         let mut attached = vec![0; frame.listeners.all.len()];
         let mut of_service: BTreeMap<ObjectName, BTreeSet<usize>> = BTreeMap::new();
         let mut slots = BTreeMap::new();

@@ -194,7 +194,8 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
             );
         }
     }
-    let service = |rng: &mut SmallRng| *["one", "two", "idle", "missing"].choose(rng).expect("there are some");
+    let service =
+        |rng: &mut SmallRng| *["one", "two", "idle", "missing"].choose(rng).expect("there are some");
     for kind in ["TCPRoute", "TLSRoute"] {
         for route in ["first", "second"] {
             let backend = json!({"name": service(rng), "port": rng.random_range(80..82)});
@@ -263,8 +264,12 @@ pub(crate) fn lively(rng: &mut SmallRng, _: Taste) -> Vec<Value> {
         json!({"name": "wildcard", "port": 80, "protocol": "HTTP", "hostname": "*.example.com"}),
         json!({"name": "exact", "port": 80, "protocol": "HTTP", "hostname": "a.example.com"}),
     ];
-    let chosen: Vec<&Value> =
-        listeners.iter().enumerate().filter(|(index, _)| *index == 0 || rng.random_bool(0.3)).map(|(_, one)| one).collect();
+    let chosen: Vec<&Value> = listeners
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index == 0 || rng.random_bool(0.3))
+        .map(|(_, one)| one)
+        .collect();
     let mut objects = vec![json!({
         "kind": "Gateway", "metadata": {"namespace": "infra", "name": "public", "generation": 1},
         "spec": {"gatewayClassName": "pingsix", "listeners": chosen},
@@ -284,7 +289,8 @@ pub(crate) fn lively(rng: &mut SmallRng, _: Taste) -> Vec<Value> {
         }));
     }
     for route in 0..12 {
-        let names = ["a.example.com", "b.example.com", "c.test", "d.test", "*.example.com", "*.b.example.com"];
+        let names =
+            ["a.example.com", "b.example.com", "c.test", "d.test", "*.example.com", "*.b.example.com"];
         let count = if rng.random_bool(0.85) { 1 } else { rng.random_range(0..3) };
         let hostnames: Vec<&str> = names.choose_multiple(rng, count).copied().collect();
         let rules: Vec<Value> = (0..rng.random_range(1..3)).map(|_| lively_rule(rng)).collect();
@@ -312,10 +318,8 @@ fn lively_rule(rng: &mut SmallRng) -> Value {
     }
     let services = ["one", "two", "three", "four", "missing"];
     let count = if rng.random_bool(0.8) { 1 } else { 2 };
-    let backends: Vec<Value> = services
-        .choose_multiple(rng, count)
-        .map(|service| json!({"name": service, "port": 80}))
-        .collect();
+    let backends: Vec<Value> =
+        services.choose_multiple(rng, count).map(|service| json!({"name": service, "port": 80})).collect();
     let mut rule = json!({"matches": [matched], "backendRefs": backends});
     if rng.random_bool(0.2) {
         let headers = json!({"set": [{"name": "x", "value": rng.random_range(0..2).to_string()}]});
