@@ -148,8 +148,8 @@ fn segment(path: Option<&Path>) -> &str {
     path.map(Path::first_segment).unwrap_or_default()
 }
 
-fn part_key(zone: usize, original: &Option<Hostname>, segment: &str) -> PartKey {
-    PartKey { zone, original: original.clone(), segment: segment.into() }
+fn part_key(zone: usize, original: Option<&Hostname>, segment: &str) -> PartKey {
+    PartKey { zone, original: original.cloned(), segment: segment.into() }
 }
 
 /// The parts that a route has rows in, by first segment.
@@ -262,7 +262,7 @@ impl LoweredPlane {
         let mut work =
             Work { prefix: canonical_prefix(&plane.key.prefix(&options.root)).len(), ..Work::default() };
         for ((zone, original), dirty) in &dirty {
-            self.compile(&lowering, *zone, original, dirty, &mut work)?;
+            self.compile(&lowering, (*zone, original.clone()), dirty, &mut work)?;
         }
         self.close(&mut work, options)?;
         self.write(&mut work)?;
@@ -302,7 +302,7 @@ impl LoweredPlane {
                         for segment in &segments {
                             if let Some(part) = group.get_mut(*segment) {
                                 part.routes.remove(&route);
-                                parts.insert(part_key(placement.zone, &name.original, segment));
+                                parts.insert(part_key(placement.zone, name.original.as_ref(), segment));
                             }
                         }
                     }
@@ -323,7 +323,7 @@ impl LoweredPlane {
                         let group = zone.groups.entry(name.original.clone()).or_default();
                         for segment in &segments {
                             group.entry((*segment).into()).or_default().routes.insert(route);
-                            parts.insert(part_key(placement.zone, &name.original, segment));
+                            parts.insert(part_key(placement.zone, name.original.as_ref(), segment));
                         }
                     }
                 }
@@ -374,8 +374,7 @@ impl LoweredPlane {
     fn compile(
         &mut self,
         lowering: &Lowering<'_>,
-        zone: usize,
-        original: &Option<Hostname>,
+        (zone, original): (usize, Option<Hostname>),
         dirty: &Dirty,
         work: &mut Work,
     ) -> Result<(), Stale> {
@@ -383,7 +382,7 @@ impl LoweredPlane {
         let host = host_of(original.as_ref(), served);
         let parts = &self.zones[zone];
         let mut context: BTreeSet<Option<Hostname>> = BTreeSet::from([original.clone()]);
-        if let Some(name) = original {
+        if let Some(name) = &original {
             context.extend(name.wider().map(Some).chain([None]));
         }
         if host.as_ref() == served {
@@ -410,7 +409,7 @@ impl LoweredPlane {
             groups.insert(name, of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).collect());
         }
         let zone_rows = Zone { hostname: served.cloned(), guarded: false, groups };
-        let only = Only { original, divided: self.zones[zone].divided > 0 };
+        let only = Only { original: &original, divided: self.zones[zone].divided > 0 };
         let mut room = Room::of(lowering.options.budget);
         let Compiled { groups, routes, unreached } =
             compile_zone(zone_rows, Some(only), &mut room).ok_or(Stale)?;
@@ -418,7 +417,7 @@ impl LoweredPlane {
             return Err(Stale);
         }
         let mut before: BTreeSet<TableKey> = BTreeSet::new();
-        if let Some(group) = self.zones[zone].groups.get_mut(original) {
+        if let Some(group) = self.zones[zone].groups.get_mut(&original) {
             for (_, part) in group.iter_mut().filter(|(segment, _)| dirty.holds(segment)) {
                 before.extend(part.keys.drain(..));
             }
@@ -427,7 +426,7 @@ impl LoweredPlane {
         for route in routes.iter().filter(is_dirty) {
             let drafted = lowering.draft(route, zone, &groups, &mut self.naming);
             let key = route.key.clone();
-            if let Some(group) = self.zones[zone].groups.get_mut(original) {
+            if let Some(group) = self.zones[zone].groups.get_mut(&original) {
                 group.entry(segment(key.path.as_ref()).into()).or_default().keys.push(key.clone());
             }
             before.remove(&key);
@@ -437,10 +436,10 @@ impl LoweredPlane {
             self.take_out(&key, work);
         }
         let of_zone = &mut self.zones[zone].groups;
-        if let Some(group) = of_zone.get_mut(original) {
+        if let Some(group) = of_zone.get_mut(&original) {
             group.retain(|_, part| !part.routes.is_empty() || !part.keys.is_empty());
             if group.is_empty() {
-                of_zone.remove(original);
+                of_zone.remove(&original);
             }
         }
         Ok(())

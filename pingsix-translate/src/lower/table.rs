@@ -233,8 +233,8 @@ pub(crate) fn compile_zone<'a>(
         Some(Only { divided, .. }) => Audiences::divided(divided),
         None => Audiences::of(groups.iter().flat_map(|(_, rows)| rows)),
     };
-    let only = only.map(|only| groups.iter().position(|(other, _)| other == only.original));
-    let (decided, unreached) = decide_groups(&groups, &hosts, only, audiences, room)?;
+    let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
+    let (decided, unreached) = decide_groups(&groups, &hosts, is_asked_for, audiences, room)?;
     let route = |(group, Decided { path, method, list, shadowed }): (usize, Decided<'a>)| TableRoute {
         key: TableKey {
             zone: zone.hostname.clone(),

@@ -3,6 +3,7 @@
 //! Always named, never inline: whether a Service is used once or twice is not an attribute of a Route, and a
 //! Route's document must not change because another Route came.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,16 +47,16 @@ impl Upstreams {
         ids: &mut Ids,
     ) -> Option<&str> {
         let key = UpstreamKey::Target(target);
-        if !self.ids.contains_key(&key) {
-            let id = match target {
+        let id = match self.ids.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(match target {
                 Target::Backend(index) => id_of_backend(backends.get(index), ids),
                 Target::Status(status) => responder.map(|_| format!("status-{status}"))?,
                 Target::Redirect => responder.map(|_| "redirect".to_owned())?,
-            };
-            self.ids.insert(key, id);
-        }
+            }),
+        };
         self.asked_for.insert(key);
-        self.ids.get(&key).map(String::as_str)
+        Some(id)
     }
 
     /// The id of the upstream of Routes that answer before they would reach one.

@@ -89,19 +89,15 @@ impl Backends {
     }
 
     fn add(&mut self, backend: Backend) -> usize {
-        match self.forgotten.remove(&backend.key) {
-            Some(index) => {
-                if self.list[index] != backend {
-                    self.list[index] = backend;
-                    self.changed.insert(index);
-                }
-                index
-            }
-            None => {
-                self.list.push(backend);
-                self.list.len() - 1
-            }
+        let Some(index) = self.forgotten.remove(&backend.key) else {
+            self.list.push(backend);
+            return self.list.len() - 1;
+        };
+        if self.list[index] != backend {
+            self.list[index] = backend;
+            self.changed.insert(index);
         }
+        index
     }
 }
 

@@ -112,8 +112,8 @@ impl Memo {
         let mut services: BTreeSet<ObjectName> = BTreeSet::new();
         let slices = self.seen.slices.update(&snapshot.referents.endpoint_slices);
         services.extend(slices.into_iter().map(|difference| difference.name));
-        let changed = self.seen.services.update(&snapshot.referents.services);
-        services.extend(changed.into_iter().map(|difference| difference.name));
+        let other = self.seen.services.update(&snapshot.referents.services);
+        services.extend(other.into_iter().map(|difference| difference.name));
         let routes = self.routes_that_changed(snapshot);
         let mut slots: BTreeSet<usize> = BTreeSet::new();
         for service in &services {
@@ -140,9 +140,9 @@ impl Memo {
         let backends = self.backends.take_changed();
 
         let mut told: BTreeSet<usize> = changes.keys().copied().collect();
-        let changed = Changed { routes: &changes, backends: &backends };
+        let what = Changed { routes: &changes, backends: &backends };
         for (lowered, plane) in self.planes.iter_mut().zip(&self.frame.planes) {
-            told.extend(lowered.change(plane, &self.inputs, &self.backends, options, changed)?);
+            told.extend(lowered.change(plane, &self.inputs, &self.backends, options, what)?);
         }
         self.lower_streams(&changes, &backends, options, &mut told);
         self.judge_routes(&told);

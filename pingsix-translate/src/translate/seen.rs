@@ -112,10 +112,8 @@ impl SeenFrame {
 
     pub(super) fn is_same(&self, snapshot: &Snapshot) -> bool {
         fn same<N: Ord, K>(one: &BTreeMap<N, Arc<K>>, other: &BTreeMap<N, Arc<K>>) -> bool {
-            let alike = |((name, object), (other_name, other)): ((&N, &Arc<K>), (&N, &Arc<K>))| {
-                Arc::ptr_eq(object, other) && name == other_name
-            };
-            one.len() == other.len() && one.iter().zip(other).all(alike)
+            let alike = one.values().zip(other.values()).all(|(one, other)| Arc::ptr_eq(one, other));
+            one.len() == other.len() && alike && one.keys().eq(other.keys())
         }
         Arc::ptr_eq(&self.gateway, &snapshot.gateway)
             && same(&self.listener_sets, &snapshot.listener_sets)

@@ -32,12 +32,12 @@ impl Ranked for Decided<'_> {
 /// Routes with the index of their group, and the cells that get none: group and path.
 type DecidedGroups<'a> = (Vec<(usize, Decided<'a>)>, Vec<(usize, &'a Path)>);
 
-/// The Routes of every group, or of one only, by index of the group. `hosts` are what PingSIX matches for each of them.
+/// The Routes of every group, or of those asked for, by index of the group. `hosts` are what PingSIX matches for each of them.
 /// `None` as soon as there cannot be room for them.
 pub(super) fn decide_groups<'a>(
     groups: &Groups<'a>,
     hosts: &[Option<Hostname>],
-    only: Option<Option<usize>>,
+    only: impl Fn(usize) -> bool,
     audiences: Audiences,
     room: &mut Room,
 ) -> Option<DecidedGroups<'a>> {
@@ -59,7 +59,7 @@ pub(super) fn decide_groups<'a>(
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
         let chain = Chain { own, alike, wider, cells: &cells, groups, audiences };
-        if only.is_none_or(|only| only == Some(own)) {
+        if only(own) {
             decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
         }
         let of_group = chain.unreached();
