@@ -1,13 +1,13 @@
 # The door to everything a developer does here. CI runs the same recipes.
 
-crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster"
+crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster"
 
 # List the recipes.
 default:
     @just --list
 
 # Everything CI runs.
-ci: cluster test check boundaries doc deny interop
+ci: cluster test check boundaries outside doc deny interop
 
 # All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
@@ -31,6 +31,10 @@ boundaries:
     tools/check-boundaries
     tools/check-fence
     for crate in {{ crates }}; do cargo check --quiet -p "$crate" --all-targets || exit 1; done
+
+# A crate outside of the workspace on the public API, with each set of features.
+outside:
+    tools/outside
 
 # API documentation, without warnings.
 doc:

@@ -43,6 +43,7 @@ pub use stream::{BridgedStream, QuarantinedStream, bridge_stream, stream_order_h
 
 /// A data plane, ready to be published.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Bridged {
     /// What the sink shall hold, under the data plane's prefix.
     pub desired: Desired,
@@ -57,6 +58,7 @@ pub struct Bridged {
 
 /// A data plane cannot be published.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BridgeError {
     /// The prefix or a key cannot be used.
     #[error("data plane {data_plane} has no valid keys")]
@@ -191,7 +193,7 @@ fn delivered(key: &DocumentKey, document: &pingsix::Document, owner: Owner) -> R
 }
 
 /// Who asked for a document: every rule a Route answers for, once per object; never empty.
-fn origins_of(
+pub(crate) fn origins_of(
     provenance: &SharedMap<DocumentKey, Provenance>,
     key: &DocumentKey,
     owner: &Arc<ObjectKey>,

@@ -21,6 +21,7 @@ const FAULT_LIMIT: usize = 300;
 
 /// What is known of the instances that read a data plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Instances {
     /// Nothing can be known of them: the sink is one that nobody reads from directly.
     Unknown,

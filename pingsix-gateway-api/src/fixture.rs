@@ -1,5 +1,8 @@
 //! A Gateway with Services, for tests.
 
+#[cfg(feature = "controller")]
+pub(crate) mod api_server;
+
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{Object, Objects, Snapshot};

@@ -8,16 +8,12 @@
 //! ```
 //! use k8s_openapi::api::networking::v1::Ingress;
 //! use kube_runtime::watcher::Event;
-//! use pingsix_gateway_api::store::{Direction, Edge, ReflectorStore};
+//! use pingsix_gateway_api::store::{Edge, ReflectorStore};
 //!
 //! // An Ingress has to be looked at again when its class changes.
-//! static EDGES: &[Edge<Ingress, String>] = &[Edge {
-//!     name: "class",
-//!     direction: Direction::DependsOn,
-//!     targets: |ingress, targets| {
-//!         targets.extend(ingress.spec.iter().filter_map(|spec| spec.ingress_class_name.clone()));
-//!     },
-//! }];
+//! static EDGES: &[Edge<Ingress, String>] = &[Edge::depends_on("class", |ingress, targets| {
+//!     targets.extend(ingress.spec.iter().filter_map(|spec| spec.ingress_class_name.clone()));
+//! })];
 //!
 //! let mut store = ReflectorStore::new(EDGES);
 //! let mut ingress = Ingress::default();
@@ -37,6 +33,9 @@
 //! - A relist that ends tells what vanished meanwhile, for which the API server sends no event. Until it ends nothing
 //!   changes: a list that breaks off half way takes nothing away.
 //! - An event touches the maps at the targets of its object and nowhere else; [`Work`] counts that.
+//!
+//! The store watches nothing itself: any stream of [`watcher::Event`](kube_runtime::watcher::Event)s will do, from a
+//! cluster or from a test. The example `reflector_store` follows Deployments and what they are configured by.
 
 mod edge;
 mod index;
@@ -45,4 +44,5 @@ mod reflector;
 mod tests;
 
 pub use edge::{Direction, Edge, Target};
+pub use pingsix_translate::ObjectName;
 pub use reflector::{Change, ReflectorStore, Work};

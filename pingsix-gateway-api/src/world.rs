@@ -54,6 +54,7 @@ macro_rules! world {
 
         /// What a watch of one kind saw.
         #[derive(Debug)]
+        #[non_exhaustive]
         pub enum Event {
             $(
                 #[doc = concat!("Of kind ", stringify!($kind), ".")]
@@ -206,6 +207,7 @@ pub trait Stored: WatchedKind {
 
 /// What an event leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Effects {
     /// Gateways and IngressClasses to reconsider; those that are gone too.
     pub owners: BTreeSet<ObjectKey>,

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod attach;
+mod feature;
 mod field;
 #[cfg(test)]
 mod fixture;
@@ -21,6 +22,7 @@ mod translation;
 pub mod verdict;
 
 pub use attach::{Hostname, HostnameFlaw};
+pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use field::FieldPath;
 pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};

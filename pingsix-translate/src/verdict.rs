@@ -2,6 +2,8 @@
 //!
 //! Verdicts carry no times and nothing about delivery; [`finish()`] adds the latter, the status writer the former.
 
+mod address;
+mod bundle;
 mod condition;
 mod finish;
 mod gateway;
@@ -21,6 +23,7 @@ mod status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use address::Address;
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub use finish::{Delivery, finish};
 pub(crate) use gateway::{judge_gateway, refuse_gateway};

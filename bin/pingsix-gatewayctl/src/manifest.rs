@@ -208,13 +208,13 @@ impl Manifests {
         self.count += 1;
     }
 
-    /// The Services that routes and Ingresses refer to.
+    /// The Services that routes and Ingresses send something to.
     fn referenced_services(&self) -> BTreeSet<ObjectName> {
         let mut services = BTreeSet::new();
         macro_rules! routes {
             ($($kind:ident)+) => {$(
                 for (name, route) in self.objects.$kind() {
-                    services.extend(route.services(&name.namespace));
+                    services.extend(route.backends(&name.namespace));
                 }
             )+};
         }

@@ -29,12 +29,36 @@ fn every_invariant_names_a_check_that_exists() {
     let document = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let checks = named_checks(&document, "## Invariants");
     assert!(checks.len() >= 10, "the table of invariants is missing");
-    for (line, check) in checks {
-        let [file, names @ ..] = check.as_slice() else { panic!("no check: {line}") };
-        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|_| panic!("no file {file}: {line}"));
-        for name in names {
-            assert!(text.contains(&format!("fn {name}(")), "no test {name} in {file}");
+    for (index, (line, check)) in checks.into_iter().enumerate() {
+        assert!(line.starts_with(&format!("| {} |", index + 1)), "{} comes next: {line}", index + 1);
+        assert!(check.first().is_some_and(|first| is_file(first)), "no check: {line}");
+        let (mut file, mut text) = ("", String::new());
+        for name in check {
+            if is_file(name) {
+                file = name;
+                text = fs::read_to_string(root().join(file))
+                    .unwrap_or_else(|_| panic!("no file {file}: {line}"));
+            } else {
+                assert!(text.contains(&format!("fn {name}(")), "no test {name} in {file}");
+            }
         }
+    }
+}
+
+/// Tests have names without dots and slashes.
+fn is_file(name: &str) -> bool {
+    name.contains(['.', '/'])
+}
+
+#[test]
+fn invariants_are_numbered_in_order() {
+    let document = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    for (index, (line, _)) in named_checks(&document, "## Invariants").into_iter().enumerate() {
+        assert!(
+            line.starts_with(&format!("| {} |", index + 1)),
+            "this should be number {}: {line}",
+            index + 1
+        );
     }
 }
 

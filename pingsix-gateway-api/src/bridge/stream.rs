@@ -25,6 +25,7 @@ use super::{BridgeError, Measure};
 
 /// The stream documents of a Gateway, ready to be published.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BridgedStream {
     /// What the sink shall hold, under the prefix of the stream documents.
     pub desired: Desired,

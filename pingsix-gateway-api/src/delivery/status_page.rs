@@ -23,6 +23,7 @@ pub struct StatusUrl(String);
 
 /// Why a text is no [`StatusUrl`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StatusUrlError {
     /// It is no URL at all.
     #[error("it is not a URL")]
@@ -62,6 +63,7 @@ impl fmt::Display for StatusUrl {
 
 /// What a status page says, as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
 pub struct StatusPage {
     /// The revision that is in force; 0 before the first.
     #[serde(default)]
@@ -84,6 +86,7 @@ impl StatusPage {
 
 /// A status page could not be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StatusPageError {
     /// Nobody answered in time.
     #[error("no answer within {} s", TIMEOUT.as_secs())]

@@ -96,6 +96,13 @@ impl Queue {
         self.order.first().map(|(at, ..)| *at)
     }
 
+    /// Who waits, in the order of their turns, until when, and how often it failed before. For dumps.
+    pub fn waiting(&self) -> impl Iterator<Item = (&ObjectKey, Instant, u32)> {
+        self.order
+            .iter()
+            .map(|(at, _, owner)| (owner, *at, self.failures.get(owner).copied().unwrap_or_default()))
+    }
+
     /// How many owners wait.
     pub fn len(&self) -> usize {
         self.due.len()
@@ -185,7 +192,9 @@ mod tests {
         }
         assert_eq!(delays[..3], [100, 200, 400].map(Duration::from_millis));
         assert_eq!(delays[11], Duration::from_secs(30));
+        assert!(queue.waiting().next().is_none());
         queue.retry(owner("one"), now);
+        assert_eq!(queue.waiting().collect::<Vec<_>>(), [(&owner("one"), now + Duration::from_secs(30), 13)]);
         queue.push(owner("one"), now);
         assert_eq!(queue.pop(now), Some(owner("one")));
         queue.done(&owner("one"), now, Duration::ZERO);

@@ -11,13 +11,13 @@ use pingsix_translate::verdict::{
     judge_gateway_class, judge_ingress_class,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Translation, Translator,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, SharedMap, Translation, Translator,
 };
 
 use super::verdicts::Shared;
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Cut, Effects, Event, OwnerSnapshot, World};
-use crate::{BridgeError, bridge_stream, outdated_certificates};
+use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
 
 /// Holds the picture of the cluster and what was last made of each owner.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ struct Memo {
 
 /// What a data plane shall hold.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Publication {
     /// Which data plane.
     pub data_plane: DataPlaneKey,
@@ -65,7 +66,8 @@ pub struct Publication {
     pub desired: Desired,
 }
 
-/// How an owner stands after it was reconsidered.
+/// How an owner stands after it was reconsidered. Each of these takes another action, so whoever matches on them should
+/// be told of a new one by the compiler.
 #[derive(Debug)]
 pub enum Standing {
     /// It is ours: here is what to publish.
@@ -78,6 +80,7 @@ pub enum Standing {
 
 /// What came of reconsidering an owner.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Reconciled {
     /// What to publish, in the order of the data planes. Publications that change nothing are among them.
     pub publications: Vec<Publication>,
@@ -113,8 +116,17 @@ impl Reconciler {
 
     /// Takes in what a watch saw.
     pub fn apply(&mut self, event: Event) -> Effects {
+        let kind = event.kind();
+        let was_complete = self.world.is_complete(kind);
         let effects = self.world.apply(event);
-        self.judge_classes(effects)
+        let mut effects = self.judge_classes(effects);
+        if !was_complete && self.world.is_complete(kind) {
+            // A list answers for every object of its kind at once.
+            let awaits = |key: &ObjectKey| key.kind == kind && !self.answered.contains(key);
+            let waiting = self.owners.iter().filter(|(_, owned)| owned.referenced.iter().any(awaits));
+            effects.owners.extend(waiting.map(|(owner, _)| owner.clone()));
+        }
+        effects
     }
 
     /// Takes in that an object is not there, or that nobody refers to it any more.
@@ -137,8 +149,8 @@ impl Reconciler {
 
     fn judge_classes(&mut self, effects: Effects) -> Effects {
         for owner in &effects.owners {
-            if let Some(owned) = self.owners.get_mut(owner) {
-                owned.memo.changed.extend(effects.touched.iter().chain(&effects.removed).cloned());
+            if let Some(made) = self.owners.get_mut(owner) {
+                made.memo.changed.extend(effects.touched.iter().chain(&effects.removed).cloned());
             }
         }
         for class in &effects.classes {
@@ -187,7 +199,7 @@ impl Reconciler {
 
     /// The Secrets and ConfigMaps that have to be watched: those which owners of ours refer to.
     pub fn referenced(&self) -> BTreeSet<ObjectKey> {
-        self.owners.values().flat_map(|owned| &owned.referenced).cloned().collect()
+        self.owners.values().flat_map(|made| &made.referenced).cloned().collect()
     }
 
     /// Reconsiders an owner.
@@ -196,17 +208,19 @@ impl Reconciler {
         let Some(cut) = cut else {
             return Standing::Withdrawn(self.withdraw(owner));
         };
-        let missing: BTreeSet<ObjectKey> = cut.referenced.difference(&self.answered).cloned().collect();
-        let owned = self.owners.entry(owner.clone()).or_default();
-        if owned.referenced != cut.referenced {
+        let is_known = |key: &ObjectKey| self.answered.contains(key) || self.world.is_complete(key.kind);
+        let missing: BTreeSet<ObjectKey> =
+            cut.referenced.iter().filter(|key| !is_known(key)).cloned().collect();
+        let made = self.owners.entry(owner.clone()).or_default();
+        if made.referenced != cut.referenced {
             self.references_changed = true;
-            owned.referenced.clone_from(&cut.referenced);
+            made.referenced.clone_from(&cut.referenced);
         }
-        let Cut { snapshot, .. } = owned.memo.cut.insert(cut);
+        let Cut { snapshot, .. } = made.memo.cut.insert(cut);
         if !missing.is_empty() {
             return Standing::Waiting(missing);
         }
-        let translator = owned.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
+        let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
         let translation = match snapshot {
             OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
             OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
@@ -216,7 +230,7 @@ impl Reconciler {
 
     /// What an owner may see now.
     fn cut(&mut self, owner: &ObjectKey) -> Option<Cut> {
-        let memo = self.owners.get_mut(owner).map(|owned| &mut owned.memo);
+        let memo = self.owners.get_mut(owner).map(|made| &mut made.memo);
         let kept = memo.and_then(|memo| {
             let changed = std::mem::take(&mut memo.changed);
             Some((memo.cut.take()?, changed))
@@ -231,8 +245,8 @@ impl Reconciler {
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
         let Translation { data_planes, stream_planes, verdicts } = translation;
-        let owned = self.owners.entry(owner.clone()).or_default();
-        let mut before = std::mem::take(owned);
+        let made = self.owners.entry(owner.clone()).or_default();
+        let mut before = std::mem::take(made);
         let mut reconciled = Reconciled::default();
         let mut problems = verdicts.problems.clone();
         for (key, plane) in &data_planes {
@@ -242,6 +256,7 @@ impl Reconciler {
             reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
         }
         for (key, plane) in &stream_planes {
+            problems.extend(outdated_stream_certificates(plane, now));
             let bridged = bridge_stream(key, plane, &self.options);
             reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
         }
@@ -259,7 +274,7 @@ impl Reconciler {
             );
         }
         reconciled.told = self.shared.replace(owner, before.verdicts.as_ref(), Some(&verdicts));
-        *owned = Owned {
+        *made = Owned {
             verdicts: Some(verdicts),
             problems,
             planes: data_planes,
@@ -273,24 +288,33 @@ impl Reconciler {
     /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.
     fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
         let mut reconciled = Reconciled::default();
-        let Some(owned) = self.owners.remove(owner) else { return reconciled };
-        self.references_changed |= !owned.referenced.is_empty();
-        for key in owned.planes.keys().chain(&owned.streams) {
+        let Some(made) = self.owners.remove(owner) else { return reconciled };
+        self.references_changed |= !made.referenced.is_empty();
+        for key in made.planes.keys().chain(&made.streams) {
             let desired = withdrawn(key, &self.options).map(|desired| (desired, Vec::new()));
             reconciled.add(key, desired, &mut Vec::new());
         }
-        reconciled.told = self.shared.replace(owner, owned.verdicts.as_ref(), None);
+        reconciled.told = self.shared.replace(owner, made.verdicts.as_ref(), None);
         reconciled
     }
 
-    /// The verdicts of an owner, with what is known of the delivery of its data planes; `None` when it is not ours.
+    /// The verdicts on a Gateway and its ListenerSets, with what is known of the delivery of its data planes; `None` when
+    /// it is not ours. Those on routes and policies are [elsewhere](Self::route), for other Gateways share them.
     pub fn verdicts(
         &self,
         owner: &ObjectKey,
         delivery: &BTreeMap<DataPlaneKey, Delivery>,
     ) -> Option<Verdicts> {
-        let verdicts = self.owners.get(owner)?.verdicts.clone()?;
-        Some(finish(verdicts, delivery))
+        let Verdicts { gateway, listener_sets, ingresses, .. } = self.owners.get(owner)?.verdicts.as_ref()?;
+        let own = Verdicts {
+            gateway: gateway.clone(),
+            listener_sets: listener_sets.clone(),
+            routes: SharedMap::new(),
+            policies: BTreeMap::new(),
+            ingresses: ingresses.clone(),
+            problems: Vec::new(),
+        };
+        Some(finish(own, delivery))
     }
 
     /// What all Gateways together say of a route; `None` when none has anything to say.
@@ -310,13 +334,23 @@ impl Reconciler {
 
     /// Everything that is wrong with the objects of an owner.
     pub fn problems(&self, owner: &ObjectKey) -> &[Problem] {
-        self.owners.get(owner).map(|owned| owned.problems.as_slice()).unwrap_or_default()
+        self.owners.get(owner).map(|made| made.problems.as_slice()).unwrap_or_default()
+    }
+
+    /// What was made for a data plane of an owner last, before what PingSIX would refuse was taken out. For dumps.
+    pub fn data_plane(&self, owner: &ObjectKey, key: &DataPlaneKey) -> Option<&DataPlane> {
+        self.owners.get(owner)?.planes.get(key)
+    }
+
+    /// Everything that is wrong with the objects of all owners.
+    pub fn all_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.owners.values().flat_map(|made| &made.problems)
     }
 
     /// The data planes of an owner.
     pub fn data_planes(&self, owner: &ObjectKey) -> Vec<DataPlaneKey> {
         let planes = self.owners.get(owner).into_iter();
-        planes.flat_map(|owned| owned.planes.keys().chain(&owned.streams)).cloned().collect()
+        planes.flat_map(|made| made.planes.keys().chain(&made.streams)).cloned().collect()
     }
 }
 

@@ -14,6 +14,9 @@ use serde_json::json;
 use super::{Reconciled, Reconciler, Standing};
 use crate::world::generate::{KINDS, event_of, object};
 
+/// What each data plane holds that holds anything.
+type Held<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
+
 /// A reconciler with what its publications and verdicts amount to.
 struct Follower {
     reconciler: Reconciler,
@@ -68,6 +71,7 @@ impl Follower {
 
     /// What is to be told about an object.
     fn said(&self, object: &ObjectKey) -> String {
+        #[allow(clippy::wildcard_enum_match_arm, reason = "of all others an owner speaks")]
         match object.kind {
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
                 self.reconciler.route(object).map(|verdict| format!("{verdict:?}")).unwrap_or_default()
@@ -98,7 +102,7 @@ impl Follower {
     }
 
     /// Data planes that hold something, and what is told, without what says nothing.
-    fn result(&self) -> (BTreeMap<String, &BTreeMap<String, String>>, BTreeMap<String, &str>) {
+    fn result(&self) -> (Held<'_>, BTreeMap<String, &str>) {
         let held = self.held.iter().filter(|(_, documents)| !documents.is_empty());
         let told = self.told.iter().filter(|(_, said)| !said.is_empty());
         (

@@ -8,7 +8,8 @@ pub trait Target: Clone + Eq + Ord + Hash + fmt::Debug + 'static {}
 
 impl<T: Clone + Eq + Ord + Hash + fmt::Debug + 'static> Target for T {}
 
-/// One way in which objects of kind `K` refer to others.
+/// One way in which objects of kind `K` refer to others. Made by [`Edge::concerns`] or [`Edge::depends_on`], in a `static`.
+#[non_exhaustive]
 pub struct Edge<K, T> {
     /// Its name in dumps and metrics, for example `backend`.
     pub name: &'static str,
@@ -16,6 +17,18 @@ pub struct Edge<K, T> {
     pub direction: Direction,
     /// Adds what an object refers to; repetitions do no harm. A function of the object alone.
     pub targets: fn(&K, &mut Vec<T>),
+}
+
+impl<K, T> Edge<K, T> {
+    /// When an object changes, so do these: a route concerns its Gateway.
+    pub const fn concerns(name: &'static str, targets: fn(&K, &mut Vec<T>)) -> Self {
+        Self { name, direction: Direction::Concerns, targets }
+    }
+
+    /// When one of these changes, so does the object: a route depends on its Services.
+    pub const fn depends_on(name: &'static str, targets: fn(&K, &mut Vec<T>)) -> Self {
+        Self { name, direction: Direction::DependsOn, targets }
+    }
 }
 
 impl<K, T> fmt::Debug for Edge<K, T> {

@@ -13,10 +13,11 @@ use pingsix_translate::ObjectName;
 use super::edge::{Direction, Edge, Target};
 use super::index::Index;
 
-/// What an event did to one object.
+/// What an event did to one object. There are these three and no others; what is told of each may grow.
 #[derive(Clone, Debug)]
 pub enum Change<K, T> {
     /// It was not there before, or it says something else now.
+    #[non_exhaustive]
     Applied {
         /// The object.
         name: ObjectName,
@@ -30,6 +31,7 @@ pub enum Change<K, T> {
         after: Arc<K>,
     },
     /// It says what it said before: only what [`ReflectorStore::comparing`] passes over has changed, such as its status.
+    #[non_exhaustive]
     Touched {
         /// The object.
         name: ObjectName,
@@ -37,6 +39,7 @@ pub enum Change<K, T> {
         after: Arc<K>,
     },
     /// It is gone.
+    #[non_exhaustive]
     Removed {
         /// The object.
         name: ObjectName,
@@ -60,6 +63,7 @@ impl<K, T> Change<K, T> {
 
 /// How much a store has done since it was made: what bounds the cost of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Work {
     /// Objects whose edges were read.
     pub objects: usize,

@@ -8,17 +8,13 @@ use pingsix_translate::ObjectName;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::{Change, Direction, Edge, ReflectorStore};
+use super::{Change, Edge, ReflectorStore};
 
 /// Keys of `data` that start with `to-` concern their value, those with `on-` depend on it.
 static EDGES: &[Edge<ConfigMap, String>] = &[
-    Edge { name: "to", direction: Direction::Concerns, targets: |object, out| extract(object, "to-", out) },
-    Edge { name: "on", direction: Direction::DependsOn, targets: |object, out| extract(object, "on-", out) },
-    Edge {
-        name: "also",
-        direction: Direction::DependsOn,
-        targets: |object, out| extract(object, "also-", out),
-    },
+    Edge::concerns("to", |object, out| extract(object, "to-", out)),
+    Edge::depends_on("on", |object, out| extract(object, "on-", out)),
+    Edge::depends_on("also", |object, out| extract(object, "also-", out)),
 ];
 
 fn extract(object: &ConfigMap, prefix: &str, out: &mut Vec<String>) {

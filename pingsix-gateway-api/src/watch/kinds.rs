@@ -42,9 +42,28 @@ pub const fn presence(kind: Kind) -> Presence {
     }
 }
 
+/// A kind as the API server names it in what may be asked of it.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchedResource {
+    pub(crate) kind: Kind,
+    /// In the plural, for example `httproutes`.
+    pub(crate) name: String,
+    /// Whether we write its status.
+    pub(crate) has_our_status: bool,
+}
+
 macro_rules! watched_kinds {
-    ($($kind:ident { status: $status:literal, project: $project:expr })+) => {$(
-        impl WatchedKind for $kind {
+    ($($kind:ident { status: $status:literal, project: $project:expr })+) => {
+        /// Every kind of the table.
+        pub(crate) fn resources() -> Vec<WatchedResource> {
+            vec![$(WatchedResource {
+                kind: Kind::$kind,
+                name: <$kind as kube::Resource>::plural(&()).into_owned(),
+                has_our_status: $status,
+            }),+]
+        }
+
+        $(impl WatchedKind for $kind {
             const KIND: Kind = Kind::$kind;
             const KEEPS_STATUS: bool = $status;
 
@@ -52,8 +71,8 @@ macro_rules! watched_kinds {
                 let project: fn(&mut Value) = $project;
                 project(object);
             }
-        }
-    )+};
+        })+
+    };
 }
 
 watched_kinds! {

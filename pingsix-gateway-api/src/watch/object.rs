@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube::Resource;
-use kube::core::ObjectMeta;
+use kube::core::{DynamicResourceScope, ObjectMeta};
 use pingsix_translate::{Kind, ObjectKey};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -119,7 +119,12 @@ impl<K: WatchedKind> Watched<K> {
         let content = match serde_path_to_error::deserialize::<_, K>(object) {
             Ok(object) => Content::Decoded(Arc::new(object)),
             Err(error) => {
-                let message = format!("{}: {}", error.path(), error.inner());
+                // What cannot be decoded is quoted, which must not be of what is secret.
+                let message = if matches!(K::KIND, Kind::Secret | Kind::ConfigMap) {
+                    format!("{}: it has another shape", error.path())
+                } else {
+                    format!("{}: {}", error.path(), error.inner())
+                };
                 Content::Undecodable(Arc::new(Undecodable { metadata, message }))
             }
         };
@@ -149,7 +154,8 @@ impl<K: WatchedKind> fmt::Debug for Watched<K> {
 
 impl<K: WatchedKind> Resource for Watched<K> {
     type DynamicType = ();
-    type Scope = K::Scope;
+    /// One code watches kinds of either scope, within a namespace or in all.
+    type Scope = DynamicResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
         K::kind(&())
@@ -235,5 +241,10 @@ mod tests {
             "metadata": {"name": "tls", "namespace": "shop"}, "data": {"tls.key": "Y2FuYXJ5"},
         }));
         assert_eq!(format!("{secret:?}"), "Watched { key: \"Secret shop/tls\", .. }");
+        // Nor when it cannot be decoded: a decoder quotes what it does not understand.
+        let broken: Watched<Secret> = read(json!({
+            "metadata": {"name": "tls", "namespace": "shop"}, "data": "canary",
+        }));
+        assert_eq!(broken.undecodable().unwrap().message, "data: it has another shape");
     }
 }

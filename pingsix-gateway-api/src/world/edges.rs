@@ -11,11 +11,12 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
-use crate::store::{Direction, Edge};
+use crate::store::Edge;
 use crate::watch::{Watched, WatchedKind};
 
 /// What objects refer to, by name, whether it is there or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Target {
     /// An object.
     Object(ObjectKey),
@@ -40,16 +41,6 @@ pub(super) trait Edges: WatchedKind {
     const EDGES: &'static [Edge<Watched<Self>, Target>];
 }
 
-type Extract<K> = fn(&Watched<K>, &mut Vec<Target>);
-
-const fn concerns<K>(name: &'static str, targets: Extract<K>) -> Edge<Watched<K>, Target> {
-    Edge { name, direction: Direction::Concerns, targets }
-}
-
-const fn depends_on<K>(name: &'static str, targets: Extract<K>) -> Edge<Watched<K>, Target> {
-    Edge { name, direction: Direction::DependsOn, targets }
-}
-
 /// No edge starts here: others refer to objects of these kinds.
 macro_rules! no_edges {
     ($($kind:ident)+) => {$(
@@ -63,13 +54,13 @@ no_edges! { GatewayClass Service Secret ConfigMap Namespace }
 
 impl Edges for Gateway {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        depends_on("class", |gateway, targets| {
+        Edge::depends_on("class", |gateway, targets| {
             if let Some(gateway) = gateway.object() {
                 targets.push(cluster(Kind::GatewayClass, &gateway.spec.gateway_class_name));
             }
         }),
-        depends_on("namespace", own_namespace),
-        depends_on("secret", |gateway, targets| {
+        Edge::depends_on("namespace", own_namespace),
+        Edge::depends_on("secret", |gateway, targets| {
             each(gateway, |gateway, name| {
                 refer(
                     targets,
@@ -80,13 +71,13 @@ impl Edges for Gateway {
                 );
             });
         }),
-        depends_on("authority", |gateway, targets| {
+        Edge::depends_on("authority", |gateway, targets| {
             each(gateway, |gateway, name| {
                 let config_maps = config_maps_of_gateway(gateway, &name.namespace);
                 refer(targets, Kind::Gateway, name, Kind::ConfigMap, config_maps);
             });
         }),
-        concerns("tls host", |gateway, targets| {
+        Edge::concerns("tls host", |gateway, targets| {
             if let Some(gateway) = gateway.object() {
                 let listeners = gateway.spec.listeners.iter().filter(|listener| listener.tls.is_some());
                 tls_hosts(targets, listeners.filter_map(|listener| listener.hostname.as_deref()));
@@ -97,20 +88,20 @@ impl Edges for Gateway {
 
 impl Edges for ListenerSet {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        concerns("parent", |set, targets| {
+        Edge::concerns("parent", |set, targets| {
             each(set, |set, name| {
                 targets
                     .extend(parent_of_listener_set(name, set).map(|gateway| named(Kind::Gateway, gateway)));
             });
         }),
-        depends_on("namespace", own_namespace),
-        depends_on("secret", |set, targets| {
+        Edge::depends_on("namespace", own_namespace),
+        Edge::depends_on("secret", |set, targets| {
             each(set, |set, name| {
                 let secrets = secrets_of_listener_set(set, &name.namespace);
                 refer(targets, Kind::ListenerSet, name, Kind::Secret, secrets);
             });
         }),
-        concerns("tls host", |set, targets| {
+        Edge::concerns("tls host", |set, targets| {
             if let Some(set) = set.object() {
                 let listeners = set.spec.listeners.iter().filter(|listener| listener.tls.is_some());
                 tls_hosts(targets, listeners.filter_map(|listener| listener.hostname.as_deref()));
@@ -124,7 +115,7 @@ macro_rules! routes {
     ($($kind:ident)+) => {$(
         impl Edges for $kind {
             const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-                concerns("parent", |route, targets| {
+                Edge::concerns("parent", |route, targets| {
                     each(route, |route, name| {
                         let parents = route.parent_refs();
                         targets.extend(
@@ -132,8 +123,8 @@ macro_rules! routes {
                         );
                     });
                 }),
-                depends_on("namespace", own_namespace),
-                depends_on("backend", |route, targets| {
+                Edge::depends_on("namespace", own_namespace),
+                Edge::depends_on("backend", |route, targets| {
                     each(route, |route, name| {
                         refer(targets, Kind::$kind, name, Kind::Service, route.services(&name.namespace));
                     });
@@ -147,13 +138,13 @@ routes! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute }
 
 impl Edges for BackendTlsPolicy {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        concerns("target", |policy, targets| {
+        Edge::concerns("target", |policy, targets| {
             each(policy, |policy, name| {
                 let services = services_of_policy(policy, &name.namespace);
                 targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
             });
         }),
-        depends_on("authority", |policy, targets| {
+        Edge::depends_on("authority", |policy, targets| {
             each(policy, |policy, name| {
                 let config_maps = config_maps_of_policy(policy, &name.namespace);
                 targets.extend(config_maps.into_iter().map(|config_map| named(Kind::ConfigMap, config_map)));
@@ -163,7 +154,7 @@ impl Edges for BackendTlsPolicy {
 }
 
 impl Edges for ReferenceGrant {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[concerns("crossing", |grant, targets| {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("crossing", |grant, targets| {
         each(grant, |grant, name| {
             targets.extend(grant.spec.from.iter().filter_map(|from| {
                 let kind = Kind::from_group_kind(&from.group, &from.kind)?;
@@ -180,7 +171,7 @@ impl Edges for ReferenceGrant {
 impl Edges for IngressClass {
     // Whoever becomes the default, or is it no more, concerns all that are marked so: only one of them counts.
     const EDGES: &'static [Edge<Watched<Self>, Target>] =
-        &[concerns("default", default_mark), depends_on("default", default_mark)];
+        &[Edge::concerns("default", default_mark), Edge::depends_on("default", default_mark)];
 }
 
 fn default_mark(class: &Watched<IngressClass>, targets: &mut Vec<Target>) {
@@ -191,7 +182,7 @@ fn default_mark(class: &Watched<IngressClass>, targets: &mut Vec<Target>) {
 
 impl Edges for Ingress {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
-        concerns("class", |ingress, targets| {
+        Edge::concerns("class", |ingress, targets| {
             if let Some(ingress) = ingress.object() {
                 targets.push(
                     class_of_ingress(ingress)
@@ -199,19 +190,19 @@ impl Edges for Ingress {
                 );
             }
         }),
-        depends_on("backend", |ingress, targets| {
+        Edge::depends_on("backend", |ingress, targets| {
             each(ingress, |ingress, name| {
                 let services = services_of_ingress(ingress, &name.namespace);
                 targets.extend(services.into_iter().map(|service| named(Kind::Service, service)));
             });
         }),
-        depends_on("secret", |ingress, targets| {
+        Edge::depends_on("secret", |ingress, targets| {
             each(ingress, |ingress, name| {
                 let secrets = secrets_of_ingress(ingress, &name.namespace);
                 targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
             });
         }),
-        concerns("tls host", |ingress, targets| {
+        Edge::concerns("tls host", |ingress, targets| {
             if let Some(ingress) = ingress.object() {
                 let tls = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
                 tls_hosts(targets, tls.flat_map(|tls| tls.hosts.iter().flatten()).map(String::as_str));
@@ -221,7 +212,7 @@ impl Edges for Ingress {
 }
 
 impl Edges for EndpointSlice {
-    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[concerns("service", |slice, targets| {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[Edge::concerns("service", |slice, targets| {
         if let Some(slice) = slice.object() {
             targets.extend(service_of_slice(slice).map(|service| named(Kind::Service, service)));
         }

@@ -37,7 +37,7 @@ kinds! {
 
 const NAMESPACES: [&str; 2] = ["infra", "shop"];
 
-fn one<'a>(of: &[&'a str], random: &mut StdRng) -> &'a str {
+fn one(of: &[&'static str], random: &mut StdRng) -> &'static str {
     of.choose(random).unwrap()
 }
 
@@ -145,45 +145,13 @@ pub(crate) fn object(kind: Kind, version: u32, random: &mut StdRng) -> Value {
             "a",
             json!({"spec": {"parentRefs": parents(random), "rules": [{"backendRefs": [backend(random)]}]}}),
         ),
-        Kind::BackendTlsPolicy => {
-            let mut validation = json!({"hostname": "a.example", "wellKnownCACertificates": "System"});
-            if random.random_bool(0.5) {
-                validation = json!({
-                    "hostname": "a.example",
-                    "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "roots"}],
-                });
-            }
-            let target = json!({"group": "", "kind": "Service", "name": one(&["cart", "pay"], random)});
-            (one(&["a", "bb"], random), json!({"spec": {"targetRefs": [target], "validation": validation}}))
-        }
-        Kind::ReferenceGrant => {
-            let group = "gateway.networking.k8s.io";
-            let from = one(&["HTTPRoute", "GRPCRoute", "Gateway", "ListenerSet", "TCPRoute"], random);
-            let to = one(&["Service", "Secret", "ConfigMap"], random);
-            (
-                one(&["a", "bb"], random),
-                json!({"spec": {
-                    "from": [{"group": group, "kind": from, "namespace": one(&NAMESPACES, random)}],
-                    "to": [{"group": "", "kind": to}],
-                }}),
-            )
-        }
+        Kind::BackendTlsPolicy => policy(random),
+        Kind::ReferenceGrant => grant(random),
         Kind::IngressClass => (
             one(&["web", "intern"], random),
             json!({"spec": {"controller": one(&["pingsix.io/gateway-controller", "another.io/one"], random)}}),
         ),
-        Kind::Ingress => {
-            let service = json!({"service": {"name": one(&["cart", "pay"], random), "port": {"number": 80}}});
-            let path = json!({"path": "/", "pathType": "Prefix", "backend": service});
-            let mut spec = json!({
-                "rules": [{"host": "a.example", "http": {"paths": [path]}}],
-                "tls": [{"hosts": ["a.example"], "secretName": one(&["tls", "old"], random)}],
-            });
-            if random.random_bool(0.6) {
-                spec["ingressClassName"] = json!(one(&["web", "intern"], random));
-            }
-            (one(&["a", "bb"], random), json!({"spec": spec}))
-        }
+        Kind::Ingress => ingress(random),
         Kind::Service => (
             one(&["cart", "pay"], random),
             json!({"spec": {"clusterIP": "10.0.0.1", "ports": [{
@@ -202,21 +170,55 @@ pub(crate) fn object(kind: Kind, version: u32, random: &mut StdRng) -> Value {
         Kind::Namespace => (one(&NAMESPACES, random), json!({})),
     };
     object["metadata"] = metadata(kind, name, version, random);
-    match kind {
-        Kind::EndpointSlice => {
-            object["metadata"]["labels"] =
-                json!({"kubernetes.io/service-name": one(&["cart", "pay"], random)});
-        }
-        Kind::Namespace => object["metadata"]["labels"] = json!({"team": one(&["a", "b"], random)}),
-        Kind::IngressClass if random.random_bool(0.5) => {
-            object["metadata"]["annotations"] =
-                json!({"ingressclass.kubernetes.io/is-default-class": "true"});
-        }
-        _ => {}
+    if kind == Kind::EndpointSlice {
+        let service = one(&["cart", "pay"], random);
+        object["metadata"]["labels"] = json!({"kubernetes.io/service-name": service});
+    } else if kind == Kind::Namespace {
+        object["metadata"]["labels"] = json!({"team": one(&["a", "b"], random)});
+    } else if kind == Kind::IngressClass && random.random_bool(0.5) {
+        object["metadata"]["annotations"] = json!({"ingressclass.kubernetes.io/is-default-class": "true"});
     }
     object
 }
 
 fn one_of(of: &[i32], random: &mut StdRng) -> i32 {
     *of.choose(random).unwrap()
+}
+
+fn policy(random: &mut StdRng) -> (&'static str, Value) {
+    let mut validation = json!({"hostname": "a.example", "wellKnownCACertificates": "System"});
+    if random.random_bool(0.5) {
+        validation = json!({
+            "hostname": "a.example",
+            "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "roots"}],
+        });
+    }
+    let target = json!({"group": "", "kind": "Service", "name": one(&["cart", "pay"], random)});
+    (one(&["a", "bb"], random), json!({"spec": {"targetRefs": [target], "validation": validation}}))
+}
+
+fn grant(random: &mut StdRng) -> (&'static str, Value) {
+    let group = "gateway.networking.k8s.io";
+    let from = one(&["HTTPRoute", "GRPCRoute", "Gateway", "ListenerSet", "TCPRoute"], random);
+    let to = one(&["Service", "Secret", "ConfigMap"], random);
+    (
+        one(&["a", "bb"], random),
+        json!({"spec": {
+            "from": [{"group": group, "kind": from, "namespace": one(&NAMESPACES, random)}],
+            "to": [{"group": "", "kind": to}],
+        }}),
+    )
+}
+
+fn ingress(random: &mut StdRng) -> (&'static str, Value) {
+    let service = json!({"service": {"name": one(&["cart", "pay"], random), "port": {"number": 80}}});
+    let path = json!({"path": "/", "pathType": "Prefix", "backend": service});
+    let mut spec = json!({
+        "rules": [{"host": "a.example", "http": {"paths": [path]}}],
+        "tls": [{"hosts": ["a.example"], "secretName": one(&["tls", "old"], random)}],
+    });
+    if random.random_bool(0.6) {
+        spec["ingressClassName"] = json!(one(&["web", "intern"], random));
+    }
+    (one(&["a", "bb"], random), json!({"spec": spec}))
 }

@@ -24,6 +24,7 @@ pub enum OwnerSnapshot {
 
 /// A snapshot, and what has to be watched by name for it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Cut {
     /// What the owner may see.
     pub snapshot: OwnerSnapshot,

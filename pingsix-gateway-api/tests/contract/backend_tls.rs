@@ -4,13 +4,9 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::{Config, Document, Request};
 use pingsix_translate::{Object, ObjectName, Objects, Options, translate};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
+use crate::authority::Authority;
 use crate::client::{Client, Protocol, Reply};
 use crate::etcd::Etcd;
 use crate::mirror::{Mirror, seen};
@@ -20,32 +16,9 @@ use crate::run::{binary, say};
 const SCOPE: &str = "/contract/backend-tls";
 const NAME: &str = "backend.shop.test";
 
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority() -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    // A certificate whose issuer has the name of its subject counts as its own issuer.
-    params.distinguished_name.push(DnType::CommonName, "authority");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
 /// A backend that proves this name with a certificate of this authority.
 async fn backend(name: &str, authority: &Authority) -> Mirror {
-    let key = KeyPair::generate().unwrap();
-    let certificate =
-        CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, authority).unwrap();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-        )
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Mirror::start_tls(TlsAcceptor::from(Arc::new(config))).await
+    Mirror::start_tls(authority.acceptor(name)).await
 }
 
 /// What Gateway `infra/public` makes of an HTTPRoute for [`NAME`] to a Service with a policy for that name.
@@ -113,7 +86,7 @@ fn with_node(config: &Config, backend: &Mirror) -> Config {
 async fn pingsix_speaks_only_to_backends_that_prove_the_name_of_the_policy() {
     const TEST: &str = "backend TLS";
     let Some(binary) = binary(TEST) else { return };
-    let (trusted, unknown) = (authority(), authority());
+    let (trusted, unknown) = (Authority::new("trusted"), Authority::new("unknown"));
     let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
     let pingsix =
         PingSix::start_trusting(&trusted.pem(), Listener::Plaintext, &binary, etcd.address, SCOPE).await;

@@ -228,6 +228,6 @@ fn is_preflight(decided: &Decided) -> bool {
 }
 
 /// Weights and counts stay far below what a float cannot hold.
-fn float(count: u64) -> f64 {
+pub(crate) fn float(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap())
 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
 use pingsix_translate::pingsix::Request;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
+use crate::authority::Authority;
 use crate::client::{Client, Protocol};
 use crate::etcd::Etcd;
 use crate::mirror::Mirror;
@@ -16,22 +16,6 @@ use crate::process::{FeedTls, PATIENCE, PingSix, Verdict};
 use crate::run::{binary, say};
 
 const SCOPE: &str = "/contract/feed";
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority(name: &str) -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-/// A certificate for the loopback address, and its key.
-fn issue(authority: &Authority) -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    (params.signed_by(&key, authority).unwrap().pem(), key.serialize_pem())
-}
 
 /// One route to a backend.
 fn route(path: &str, backend: &Mirror) -> Vec<(String, Bytes)> {
@@ -49,7 +33,7 @@ async fn status(pingsix: &PingSix, path: &str) -> u16 {
 async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
     const TEST: &str = "feed over TLS";
     let Some(binary) = binary(TEST) else { return };
-    let (servers, clients) = (authority("servers"), authority("clients"));
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let backend = Mirror::start().await;
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
@@ -58,14 +42,14 @@ async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
         fs::write(path("tls.key"), key).unwrap();
     };
     for mutual in [false, true] {
-        write(&issue(&servers));
+        write(&servers.issue());
         let mut tls = ServerTls::from_files(path("tls.crt"), path("tls.key"))
             .reread_interval(Duration::from_millis(10));
         if mutual {
             tls = tls.client_ca_pem(clients.pem());
         }
         let etcd = Etcd::start_with(EmbeddedEtcd::builder().tls(tls), &[SCOPE.to_owned()]).await;
-        let identity = mutual.then(|| issue(&clients));
+        let identity = mutual.then(|| clients.issue());
         let feed = FeedTls { ca: servers.pem(), identity };
         let pingsix = PingSix::start_reading(&feed, &binary, etcd.address, SCOPE).await;
         let revision = etcd.publish_raw(SCOPE, &route("/one", &backend)).await;
@@ -74,7 +58,7 @@ async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
 
         // The certificate of the server is replaced: the watch goes on, and whoever connects anew is content.
         let lists = etcd.stats().lists;
-        write(&issue(&servers));
+        write(&servers.issue());
         let started = Instant::now();
         while etcd.stats().tls_rotations == 0 {
             assert!(started.elapsed() < PATIENCE, "the certificate is not replaced");
@@ -95,17 +79,18 @@ async fn pingsix_reads_over_tls_and_proves_itself_where_it_must() {
 async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
     const TEST: &str = "feed over TLS, strangers";
     let Some(binary) = binary(TEST) else { return };
-    let (servers, clients, foreign) = (authority("servers"), authority("clients"), authority("clients"));
-    let (certificate, key) = issue(&servers);
+    let (servers, clients, foreign) =
+        (Authority::new("servers"), Authority::new("clients"), Authority::new("clients"));
+    let (certificate, key) = servers.issue();
     let tls = ServerTls::from_pem(certificate, key).client_ca_pem(clients.pem());
     let etcd = Etcd::start_with(EmbeddedEtcd::builder().tls(tls), &[SCOPE.to_owned()]).await;
     let strangers = [
         ("no certificate", FeedTls { ca: servers.pem(), identity: None }),
         (
             "a certificate of another authority",
-            FeedTls { ca: servers.pem(), identity: Some(issue(&foreign)) },
+            FeedTls { ca: servers.pem(), identity: Some(foreign.issue()) },
         ),
-        ("another authority trusted", FeedTls { ca: foreign.pem(), identity: Some(issue(&clients)) }),
+        ("another authority trusted", FeedTls { ca: foreign.pem(), identity: Some(clients.issue()) }),
     ];
     for (who, feed) in &strangers {
         let before = etcd.stats().handshakes_failed;
@@ -123,7 +108,7 @@ async fn a_pingsix_that_does_not_prove_itself_reads_nothing() {
     // Its files are replaced, and it needs no restart.
     let [_, (_, stranger), _] = &strangers;
     let pingsix = PingSix::launch_reading(stranger, &binary, etcd.address, SCOPE).await;
-    pingsix.replace_feed(&FeedTls { ca: servers.pem(), identity: Some(issue(&clients)) });
+    pingsix.replace_feed(&FeedTls { ca: servers.pem(), identity: Some(clients.issue()) });
     let revision = etcd.publish_raw(SCOPE, &[]).await;
     pingsix.published(revision).await;
     say(&format!("{TEST}: {} refused, and one of them read with a new certificate", strangers.len()));

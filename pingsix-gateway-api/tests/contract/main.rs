@@ -15,6 +15,7 @@
 )]
 
 mod acceptance;
+mod authority;
 mod backend_tls;
 mod bench;
 mod client;

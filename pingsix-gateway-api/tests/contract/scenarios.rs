@@ -13,7 +13,7 @@ use crate::etcd::Etcd;
 use crate::nodes::Nodes;
 use crate::process::{PATIENCE, Pair, Verdict};
 use crate::properties::case::snapshot;
-use crate::properties::generate::{Taste, table};
+use crate::properties::generate::{Taste, table, table_of_sets};
 use crate::run::{binary, cases, say, seed};
 
 /// Every data plane is published here in its turn.
@@ -31,13 +31,17 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
     let mut pingsix = Pair::start(&binary, etcd.address, SCOPE).await;
     let mut nodes = Nodes::default();
     let mut tally = Tally { starts: 2, ..Tally::default() };
+    let mut with_sets = 0;
     while tally.requests < cases() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
-        let objects = table(&mut rng, Taste { https: tally.tables % 2 == 1 });
+        // Every other table has ListenerSets, and every other pair HTTPS.
+        let generate = if tally.tables % 2 == 1 { table_of_sets } else { table };
+        let objects = generate(&mut rng, Taste { https: tally.tables % 4 >= 2 });
         let comparison = Comparison::new(&objects, |world, (namespace, name, port), backend| {
             world.nodes(namespace, name, port).contains(backend)
         });
         tally.tables += 1;
+        with_sets += usize::from(objects.iter().any(|object| object["kind"] == "ListenerSet"));
         for layout in [Layout::Shared, Layout::PerPort] {
             let options = Options { layout, responder: Some(address), ..Options::default() };
             let translation = translate(&snapshot(&objects), &options);
@@ -63,5 +67,6 @@ async fn pingsix_answers_translated_tables_as_the_oracle_does() {
             }
         }
     }
-    say(&format!("{TEST}: {tally}; seed {}", seed()));
+    assert!(with_sets > 0, "{} tables, and no ListenerSet", tally.tables);
+    say(&format!("{TEST}: {tally}; {with_sets} tables have ListenerSets; seed {}", seed()));
 }

@@ -140,7 +140,7 @@ fn refusal(
     plane: &DataPlaneKey,
     Budget { bytes, matcher_entries }: Budget,
 ) -> Refusal {
-    let stands_at = |rule: RuleRef| {
+    let named = |rule: RuleRef| {
         let route = &routes[rule.route].route;
         (route.field_of(&route.rules[rule.rule]), &route.key)
     };
@@ -151,7 +151,7 @@ fn refusal(
              {budget}."
         ),
         Older::TooLarge(oldest) => {
-            let (field, route) = stands_at(oldest);
+            let (field, route) = named(oldest);
             format!(
                 "Data plane {plane} has no room for the rule: rules are admitted oldest first, and {field} of {route} \
                  already exceeds its {budget}."
@@ -161,7 +161,7 @@ fn refusal(
             format!("Data plane {plane} has no room for the rule: older rules use up its {budget}.")
         }
     };
-    Refusal::new(stands_at(rule).0, Reason::BudgetExceeded, message)
+    Refusal::new(named(rule).0, Reason::BudgetExceeded, message)
 }
 
 /// Lowers the admitted rules, or all, if the result fits the budget.

@@ -150,8 +150,8 @@ fn assert_denied(objects: &Objects, reasons: &[(ConditionType, Reason)], field: 
     assert_eq!(upstreams(&translation), []);
     let conditions = route(&translation, "web");
     assert_eq!(refused(conditions), []);
-    let (_, reason, message) = condition(conditions, ConditionType::PartiallyInvalid);
-    assert_eq!(reason, Reason::UnsupportedValue);
-    assert!(message.starts_with("Dropped Rule: spec.rules[0].backendRefs[0]: "), "{message}");
+    assert_eq!(conditions.get(ConditionType::PartiallyInvalid), None);
+    let (.., message) = condition(conditions, ConditionType::Accepted);
+    assert!(message.starts_with("The route is accepted. spec.rules[0].backendRefs[0]: "), "{message}");
     assert!(message.contains("BackendTLSPolicy infra/tls") && message.contains(field), "{message}");
 }

@@ -105,7 +105,8 @@ impl Backends {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
-    /// References that lead nowhere; their share of the traffic answers [`Traffic::failure`].
+    /// References that lead nowhere. The share of a backend answers [`Traffic::failure`]; a rule with a mirror answers
+    /// nothing else anyway.
     pub(crate) unresolved: Vec<Refusal>,
     /// What cannot be done with the backends the references lead to; their share of the traffic answers
     /// [`Traffic::failure`].
@@ -193,6 +194,11 @@ impl References<'_> {
             };
             shares.push((target, backend.weight));
         }
+        let mirrored = rule
+            .mirrors
+            .iter()
+            .map(|mirror| self.port_of(route, &mirror.backend, || mirror.at.clone()).err());
+        unresolved.extend(mirrored.flatten());
         let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
         let action = if !rule.refusals.is_empty() {
             // A rule that cannot be honoured keeps its matches and fails closed.
@@ -214,23 +220,7 @@ impl References<'_> {
         policies: InEffect<'_>,
         backends: &mut Backends,
     ) -> Result<Resolved, Refusal> {
-        let service = self.service_of(&route.key, backend, &at)?;
-        let refusal =
-            |Unusable { field, reason, message }: Unusable| Refusal::new(at().child(field), reason, message);
-        let port = match &backend.port {
-            Some(BackendPort::Number(port)) => *port,
-            Some(BackendPort::Name(port)) => {
-                self.port_named(&service, port, route.traffic).map_err(refusal)?
-            }
-            None => {
-                return Err(Refusal::new(
-                    at().child("port"),
-                    Reason::BackendNotFound,
-                    format!("A reference to Service {service} needs a port."),
-                ));
-            }
-        };
-        let service_port = self.service_port(&service, port, route.traffic).map_err(refusal)?;
+        let (service, port, service_port) = self.port_of(route, backend, &at)?;
         let mut usage =
             Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
         let mut used = None;
@@ -252,10 +242,36 @@ impl References<'_> {
         }
         let to = match backends.known.get(&key) {
             Some(Found::Backend(index)) => Destination::Backend(*index),
-            Some(Found::Refused(unusable)) => return Err(refusal(unusable.clone())),
+            Some(Found::Refused(unusable)) => return Err(unusable.clone().at(&at())),
             Some(Found::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
         Ok(Resolved { to, policy: used })
+    }
+
+    /// The Service a reference leads to, and which port of it.
+    fn port_of(
+        &self,
+        route: &Route,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<(ObjectName, i32, &ServicePort), Refusal> {
+        let service = self.service_of(&route.key, backend, &at)?;
+        let port = match &backend.port {
+            Some(BackendPort::Number(port)) => *port,
+            Some(BackendPort::Name(port)) => {
+                self.port_named(&service, port, route.traffic).map_err(|unusable| unusable.at(&at()))?
+            }
+            None => {
+                return Err(Refusal::new(
+                    at().child("port"),
+                    Reason::BackendNotFound,
+                    format!("A reference to Service {service} needs a port."),
+                ));
+            }
+        };
+        let found = self.service_port(&service, port, route.traffic);
+        let service_port = found.map_err(|unusable| unusable.at(&at()))?;
+        Ok((service, port, service_port))
     }
 
     fn look_up(&self, key: &BackendKey, service_port: &ServicePort, backends: &mut Backends) -> Found {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use k8s_openapi::api::discovery::v1::Endpoint;
+
 use crate::snapshot::EndpointSlice;
 
 /// Addresses that take traffic: at least one, sorted, without repetitions.
@@ -31,7 +33,7 @@ impl Endpoints {
                 .and_then(|port| u16::try_from(port).ok())
                 .filter(|port| *port > 0);
             let Some(port) = port else { continue };
-            for endpoint in slice.endpoints.iter().flatten() {
+            for endpoint in slice.endpoints.listed() {
                 let conditions = endpoint.conditions.as_ref();
                 let is_ready = conditions.and_then(|conditions| conditions.ready).unwrap_or(true);
                 let is_serving = conditions.and_then(|conditions| conditions.serving).unwrap_or(is_ready);
@@ -52,7 +54,7 @@ impl Endpoints {
 
     /// Whether the slices hold endpoints, but DNS names instead of addresses.
     pub(crate) fn are_names(slices: &[Arc<EndpointSlice>]) -> bool {
-        let has_endpoints = |slice: &EndpointSlice| slice.endpoints.iter().flatten().next().is_some();
+        let has_endpoints = |slice: &EndpointSlice| !slice.endpoints.listed().is_empty();
         slices.iter().any(|slice| holds_names(slice) && has_endpoints(slice))
             && !slices.iter().any(|slice| !holds_names(slice) && has_endpoints(slice))
     }
@@ -60,6 +62,24 @@ impl Endpoints {
     /// The addresses.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SocketAddr> {
         self.0.iter()
+    }
+}
+
+/// The endpoints of a slice: of one type up to Kubernetes 1.35, and of another from 1.36 on. The program that uses this
+/// crate says which it is (`k8s-openapi`).
+trait Listed {
+    fn listed(&self) -> &[Endpoint];
+}
+
+impl Listed for Vec<Endpoint> {
+    fn listed(&self) -> &[Endpoint] {
+        self
+    }
+}
+
+impl Listed for Option<Vec<Endpoint>> {
+    fn listed(&self) -> &[Endpoint] {
+        self.as_deref().unwrap_or_default()
     }
 }
 

@@ -51,6 +51,11 @@ impl Unusable {
         let message = format!("Service {service} does not exist.");
         Self { field: "name", reason: Reason::BackendNotFound, message }
     }
+
+    /// As a refusal of the reference that stands there.
+    pub(super) fn at(self, reference: &FieldPath) -> Refusal {
+        Refusal::new(reference.child(self.field), self.reason, self.message)
+    }
 }
 
 impl References<'_> {

@@ -3,7 +3,8 @@
 use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, udproutes};
 use serde::Serialize;
 
-use super::{BackendPort, BackendRef, FilterReader, Match, ReadFilters, Refusal};
+use super::mirror::{MirrorFilter, mirrors};
+use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, ReadFilters, Refusal};
 use crate::field::{self, FieldPath};
 use crate::object::Kind;
 use crate::verdict::Reason;
@@ -21,7 +22,7 @@ pub(super) trait WrittenBackend {
 
 /// A backendRef with filters of its own.
 pub(super) trait FilteredBackend: WrittenBackend {
-    type Filter: Serialize;
+    type Filter: Serialize + MirrorFilter;
 
     fn filters(&self) -> &[Self::Filter];
 }
@@ -142,6 +143,16 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
             ));
         }
         (backends, filters)
+    }
+
+    /// What filters of the rule, and of each backend, have requests copied to.
+    pub(super) fn mirrors<F: MirrorFilter>(&self, of_rule: &[F]) -> Vec<Mirror> {
+        let at = |name: &str| field::rule(self.rule).child(name);
+        let of_backends = self.refs.unwrap_or_default().iter().enumerate().flat_map(|(position, backend)| {
+            mirrors(backend.filters(), &at("backendRefs").index(position).child("filters"))
+                .collect::<Vec<_>>()
+        });
+        mirrors(of_rule, &at("filters")).chain(of_backends).collect()
     }
 }
 

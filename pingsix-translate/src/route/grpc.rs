@@ -56,6 +56,7 @@ fn normalise_rule(index: usize, rule: &api::GrpcRouteRules) -> Rule {
         index,
         matches,
         backends,
+        mirrors: written.mirrors(of_rule),
         filters,
         host,
         // GRPCRoutes have neither timeouts nor retries.

@@ -49,7 +49,8 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut limits = Vec::new();
     let exchange =
         Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
-    Rule { index, matches, backends, filters, host, exchange, limits, refusals }
+    let mirrors = written.mirrors(of_rule);
+    Rule { index, matches, backends, mirrors, filters, host, exchange, limits, refusals }
 }
 
 /// Parts of a rule that are found and refused by name, never skipped.

@@ -159,6 +159,7 @@ fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: 
         index,
         matches,
         backends,
+        mirrors: Vec::new(),
         filters: None,
         host: None,
         exchange: Exchange::default(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Condition, Exchange, Filters, Limit, Path, Refusal};
+use super::{Condition, Exchange, Filters, Limit, Mirror, Path, Refusal};
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
@@ -132,6 +132,8 @@ pub(crate) struct Rule {
     pub(crate) matches: Vec<Match>,
     /// Where matching requests go.
     pub(crate) backends: Vec<BackendRef>,
+    /// Where copies of them were to go, of filters that are refused: the references are judged all the same.
+    pub(crate) mirrors: Vec<Mirror>,
     /// What becomes of requests and responses on the way; `None` when nothing.
     pub(crate) filters: Option<Arc<Filters>>,
     /// What backends see as Host; `None` is what the client sent.

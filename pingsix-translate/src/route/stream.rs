@@ -74,6 +74,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
         index: 0,
         matches: Vec::new(),
         backends,
+        mirrors: Vec::new(),
         filters: None,
         host: None,
         exchange: Exchange::default(),

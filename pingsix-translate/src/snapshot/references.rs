@@ -17,6 +17,66 @@ use crate::route::ParentRef;
 /// The label that names the Service of an EndpointSlice.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
+/// A reference to a backend, of any generated type.
+struct Named<'a> {
+    is_mirror: bool,
+    group: Option<&'a str>,
+    kind: Option<&'a str>,
+    namespace: Option<&'a str>,
+    name: &'a str,
+}
+
+impl Named<'_> {
+    /// The Service it names, in a route of `namespace`.
+    fn service(&self, namespace: &Arc<str>) -> Option<ObjectName> {
+        let is_service = self.group.unwrap_or_default().is_empty()
+            && self.kind.is_none_or(|kind| kind == Kind::Service.as_str());
+        let written = self.namespace.map(Arc::<str>::from);
+        is_service.then(|| ObjectName::new(written.unwrap_or_else(|| namespace.clone()), self.name))
+    }
+}
+
+macro_rules! named {
+    ($backend:expr, $is_mirror:expr) => {{
+        let backend = $backend;
+        Named {
+            is_mirror: $is_mirror,
+            group: backend.group.as_deref(),
+            kind: backend.kind.as_deref(),
+            namespace: backend.namespace.as_deref(),
+            name: &backend.name,
+        }
+    }};
+}
+
+/// What the filters of a list have requests copied to.
+macro_rules! mirrors {
+    ($filters:expr) => {{
+        let mirrors = $filters.iter().flatten().filter_map(|filter| filter.request_mirror.as_ref());
+        mirrors.map(|mirror| named!(&mirror.backend_ref, true))
+    }};
+}
+
+/// The backends of a route whose rules and backends have filters.
+macro_rules! filtered {
+    ($route:expr) => {{
+        let rules = $route.spec.rules.iter().flatten();
+        rules.flat_map(|rule| {
+            let backends = rule.backend_refs.iter().flatten();
+            let of_backends = backends
+                .flat_map(|backend| std::iter::once(named!(backend, false)).chain(mirrors!(backend.filters)));
+            of_backends.chain(mirrors!(rule.filters))
+        })
+    }};
+}
+
+/// The backends of a route without filters.
+macro_rules! plain {
+    ($route:expr) => {
+        $route.spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| named!(backend, false))
+    };
+}
+
 /// A route of any kind, as far as its references go.
 pub trait RouteReferences {
     /// Which kind of route.
@@ -25,12 +85,15 @@ pub trait RouteReferences {
     /// `spec.parentRefs`, in order.
     fn parent_refs(&self) -> Vec<ParentRef>;
 
-    /// The Services its backendRefs name, whether they exist or not.
+    /// The Services that backendRefs and mirrors name, whether they exist or not.
     fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
+
+    /// Those of them that requests or connections are to go to, which need endpoints.
+    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
 }
 
 macro_rules! route_references {
-    ($($kind:ident: |$route:ident| $rules:expr;)+) => {$(
+    ($($kind:ident: $references:ident;)+) => {$(
         impl RouteReferences for $kind {
             const KIND: Kind = Kind::$kind;
 
@@ -50,29 +113,24 @@ macro_rules! route_references {
             }
 
             fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
-                let $route = self;
-                let backends = $rules;
-                backends
-                    .filter(|backend| {
-                        backend.group.as_deref().unwrap_or_default().is_empty()
-                            && backend.kind.as_deref().is_none_or(|kind| kind == Kind::Service.as_str())
-                    })
-                    .map(|backend| {
-                        let written = backend.namespace.as_deref().map(Arc::<str>::from);
-                        ObjectName::new(written.unwrap_or_else(|| namespace.clone()), backend.name.as_str())
-                    })
-                    .collect()
+                let references = $references!(self);
+                references.filter_map(|reference| reference.service(namespace)).collect()
+            }
+
+            fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
+                let references = $references!(self).filter(|reference| !reference.is_mirror);
+                references.filter_map(|reference| reference.service(namespace)).collect()
             }
         }
     )+};
 }
 
 route_references! {
-    HttpRoute: |route| route.spec.rules.iter().flatten().flat_map(|rule| rule.backend_refs.iter().flatten());
-    GrpcRoute: |route| route.spec.rules.iter().flatten().flat_map(|rule| rule.backend_refs.iter().flatten());
-    TlsRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
-    TcpRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
-    UdpRoute: |route| route.spec.rules.iter().flat_map(|rule| rule.backend_refs.iter());
+    HttpRoute: filtered;
+    GrpcRoute: filtered;
+    TlsRoute: plain;
+    TcpRoute: plain;
+    UdpRoute: plain;
 }
 
 /// The Services that backends of an Ingress name, whether they exist or not.

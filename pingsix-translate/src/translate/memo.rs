@@ -360,7 +360,8 @@ impl Details {
 /// The Services that a route may have to do with.
 fn services(route: &Route) -> BTreeSet<ObjectName> {
     let own = &route.key.name.namespace;
-    let backends = route.rules.iter().flat_map(|rule| &rule.backends);
+    let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
+    let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
     backends
         .map(|backend| {
             let namespace = backend.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);

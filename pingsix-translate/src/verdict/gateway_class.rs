@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Condition, ConditionStatus, ConditionType, Conditions, Problem, Reason};
+use crate::feature::supported_features;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
@@ -18,6 +19,8 @@ pub struct GatewayClassVerdict {
     pub generation: i64,
     /// Class conditions.
     pub conditions: Conditions,
+    /// What is claimed of the class (`status.supportedFeatures`), sorted; nothing unless it is accepted.
+    pub supported_features: Vec<&'static str>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -51,7 +54,11 @@ pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<Ga
         observed_generation: generation,
     });
     let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
-    Some(GatewayClassVerdict { key, generation, conditions, problems })
+    let supported_features = match &refusal {
+        None => supported_features(options).map(|feature| feature.name).collect(),
+        Some(_) => Vec::new(),
+    };
+    Some(GatewayClassVerdict { key, generation, conditions, supported_features, problems })
 }
 
 /// There is no kind of parameters yet, on classes as on Gateways.

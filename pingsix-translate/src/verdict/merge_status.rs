@@ -6,6 +6,9 @@
 //! nothing changes, the result equals what was given, so that a writer has nothing to write. All of it is pure: the time
 //! is an argument, and the object's `resourceVersion` is the writer's to watch.
 
+mod address;
+mod release;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
@@ -15,11 +18,11 @@ use super::{
 };
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
 
-/// Most entries of `status.parents` of a route (Gateway API, `RouteStatus`).
-const MAX_PARENTS: usize = 32;
+/// `status.parents` of a route (Gateway API, `RouteStatus`).
+const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", most: 32 };
 
-/// Most entries of `status.ancestors` of a policy (Gateway API, `PolicyStatus`).
-const MAX_ANCESTORS: usize = 16;
+/// `status.ancestors` of a policy (Gateway API, `PolicyStatus`).
+const ANCESTORS: EntryList = EntryList { list: "ancestors", reference: "ancestorRef", most: 16 };
 
 /// Merges verdicts into the status of objects.
 #[derive(Clone, Debug)]
@@ -41,10 +44,16 @@ impl StatusMerge {
     pub fn gateway_class(&self, current: &Value, verdict: &GatewayClassVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
+        if verdict.supported_features.is_empty() {
+            status.remove("supportedFeatures");
+        } else {
+            let features = verdict.supported_features.iter().map(|name| json!({ "name": name }));
+            status.insert("supportedFeatures".to_owned(), features.collect());
+        }
         kept_if_equal(current, status)
     }
 
-    /// `Gateway.status`; `addresses` are left alone.
+    /// `Gateway.status`; `addresses` are left alone, see [`Self::gateway_addresses`].
     pub fn gateway(&self, current: &Value, verdict: &GatewayVerdict) -> Value {
         let mut status = members(current);
         self.replace_conditions(&mut status, &verdict.conditions);
@@ -72,8 +81,7 @@ impl StatusMerge {
                 conditions: &parent.conditions,
             })
             .collect();
-        let list = EntryList { list: "parents", reference: "parentRef", most: MAX_PARENTS };
-        self.replace_entries(current, &list, ours)
+        self.replace_entries(current, &PARENTS, ours)
     }
 
     /// `status` of a policy. The verdicts must be those of all ancestors: entries of ours that none of them is about go.
@@ -86,8 +94,7 @@ impl StatusMerge {
             reference: ancestor_ref(&verdict.ancestor),
             conditions: &verdict.conditions,
         });
-        let list = EntryList { list: "ancestors", reference: "ancestorRef", most: MAX_ANCESTORS };
-        self.replace_entries(current, &list, ours.collect())
+        self.replace_entries(current, &ANCESTORS, ours.collect())
     }
 
     fn replace_conditions(&self, holder: &mut Map<String, Value>, ours: &Conditions) {
@@ -220,8 +227,13 @@ fn members(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
+/// No status and an empty one are the same.
 fn kept_if_equal(current: &Value, status: Map<String, Value>) -> Value {
-    if current.as_object() == Some(&status) { current.clone() } else { Value::Object(status) }
+    if current.as_object() == Some(&status) || (current.is_null() && status.is_empty()) {
+        current.clone()
+    } else {
+        Value::Object(status)
+    }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub(crate) fn judge_route(
     let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
     let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
-    let RefusedBackends { denied, shares } = refused_backends(&input.rules);
+    let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules);
     let mut parents = Vec::with_capacity(input.parents.len());
     for Attachment { parent_ref, outcome } in &input.parents {
         let mut conditions = Conditions::default();
@@ -106,12 +106,14 @@ pub(crate) fn judge_route(
                 observed_generation: route.generation,
             });
         };
+        // What is told with the first condition, whichever way it goes.
+        let mut accepted: Vec<&Refusal> = route.refusals.iter().collect();
         let no_listeners = BTreeMap::new();
         let refusing = refusals.listeners.get(&index).unwrap_or(&no_listeners);
         match outcome {
             Err(refusal) => {
                 problems.push(refusal.of(&route.key));
-                let message = with_refusals(refusal.to_string(), &route.refusals);
+                let message = with_refusals(refusal.to_string(), accepted);
                 set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, message);
             }
             Ok(listeners) => {
@@ -129,19 +131,19 @@ pub(crate) fn judge_route(
                 // narrower listeners take them; what counts is whether anything is served.
                 let every_listener = !on_listeners.is_empty()
                     && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
-                // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
-                // costs: the specification wants routes to Services with unusable policies accepted.
-                let dropped: Vec<&Refusal> = on_listeners
-                    .iter()
-                    .chain(refused_rules.values().flat_map(|rule| &rule.why).copied())
-                    .chain(denied.iter().copied())
-                    .collect();
+                let of_route =
+                    on_listeners.iter().chain(refused_rules.values().flat_map(|rule| &rule.why).copied());
+                let mut dropped: Vec<&Refusal> = of_route.collect();
                 if every_rule || every_listener {
-                    let message = joined(dropped.into_iter().chain(shares.iter().copied()));
+                    let message = joined(dropped.into_iter().chain(denied.iter().chain(&shares).copied()));
                     set(ConditionType::Accepted, ConditionStatus::False, Reason::UnsupportedValue, message);
                 } else {
-                    let accepted = "The route is accepted.".to_owned();
-                    let message = with_refusals(accepted, &route.refusals);
+                    // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
+                    // costs: the specification wants routes to Services with unusable policies accepted. One with no
+                    // rule that is served is not partially invalid either.
+                    let told = if of_every_rule { &mut accepted } else { &mut dropped };
+                    told.extend(denied.iter().copied());
+                    let message = with_refusals("The route is accepted.".to_owned(), accepted);
                     set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
                     if let Some(message) = partial_refusal(&dropped, &shares) {
                         let kind = ConditionType::PartiallyInvalid;
@@ -199,14 +201,19 @@ struct RefusedBackends<'a> {
     denied: Vec<&'a Refusal>,
     /// By rules that keep other backends.
     shares: Vec<&'a Refusal>,
+    /// Whether policies leave no rule anything to serve.
+    of_every_rule: bool,
 }
 
 fn refused_backends(rules: &[ResolvedRule]) -> RefusedBackends<'_> {
+    let is_denied = |rule: &ResolvedRule| rule.serves_nothing() && rule.denied().next().is_some();
+    let of_every_rule = rules.iter().all(is_denied);
     let (whole, partial): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| rule.serves_nothing());
     let shares = partial.into_iter().flat_map(|rule| rule.refused.iter().chain(rule.denied()));
     RefusedBackends {
         denied: whole.into_iter().flat_map(ResolvedRule::denied).collect(),
         shares: shares.collect(),
+        of_every_rule,
     }
 }
 
@@ -260,6 +267,6 @@ fn refused_rules<'a>(
 }
 
 /// A message, and what is refused besides, such as one of several hostnames.
-fn with_refusals(message: String, refusals: &[Refusal]) -> String {
+fn with_refusals(message: String, refusals: Vec<&Refusal>) -> String {
     if refusals.is_empty() { message } else { format!("{message} {}", joined(refusals)) }
 }

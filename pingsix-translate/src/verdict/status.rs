@@ -31,7 +31,7 @@ impl Conditions {
 }
 
 impl GatewayClassVerdict {
-    /// `GatewayClass.status`
+    /// `GatewayClass.status`, without `supportedFeatures`: those are the claims of an installation.
     pub fn to_status(&self) -> Value {
         json!({ "conditions": self.conditions.to_value() })
     }

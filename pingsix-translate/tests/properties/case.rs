@@ -243,3 +243,11 @@ pub(crate) fn decode(object: &Value) -> Object {
         other => panic!("tables have no objects of kind {other}"),
     }
 }
+
+/// Every document of every data plane.
+pub(crate) fn documents(translation: &Translation) -> Vec<(String, String)> {
+    let planes = translation.data_planes.iter();
+    planes
+        .flat_map(|(key, plane)| plane.config.to_pairs(&key.prefix("/pingsix")).collect::<Vec<_>>())
+        .collect()
+}

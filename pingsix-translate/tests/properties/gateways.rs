@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::Translation;
 use serde_json::Value;
 
-use crate::case::{Case, Setting, Tally};
+use crate::case::{Case, Setting, Tally, documents};
 use crate::probe::Probe;
 
 /// The Gateways of a table.
@@ -60,11 +59,4 @@ fn concerns(object: &Value, gateway: &str) -> bool {
 pub(crate) fn parents(route: &Value) -> BTreeSet<&str> {
     let parents = route["spec"]["parentRefs"].as_array().into_iter().flatten();
     parents.filter_map(|parent| parent["name"].as_str()).collect()
-}
-
-fn documents(translation: &Translation) -> Vec<(String, String)> {
-    let planes = translation.data_planes.iter();
-    planes
-        .flat_map(|(key, plane)| plane.config.to_pairs(&key.prefix("/pingsix")).collect::<Vec<_>>())
-        .collect()
 }

@@ -6,7 +6,7 @@ use pingsix_translate::verdict::{ConditionType, ListenerVerdict, ParentVerdict, 
 use pingsix_translate::{Layout, Translation, translate};
 use serde_json::{Value, json};
 
-use crate::case::{Case, Setting, snapshot};
+use crate::case::{Case, Setting, documents, snapshot};
 use crate::oracle::{ListenerFault, Owner};
 
 /// What tables with ListenerSets had in them, by the oracle.
@@ -229,11 +229,4 @@ fn to_set(parent: &Value) -> Value {
         parent["kind"] = json!("ListenerSet");
     }
     parent
-}
-
-fn documents(translation: &Translation) -> Vec<(String, String)> {
-    let planes = translation.data_planes.iter();
-    planes
-        .flat_map(|(key, plane)| plane.config.to_pairs(&key.prefix("/pingsix")).collect::<Vec<_>>())
-        .collect()
 }

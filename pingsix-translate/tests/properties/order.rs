@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use serde_json::Value;
 
-use crate::case::{Case, Setting};
+use crate::case::{Case, Setting, documents};
 
 /// What differs when the same objects arrive in other orders; `None` when nothing does.
 pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> {
@@ -38,11 +38,4 @@ pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> 
         }
     }
     None
-}
-
-fn documents(translation: &Translation) -> Vec<(String, String)> {
-    let planes = translation.data_planes.iter();
-    planes
-        .flat_map(|(key, plane)| plane.config.to_pairs(&key.prefix("/pingsix")).collect::<Vec<_>>())
-        .collect()
 }

@@ -6,6 +6,10 @@
     reason = "a test fails by panicking, also in what it shares with others"
 )]
 
+/// Of the contract tests, which have backends behind TLS as well.
+#[allow(dead_code, reason = "they use more of it")]
+#[path = "../../../../pingsix-gateway-api/tests/contract/authority.rs"]
+mod authority;
 mod check;
 mod examples;
 mod explain;

@@ -5,31 +5,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 
+use crate::authority::Authority;
 use crate::serve::{Served, keys};
 use crate::support::{Manifests, route, run};
 
 /// Nothing takes longer, except on a machine that does something else.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn authority(name: &str) -> Authority {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-/// A certificate for the loopback address, and its key.
-fn issue(authority: &Authority) -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    (params.signed_by(&key, authority).unwrap().pem(), key.serialize_pem())
-}
 
 /// Files in a directory of their own.
 struct Files(TempDir);
@@ -75,20 +59,20 @@ fn read(port: u16, trusted: &Authority, identity: Option<&(String, String)>) -> 
 #[test]
 fn over_tls_only_clients_with_a_certificate_of_the_client_ca_read_the_feed() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    let (servers, clients) = (authority("servers"), authority("clients"));
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let files = Files::new();
-    files.write_pair(&issue(&servers));
+    files.write_pair(&servers.issue());
     files.write("ca.crt", &clients.pem());
     let (certificate, key, ca) = (files.name("tls.crt"), files.name("tls.key"), files.name("ca.crt"));
     let served =
         Served::start(&manifests, &["--tls-cert", &certificate, "--tls-key", &key, "--client-ca", &ca]);
     served.wait_for("ready");
     let port = served.etcd.port();
-    let read_keys = read(port, &servers, Some(&issue(&clients))).unwrap();
+    let read_keys = read(port, &servers, Some(&clients.issue())).unwrap();
     assert!(read_keys.iter().any(|key| key.starts_with("/pingsix/shop/web/routes/")), "{read_keys:?}");
     assert!(read(port, &servers, None).is_err());
-    assert!(read(port, &servers, Some(&issue(&servers))).is_err());
-    assert!(read(port, &clients, Some(&issue(&clients))).is_err());
+    assert!(read(port, &servers, Some(&servers.issue())).is_err());
+    assert!(read(port, &clients, Some(&clients.issue())).is_err());
     let plaintext = Channel::from_shared(format!("http://{}", served.etcd)).unwrap();
     assert!(!matches!(keys(&plaintext, "/pingsix/shop/web/"), Ok(Ok(_))));
 }
@@ -96,9 +80,9 @@ fn over_tls_only_clients_with_a_certificate_of_the_client_ca_read_the_feed() {
 #[test]
 fn with_tls_the_feed_may_be_reached_from_other_machines_and_nothing_else_may() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    let servers = authority("servers");
+    let servers = Authority::new("servers");
     let files = Files::new();
-    files.write_pair(&issue(&servers));
+    files.write_pair(&servers.issue());
     let (certificate, key) = (files.name("tls.crt"), files.name("tls.key"));
     let tls = ["--tls-cert", certificate.as_str(), "--tls-key", key.as_str()];
     let served = Served::start_at("0.0.0.0:0", &manifests, &tls);
@@ -116,15 +100,15 @@ fn with_tls_the_feed_may_be_reached_from_other_machines_and_nothing_else_may() {
 #[test]
 fn a_certificate_that_is_replaced_is_shown_to_new_connections() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    let (old, new) = (authority("old"), authority("new"));
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
     let files = Files::new();
-    files.write_pair(&issue(&old));
+    files.write_pair(&old.issue());
     let (certificate, key) = (files.name("tls.crt"), files.name("tls.key"));
     let served = Served::start(&manifests, &["--tls-cert", &certificate, "--tls-key", &key]);
     served.wait_for("ready");
     let port = served.etcd.port();
     read(port, &old, None).unwrap();
-    files.write_pair(&issue(&new));
+    files.write_pair(&new.issue());
     let end = Instant::now() + PATIENCE;
     while let Err(error) = read(port, &new, None) {
         assert!(Instant::now() < end, "{error}");
@@ -137,10 +121,10 @@ fn a_certificate_that_is_replaced_is_shown_to_new_connections() {
 fn files_that_cannot_be_used_are_named() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let path = manifests.path().to_str().unwrap();
-    let servers = authority("servers");
+    let servers = Authority::new("servers");
     let files = Files::new();
-    files.write_pair(&issue(&servers));
-    let (_, other) = issue(&servers);
+    files.write_pair(&servers.issue());
+    let (_, other) = servers.issue();
     files.write("other.key", &other);
     let serve = |flags: &[(&str, &str)]| {
         let mut arguments: Vec<String> =

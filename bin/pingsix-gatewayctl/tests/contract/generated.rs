@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::comparison::{Comparison, Tally};
 use crate::echo::Echo;
 use crate::process::PingSix;
-use crate::properties::generate::{Taste, table};
+use crate::properties::generate::{Taste, table, table_of_sets};
 use crate::run::{binary, cases, say, seed};
 use crate::serve::Serve;
 
@@ -61,9 +61,13 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
     }
     let endpoints: Vec<_> = echoes.iter().map(|echo| (echo.name.clone(), echo.address)).collect();
     let mut tally = Tally::default();
+    let mut with_sets = 0;
     while tally.requests < cases() {
         let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(tally.tables));
-        let objects = on_loopback(table(&mut rng, Taste { https: tally.tables % 2 == 1 }));
+        // Every other table has ListenerSets, and every other pair HTTPS.
+        let generate = if tally.tables % 2 == 1 { table_of_sets } else { table };
+        let objects = on_loopback(generate(&mut rng, Taste { https: tally.tables % 4 >= 2 }));
+        with_sets += usize::from(objects.iter().any(|object| object["kind"] == "ListenerSet"));
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("table.json"), manifests(&objects)).unwrap();
         let comparison = Comparison::new(&objects, |_, (namespace, name, port), backend| {
@@ -93,5 +97,6 @@ async fn pingsix_answers_served_tables_as_the_oracle_does() {
         }
         tally.tables += 1;
     }
-    say(&format!("{TEST}: {tally}; seed {}", seed()));
+    assert!(with_sets > 0, "{} tables, and no ListenerSet", tally.tables);
+    say(&format!("{TEST}: {tally}; {with_sets} tables have ListenerSets; seed {}", seed()));
 }

@@ -20,6 +20,7 @@ mod serve;
 #[allow(dead_code, reason = "other contract tests use more of them")]
 #[path = "../../../../pingsix-gateway-api/tests/contract"]
 mod harness {
+    pub(crate) mod authority;
     pub(crate) mod client;
     pub(crate) mod comparison;
     pub(crate) mod echo;
@@ -50,5 +51,5 @@ mod properties {
 }
 
 // They call each other by these names.
-use harness::{client, comparison, echo, etcd, nodes, process, received, run};
+use harness::{authority, client, comparison, echo, etcd, nodes, process, received, run};
 use properties::{answer, effect, evaluate, oracle, probe};

@@ -19,7 +19,7 @@ use crate::stream::{
     StreamUpstream, TlsMode, validate,
 };
 use crate::translation::Translation;
-use crate::verdict::{ConditionStatus, ConditionType, Conditions};
+use crate::verdict::{ConditionStatus, ConditionType, Conditions, Reason};
 
 /// Listeners for every protocol, and Services `web` and `other` with TCP port 80, `dns` with TCP and UDP port 53, and
 /// `idle` without endpoints.
@@ -490,10 +490,19 @@ fn what_a_policy_wants_encrypted_is_not_passed_on_in_plaintext() {
     let shares = [("invalid".to_owned(), 1), ("10.0.0.1:8080".to_owned(), 1)];
     assert_eq!(goes(&plane.config, 5432, Arrival::Tcp), shares);
     assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), one("invalid"));
-    for (kind, name) in [(Kind::TcpRoute, "a"), (Kind::TlsRoute, "a")] {
-        assert_eq!(condition(&translation, kind, name, ConditionType::Accepted), "True Accepted");
-        let partial = condition(&translation, kind, name, ConditionType::PartiallyInvalid);
-        assert_eq!(partial, "True UnsupportedValue");
+    for kind in [Kind::TcpRoute, Kind::TlsRoute] {
+        assert_eq!(condition(&translation, kind, "a", ConditionType::Accepted), "True Accepted");
+        let [parent] = translation.verdicts.routes[&ObjectKey::new(kind, "infra", "a")].parents.as_slice()
+        else {
+            panic!("one parent");
+        };
+        // A share of the one, and nothing of the other, is left.
+        let partial = parent.conditions.get(ConditionType::PartiallyInvalid).map(|partial| partial.reason);
+        assert_eq!(partial, (kind == Kind::TcpRoute).then_some(Reason::UnsupportedValue));
+        let teller =
+            if partial.is_some() { ConditionType::PartiallyInvalid } else { ConditionType::Accepted };
+        let message = &parent.conditions.get(teller).unwrap().message;
+        assert!(message.contains("spec.rules[0].backendRefs[0]: BackendTLSPolicy"), "{message}");
     }
     let (status, message) = policy(&translation);
     assert_eq!(status, ConditionStatus::False);

@@ -112,7 +112,42 @@ fn a_policy_that_some_routes_keep_from_being_honoured_is_accepted_and_names_them
     assert!(message.contains("HTTPRoute infra/other") && !message.contains("infra/web"), "{message}");
     assert_eq!(upstreams(&translation).len(), 1);
     assert!(route(&translation, "web").get(ConditionType::PartiallyInvalid).is_none());
-    assert!(route(&translation, "other").is_true(ConditionType::PartiallyInvalid));
+    let (status, _, message) = condition(route(&translation, "other"), ConditionType::Accepted);
+    assert_eq!(status, ConditionStatus::True);
+    assert!(message.contains("BackendTLSPolicy infra/tls"), "{message}");
+}
+
+#[test]
+fn a_route_is_partially_invalid_while_policies_leave_a_rule_something_to_serve() {
+    let mut objects = world();
+    add_service(&mut objects, "web");
+    add_service(&mut objects, "plain");
+    add_policy(&mut objects, "tls", 0, &web(), &system());
+    let rule = |path: &str, backend: &str| json!({"matches": [{"path": {"value": path}}], "backendRefs": [{"name": backend, "port": 80}]});
+    let mut judged = |rules: &[Value]| {
+        let spec = json!({"parentRefs": [{"name": "public"}], "hostnames": ["other.test"], "rules": rules});
+        add_route(&mut objects, "web", &spec);
+        let translation = translated(&objects);
+        let conditions = route(&translation, "web");
+        let (status, _, accepted) = condition(conditions, ConditionType::Accepted);
+        assert_eq!(status, ConditionStatus::True);
+        let partial = conditions.get(ConditionType::PartiallyInvalid).map(|partial| partial.message.clone());
+        (accepted, partial.unwrap_or_default())
+    };
+    let (accepted, partial) = judged(&[rule("/x", "web"), rule("/y", "plain")]);
+    assert_eq!(accepted, "The route is accepted.");
+    assert!(partial.starts_with("Dropped Rule: spec.rules[0].backendRefs[0]: "), "{partial}");
+    let (accepted, partial) = judged(&[rule("/x", "web"), rule("/y", "web")]);
+    let is_told =
+        |rule: usize| accepted.contains(&format!(" spec.rules[{rule}].backendRefs[0]: BackendTLSPolicy"));
+    assert!(is_told(0) && is_told(1), "{accepted}");
+    assert_eq!(partial, "");
+    // A rule that is refused for what it says itself is an invalid one, and the other is not.
+    let mut mirroring = rule("/y", "plain");
+    mirroring["filters"] = json!([{"type": "RequestMirror"}]);
+    let (accepted, partial) = judged(&[rule("/x", "web"), mirroring]);
+    assert_eq!(accepted, "The route is accepted.");
+    assert!(partial.contains("spec.rules[1].filters[0]") && partial.contains("spec.rules[0].backendRefs[0]"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::*;
 use crate::object::ObjectName;
 use crate::options::Layout;
 use crate::route::ParentRef;
-use crate::verdict::{Condition, ConditionStatus, ParentVerdict, Reason};
+use crate::verdict::{Address, Condition, ConditionStatus, ParentVerdict, Reason};
 
 const OURS: &str = "example.com/ours";
 const THEIRS: &str = "example.com/theirs";
@@ -231,6 +231,128 @@ fn a_full_list_of_ancestors_takes_no_more() {
     assert_eq!(kept["ancestors"][15]["conditions"][0]["status"], "False");
 }
 
+fn class(features: Vec<&'static str>) -> GatewayClassVerdict {
+    GatewayClassVerdict {
+        key: Arc::new(ObjectKey::new(Kind::GatewayClass, "", "public")),
+        generation: 3,
+        conditions: conditions(true),
+        supported_features: features,
+        problems: Vec::new(),
+    }
+}
+
+#[test]
+fn a_class_claims_its_features_while_it_is_accepted() {
+    let merged = merge_at(LATER).gateway_class(&Value::Null, &class(vec!["Gateway", "HTTPRoute"]));
+    assert_eq!(merged["supportedFeatures"], json!([{"name": "Gateway"}, {"name": "HTTPRoute"}]));
+    let refused = merge_at(LATER).gateway_class(&merged, &class(Vec::new()));
+    assert_eq!(refused.get("supportedFeatures"), None);
+}
+
+fn ip(last: u8) -> Address {
+    Address::Ip([192, 0, 2, last].into())
+}
+
+#[test]
+fn addresses_of_a_gateway_are_those_given_in_their_order_and_each_once() {
+    let name = Address::Hostname("lb.example.com".to_owned());
+    let merge = merge_at(LATER);
+    let status = merge.gateway_addresses(&json!({"odd": 1}), &[ip(2), name, ip(2), ip(1)]);
+    assert_eq!(
+        status,
+        json!({"odd": 1, "addresses": [
+            {"type": "IPAddress", "value": "192.0.2.2"},
+            {"type": "Hostname", "value": "lb.example.com"},
+            {"type": "IPAddress", "value": "192.0.2.1"},
+        ]})
+    );
+    assert_eq!(merge.gateway_addresses(&status, &[]), json!({"odd": 1}));
+    assert_eq!(merge.gateway_addresses(&Value::Null, &[]), Value::Null);
+    let many: Vec<Address> = (0..40).map(ip).collect();
+    assert_eq!(merge.gateway_addresses(&Value::Null, &many)["addresses"].as_array().unwrap().len(), 16);
+}
+
+#[test]
+fn an_ingress_is_reached_where_the_data_plane_is() {
+    let merge = merge_at(LATER);
+    let current = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1", "ports": [{"port": 80}]}, {"ip": "192.0.2.9"}]}});
+    let status = merge.ingress(&current, &[ip(1), Address::Hostname("a.example".to_owned())]);
+    assert_eq!(
+        status,
+        json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1", "ports": [{"port": 80}]}, {"hostname": "a.example"}]}})
+    );
+    assert_eq!(merge.ingress(&Value::Null, &[]), Value::Null);
+    assert_eq!(merge.ingress(&current, &[]), json!({"loadBalancer": {}}));
+    // Of an Ingress that is released, only what was ours goes.
+    assert_eq!(merge.release_ingress(&current, &[ip(1), ip(9)]), json!({"loadBalancer": {}}));
+    assert_eq!(merge.release_ingress(&current, &[ip(1)]), current);
+    assert_eq!(merge.release_ingress(&current, &[ip(9), ip(1)]), current);
+    assert_eq!(merge.release_ingress(&Value::Null, &[]), Value::Null);
+}
+
+#[test]
+fn a_gateway_that_is_released_loses_what_is_certainly_ours() {
+    let merge = merge_at(LATER);
+    let verdict = gateway(true, &[("a", true), ("b", true)]);
+    let mine = merge.gateway_addresses(&merge.gateway(&Value::Null, &verdict), &[ip(1)]);
+    // Nobody else has written: nothing is left, whether or not the spec has changed.
+    for generation in [3, 4] {
+        let released = merge.release_gateway(&mine, generation, &verdict, &[ip(1)]);
+        assert_eq!(released, json!({"conditions": [], "listeners": []}));
+    }
+    // Others have: their conditions, listeners and addresses stay.
+    let foreign = json!({"type": "example.com/Checked", "status": "True"});
+    let mut theirs = written("Accepted", "True", EARLIER);
+    theirs["observedGeneration"] = json!(4);
+    let mut outdated = written("Programmed", "False", EARLIER);
+    outdated["observedGeneration"] = json!(2);
+    let mut current = mine.clone();
+    current["conditions"] = json!([foreign, theirs, outdated]);
+    current["listeners"][1]["conditions"].as_array_mut().unwrap().push(foreign.clone());
+    current["addresses"] = json!([{"type": "IPAddress", "value": "198.51.100.1"}]);
+    let released = merge.release_gateway(&current, 4, &verdict, &[ip(1)]);
+    assert_eq!(
+        released,
+        json!({
+            "conditions": [foreign, theirs],
+            "listeners": [{"name": "b", "supportedKinds": [], "attachedRoutes": 1, "conditions": [foreign]}],
+            "attachedListenerSets": 2,
+            "addresses": [{"type": "IPAddress", "value": "198.51.100.1"}],
+        })
+    );
+    assert_eq!(merge.release_gateway(&released, 4, &verdict, &[ip(1)]), released);
+    assert_eq!(merge.release_gateway(&Value::Null, 4, &verdict, &[ip(1)]), Value::Null);
+    // A class that was made anew for another controller leaves the generation as it is: other words, another author.
+    let mut reworded = mine.clone();
+    reworded["conditions"][0]["message"] = json!("Another sentence.");
+    let released = merge.release_gateway(&reworded, 3, &verdict, &[]);
+    assert_eq!(released["conditions"], reworded["conditions"]);
+    assert_eq!(released["addresses"], mine["addresses"]);
+}
+
+#[test]
+fn a_listener_set_that_is_released_keeps_its_listeners_of_others() {
+    let merge = merge_at(LATER);
+    let GatewayVerdict { key, generation, conditions, listeners, .. } = gateway(true, &[("a", false)]);
+    let verdict = ListenerSetVerdict { key, generation, conditions, listeners };
+    let mut current = merge.listener_set(&Value::Null, &verdict);
+    current["listeners"].as_array_mut().unwrap().push(json!({"name": "theirs", "conditions": []}));
+    assert_eq!(
+        merge.release_listener_set(&current, 4, &verdict),
+        json!({"conditions": [], "listeners": [{"name": "theirs", "conditions": []}]})
+    );
+}
+
+#[test]
+fn entries_that_carry_our_name_go_from_routes_and_policies_alike() {
+    let merge = merge_at(LATER);
+    let current = merge.route(&json!({"odd": 1}), &route(&[("public", None, true)]));
+    assert_eq!(merge.release_entries(&current), json!({"odd": 1, "parents": []}));
+    let current = merge.policy(&Value::Null, &[policy("one", true)]);
+    assert_eq!(merge.release_entries(&current), json!({"ancestors": []}));
+    assert_eq!(merge.release_entries(&Value::Null), Value::Null);
+}
+
 /// Anything that could stand in a status.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -335,6 +457,20 @@ proptest! {
                 prop_assert_eq!(&entry["odd"], &before["odd"]);
             }
         }
+    }
+
+    #[test]
+    fn releasing_does_no_harm_to_others_whatever_stands_there(
+        current in prop_oneof![a_gateway_status(), a_route_status(), value()],
+        generation in 0..6_i64,
+    ) {
+        let merge = merge_at(LATER);
+        let verdict = gateway(true, &[("a", true)]);
+        let released = merge.release_gateway(&merge.release_entries(&current), generation, &verdict, &[]);
+        prop_assert_eq!(foreign(&released["conditions"]), foreign(&current["conditions"]));
+        prop_assert_eq!(theirs(&released), theirs(&current));
+        let again = merge.release_gateway(&merge.release_entries(&released), generation, &verdict, &[]);
+        prop_assert_eq!(again, released);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Map, Value, json};
 
-use super::{one_in, pick};
+use super::{one_in, pick, route};
 
 const REPLACEMENTS: [&str; 7] = ["/", "", "/new", "/new/", "new", "//new", "/a%20b"];
 
@@ -108,7 +108,7 @@ fn set(rng: &mut SmallRng) -> Vec<Value> {
 fn unsupported(rng: &mut SmallRng, is_grpc: bool) -> Value {
     let backend = json!({ "name": "one", "port": 80 });
     match rng.random_range(0..4) {
-        0 => json!({ "type": "RequestMirror", "requestMirror": { "backendRef": backend } }),
+        0 => json!({ "type": "RequestMirror", "requestMirror": { "backendRef": mirror(rng) } }),
         1 if !is_grpc => json!({
             "type": "ExternalAuth",
             "externalAuth": { "protocol": "HTTP", "backendRef": backend, "http": { "path": "/" } },
@@ -122,6 +122,13 @@ fn unsupported(rng: &mut SmallRng, is_grpc: bool) -> Value {
             "requestHeaderModifier": { "remove": [pick(rng, &["Host", "connection", "X-Pingsix-Redirect"])] },
         }),
     }
+}
+
+/// A backendRef of a mirror, which has no weight.
+fn mirror(rng: &mut SmallRng) -> Value {
+    let mut backend = route::backend(rng);
+    backend.as_object_mut().unwrap().remove("weight");
+    backend
 }
 
 fn header_modifier(rng: &mut SmallRng, of_request: bool) -> Value {

@@ -202,7 +202,7 @@ fn condition(rng: &mut SmallRng, name: &str) -> Value {
     condition
 }
 
-fn backend(rng: &mut SmallRng) -> Value {
+pub(super) fn backend(rng: &mut SmallRng) -> Value {
     let service = if one_in(rng, 5) { pick(rng, &SERVICES) } else { pick(rng, &["one", "two"]) };
     let mut backend = json!({ "name": service, "port": if one_in(rng, 5) { 81 } else { 80 } });
     if one_in(rng, 4) {

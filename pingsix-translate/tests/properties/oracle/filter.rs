@@ -464,4 +464,15 @@ impl World {
         let speaks_http2 = |target: &Target| matches!(target, Target::Service { speech: Speech::H2c, .. });
         loses_host && rule.backend_refs.iter().any(|backend| speaks_http2(&self.target_of(route, backend)))
     }
+
+    /// Whether a rule with such a backend has no other that takes requests.
+    pub(crate) fn has_hostless_backends_alone(&self, route: &Route, rule: &Rule) -> bool {
+        let weighted = rule.backend_refs.iter().filter(|backend| backend.weight != Some(0));
+        let mut targets = weighted.map(|backend| self.target_of(route, backend));
+        let takes_requests = |target: Target| match target {
+            Target::Service { speech, .. } => speech != Speech::H2c,
+            Target::Status(_) | Target::Redirect { .. } | Target::Preflight(_) => false,
+        };
+        self.has_hostless_backend(route, rule) && !targets.any(takes_requests)
+    }
 }

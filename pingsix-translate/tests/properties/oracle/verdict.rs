@@ -7,7 +7,17 @@ use super::attach::{ListenerFault, NotAttached, is_kind, speaks_http};
 use super::hostname::{matches, representative};
 use super::list::Refusals;
 use super::row::is_unsupported;
-use super::world::{RouteKindName, Rule};
+use super::world::{BackendRef, RouteKindName, Rule};
+
+/// The backends that filters of a rule, or of its backends, have requests copied to.
+fn mirrors(rule: &Rule) -> impl Iterator<Item = BackendRef> {
+    let of_backends = rule.backend_refs.iter().flat_map(|backend| &backend.filters);
+    let mirrors = rule.filters.iter().chain(of_backends).filter(|filter| filter["type"] == "RequestMirror");
+    mirrors.map(|filter| {
+        let backend = filter["requestMirror"]["backendRef"].clone();
+        serde_json::from_value(backend).expect("a mirror has a backend")
+    })
+}
 
 /// What to expect of a listener's status.
 #[derive(Debug)]
@@ -100,9 +110,11 @@ impl World {
                 let refused_on: Vec<&BTreeSet<(usize, usize)>> =
                     planes.iter().filter_map(|plane| by_plane.get(plane)).collect();
                 let fails = |(index, rule): (usize, &Rule)| {
-                    let always = is_unsupported(rule) || self.has_hostless_backend(&self.routes[route], rule);
+                    let unsupported = is_unsupported(rule);
+                    let loses = self.has_hostless_backend(&self.routes[route], rule);
+                    let whole = unsupported || self.has_hostless_backends_alone(&self.routes[route], rule);
                     let on = refused_on.iter().filter(|refused| refused.contains(&(route, index))).count();
-                    (always || on > 0, always || (on > 0 && on == refused_on.len()))
+                    (unsupported || loses || on > 0, whole || (on > 0 && on == refused_on.len()))
                 };
                 let failing: Vec<(bool, bool)> = spec.rules.iter().enumerate().map(fails).collect();
                 let unsupported = failing.iter().filter(|(somewhere, _)| *somewhere).count();
@@ -123,7 +135,13 @@ impl World {
     pub(crate) fn unresolved_reasons(&self, route: usize) -> BTreeSet<&'static str> {
         let route = &self.routes[route];
         let backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
-        backends.filter_map(|backend| self.unresolved(route, backend)).collect()
+        let backends = backends.filter_map(|backend| self.unresolved(route, backend));
+        let mirrors = route.spec.rules.iter().flat_map(mirrors);
+        // Nothing is said to a mirror, so that nothing can be wrong with how it is spoken to.
+        let mirrors = mirrors
+            .filter_map(|mirror| self.unresolved(route, &mirror))
+            .filter(|reason| *reason != "UnsupportedProtocol");
+        backends.chain(mirrors).collect()
     }
 
     /// Whether a reference leads to a Service that is not followed for what it is; nothing says which condition
@@ -131,7 +149,8 @@ impl World {
     pub(crate) fn refers_to_external(&self, route: usize) -> bool {
         let route = &self.routes[route];
         let backends = route.spec.rules.iter().flat_map(|rule| &rule.backend_refs);
-        backends.into_iter().any(|backend| {
+        let mirrors = route.spec.rules.iter().flat_map(mirrors);
+        backends.cloned().chain(mirrors).any(|backend| {
             let namespace = backend.namespace.as_ref().unwrap_or(&route.metadata.namespace);
             let service = self.services.get(&(namespace.clone(), backend.name.clone()));
             service.is_some_and(super::backend::is_external)

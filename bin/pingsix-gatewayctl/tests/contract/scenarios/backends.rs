@@ -2,17 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 use pingsix_translate::pingsix::{Config, Scheme, Upstream};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::authority::Authority;
 use crate::echo::Echo;
 use crate::nodes::with_upstreams;
 
@@ -21,7 +16,7 @@ pub(super) struct Backends {
     plain: BTreeMap<String, Echo>,
     /// Where TLS to a backend ends, by its address and the name it proves.
     secure: BTreeMap<(String, String), SocketAddr>,
-    authority: CertifiedIssuer<'static, KeyPair>,
+    authority: Authority,
     /// Ends what `secure` holds.
     shutdown: CancellationToken,
     _shutdown: DropGuard,
@@ -29,11 +24,7 @@ pub(super) struct Backends {
 
 impl Backends {
     pub(super) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // A certificate whose issuer has the name of its subject counts as its own issuer.
-        params.distinguished_name.push(DnType::CommonName, "authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let authority = Authority::new("authority");
         let shutdown = CancellationToken::new();
         let guard = shutdown.clone().drop_guard();
         Self { plain: BTreeMap::new(), secure: BTreeMap::new(), authority, shutdown, _shutdown: guard }
@@ -81,7 +72,7 @@ impl Backends {
         if let Some(address) = self.secure.get(&key) {
             return *address;
         }
-        let acceptor = self.acceptor(name);
+        let acceptor = self.authority.acceptor(name);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = async move {
@@ -99,22 +90,5 @@ impl Backends {
         tokio::spawn(self.shutdown.clone().run_until_cancelled_owned(serving));
         self.secure.insert(key, address);
         address
-    }
-
-    fn acceptor(&self, name: &str) -> TlsAcceptor {
-        let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.authority).unwrap();
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-            )
-            .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        TlsAcceptor::from(Arc::new(config))
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::case::Material;
 use crate::client::{Protocol, Reply, speaks_http2};
+use crate::comparison::float;
 use crate::echo::{BACKEND, HEADER_SEEN, TARGET_SEEN};
 
 /// How often a request is asked at least.
@@ -197,9 +198,4 @@ fn is_of(name: &str, reply: &Reply, material: &Material) -> bool {
         (Err(_), Some(backend)) => reply.status == 200 && material.is_endpoint(name, backend),
         _ => false,
     }
-}
-
-/// Weights and counts stay far below what a float cannot hold.
-fn float(count: u64) -> f64 {
-    f64::from(u32::try_from(count).unwrap())
 }

@@ -1,0 +1,415 @@
+//! The configuration: each key once, with its help, its default and its rules.
+//!
+//! A key's path (`feed.tls.cert`) is its place in the file, its flag (`--feed-tls-cert`) and its variable
+//! (`PINGSIX_GATEWAY_FEED_TLS_CERT`) follow from it: see `settings`.
+
+#![expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+use garde::Validate;
+use pingsix_gateway_api::delivery::status_page::StatusUrl;
+use pingsix_gateway_api::reconcile::Pace;
+use pingsix_sink::embedded::ServerTls;
+use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Options};
+use serde::Serialize;
+
+use crate::rules;
+use crate::values::{
+    Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, Span, StatusTarget, address, count, switch,
+    value,
+};
+
+/// What the controller does, and how. Holds no secrets: they are in files that it names.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Translation")]
+pub(crate) struct Configuration {
+    /// The controller name of the GatewayClasses and IngressClasses that are ours.
+    #[arg(id = "controller-name", value_name = "NAME", default_value = DEFAULT_CONTROLLER_NAME)]
+    #[garde(custom(rules::controller_name))]
+    pub(crate) controller_name: String,
+
+    /// How listeners are spread over PingSIX fleets: all of a Gateway in one (shared), or one fleet per port (perPort). An
+    /// IngressClass always has one.
+    #[arg(id = "layout", value_name = "shared|perPort", default_value = "shared", value_parser = value::<LayoutName>)]
+    #[garde(skip)]
+    pub(crate) layout: LayoutName,
+
+    /// What the etcd prefix of every data plane starts with.
+    #[arg(id = "root", value_name = "PATH", default_value = "/pingsix")]
+    #[garde(custom(rules::root))]
+    pub(crate) root: String,
+
+    /// Where PingSIX reaches the responder, which gives the answers PingSIX cannot give itself; without one, rules that
+    /// need it are refused.
+    #[arg(id = "responder", value_name = "IP:PORT|off", default_value = "off", value_parser = value::<Endpoint>)]
+    #[garde(custom(rules::can_be_connected_to))]
+    pub(crate) responder: Endpoint,
+
+    /// Translate TCPRoute, UDPRoute and TLSRoute too, into stream documents under a prefix of their own. PingSIX has no
+    /// stream proxy, so another program has to serve them.
+    #[arg(id = "stream", value_name = "true|false", default_value = "false", value_parser = switch,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[garde(skip)]
+    pub(crate) stream: bool,
+
+    /// Name each PingSIX route after the rule it comes from, which PingSIX shows in its metrics. Costs bytes.
+    #[arg(id = "route-names", value_name = "true|false", default_value = "false", value_parser = switch,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[garde(skip)]
+    pub(crate) route_names: bool,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) budget: BudgetOf,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) watch: Watch,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) publish: Publish,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) status: Status,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) feed: Feed,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) leader: Leader,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) pace: PaceOf,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) kube: Kube,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) health: HealthOf,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) debug: Debugging,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) log: Log,
+
+    /// How long a shutdown may take.
+    #[arg(id = "shutdown-grace", value_name = "TIME", default_value = "10s", value_parser = value::<Span>)]
+    #[garde(custom(rules::between(0, 600)))]
+    pub(crate) shutdown_grace: Span,
+}
+
+/// How large the configuration of one data plane may be.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct BudgetOf {
+    /// How many bytes the configuration of one data plane may have; PingSIX reads 4 MiB at most.
+    #[arg(id = "budget.bytes", value_name = "N", default_value = "3670016", value_parser = count::<usize>)]
+    #[garde(range(min = 1_024, max = 4_194_304))]
+    pub(crate) bytes: usize,
+
+    /// How many matcher entries the configuration of one data plane may have: hosts times paths, over all routes.
+    #[arg(id = "budget.entries", value_name = "N", default_value = "1000000", value_parser = count::<usize>)]
+    #[garde(range(min = 1))]
+    pub(crate) entries: usize,
+}
+
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Watching")]
+pub(crate) struct Watch {
+    /// Watch namespaced objects in this namespace alone, so that no permission for the whole cluster is needed.
+    /// Repeatable; without it, all namespaces are watched.
+    #[arg(id = "watch.namespaces", value_name = "NAMESPACE", action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(inner(custom(rules::label)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) namespaces: Vec<String>,
+
+    /// Serve only the Gateways, ListenerSets, routes and Ingresses with these labels, as kubectl --selector takes them.
+    #[arg(id = "watch.selector", value_name = "SELECTOR")]
+    #[garde(custom(rules::selector))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) selector: Option<String>,
+
+    /// Which Secrets to read: those that are referred to, each by its name (by-name), or all of them (all), which takes
+    /// one connection instead of one per Secret.
+    #[arg(id = "watch.secrets", value_name = "by-name|all", default_value = "by-name", value_parser = value::<SecretChoice>)]
+    #[garde(skip)]
+    pub(crate) secrets: SecretChoice,
+}
+
+/// Which addresses statuses name.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Statuses")]
+pub(crate) struct Publish {
+    /// An address under which clients reach PingSIX, an IP address or a host name, for the statuses of Gateways and
+    /// Ingresses. Repeatable.
+    #[arg(id = "publish.address", value_name = "ADDRESS", action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(inner(custom(rules::reachable_name)))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) address: Vec<String>,
+
+    /// A Service whose addresses are those under which clients reach PingSIX, in the place of fixed ones.
+    #[arg(id = "publish.service", value_name = "NAMESPACE/NAME", value_parser = value::<ServiceName>)]
+    #[garde(custom(rules::instead_of("publish.address", !self.address.is_empty())))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<ServiceName>,
+}
+
+/// How it becomes known what PingSIX has taken over.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Status {
+    /// The status page of a PingSIX instance that reads a data plane, which confirms publications. DATAPLANE is
+    /// NAMESPACE/GATEWAY, NAMESPACE/GATEWAY:PORT with the layout perPort, or IngressClass/NAME; without a path the URL
+    /// means PingSIX's /status/config. Repeatable.
+    #[arg(id = "status.url", value_name = "DATAPLANE=URL", value_parser = value::<StatusTarget>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) url: Vec<StatusTarget>,
+
+    /// A file with the key that status pages ask for.
+    #[arg(id = "status.api-key-file", value_name = "FILE")]
+    #[garde(custom(rules::needs("status.url", !self.url.is_empty())))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) api_key_file: Option<PathBuf>,
+}
+
+/// What PingSIX reads its configuration from.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Feed")]
+pub(crate) struct Feed {
+    /// Where PingSIX connects. Private keys pass here, so other addresses than those of loopback need TLS, or
+    /// feed.allow-plaintext.
+    #[arg(id = "feed.address", value_name = "IP:PORT", default_value = "127.0.0.1:2379", value_parser = address)]
+    #[garde(custom(rules::secured(self.tls.cert.is_some(), self.allow_plaintext)))]
+    pub(crate) address: SocketAddr,
+
+    /// Serve private keys in plaintext on an address that other machines can reach.
+    #[arg(id = "feed.allow-plaintext", value_name = "true|false", default_value = "false", value_parser = switch,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[garde(skip)]
+    pub(crate) allow_plaintext: bool,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) tls: Tls,
+
+    /// A file that keeps revisions from going back over a restart. Without it, they do not as long as clocks are not set
+    /// back.
+    #[arg(id = "feed.state-file", value_name = "FILE")]
+    #[garde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state_file: Option<PathBuf>,
+}
+
+/// TLS of the feed.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Tls {
+    /// Serve the feed over TLS with this certificate chain, PEM: what PingSIX verifies with pingsix.etcd.tls.ca_cert. Read
+    /// again when it changes.
+    #[arg(id = "feed.tls.cert", value_name = "FILE")]
+    #[garde(custom(rules::needs("feed.tls.key", self.key.is_some())))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// The private key of that certificate, PEM, without a passphrase. Read again when it changes.
+    #[arg(id = "feed.tls.key", value_name = "FILE")]
+    #[garde(custom(rules::needs("feed.tls.cert", self.cert.is_some())))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<PathBuf>,
+
+    /// Serve only clients with a certificate of one of these authorities, PEM: PingSIX with pingsix.etcd.tls.client_cert
+    /// and client_key. Read again when it changes.
+    #[arg(id = "feed.tls.client-ca", value_name = "FILE")]
+    #[garde(custom(rules::needs("feed.tls.cert", self.cert.is_some())))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client_ca: Option<PathBuf>,
+}
+
+/// Which replica writes statuses.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Leader election")]
+pub(crate) struct Leader {
+    /// Have one replica at a time write statuses. All of them serve PingSIX, elected or not.
+    #[arg(id = "leader.elect", value_name = "true|false", default_value = "true", value_parser = switch,
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[garde(skip)]
+    pub(crate) elect: bool,
+
+    /// The namespace of the Lease; without it, the one that the Pod runs in.
+    #[arg(id = "leader.namespace", value_name = "NAMESPACE")]
+    #[garde(inner(custom(rules::label)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) namespace: Option<String>,
+
+    /// The name of the Lease; without it, one that follows from the controller name.
+    #[arg(id = "leader.lease", value_name = "NAME")]
+    #[garde(inner(custom(rules::label)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lease: Option<String>,
+
+    /// How long others leave the Lease to a leader of whom they hear nothing.
+    #[arg(id = "leader.duration", value_name = "TIME", default_value = "15s", value_parser = value::<Span>)]
+    #[garde(custom(rules::whole_seconds), custom(rules::between(1, 3_600)))]
+    pub(crate) duration: Span,
+
+    /// How long a leader goes on without a renewal that succeeds.
+    #[arg(id = "leader.renew-deadline", value_name = "TIME", default_value = "10s", value_parser = value::<Span>)]
+    #[garde(custom(rules::shorter_than("leader.duration", self.duration)))]
+    pub(crate) renew_deadline: Span,
+
+    /// How often the Lease is renewed, or looked at.
+    #[arg(id = "leader.retry", value_name = "TIME", default_value = "2s", value_parser = value::<Span>)]
+    #[garde(custom(rules::several_within("leader.renew-deadline", self.renew_deadline)))]
+    pub(crate) retry: Span,
+}
+
+/// How often one Gateway or IngressClass is reconsidered.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Pace")]
+pub(crate) struct PaceOf {
+    /// After a Gateway or an IngressClass was reconsidered, it rests this many times as long as that took.
+    #[arg(id = "pace.rest-factor", value_name = "N", default_value = "2", value_parser = count::<u32>)]
+    #[garde(range(max = 1_000))]
+    pub(crate) rest_factor: u32,
+
+    /// The longest rest.
+    #[arg(id = "pace.longest-rest", value_name = "TIME", default_value = "1s", value_parser = value::<Span>)]
+    #[garde(custom(rules::between(0, 600)))]
+    pub(crate) longest_rest: Span,
+
+    /// How long after a failure it is tried again; doubled with each further one.
+    #[arg(id = "pace.first-retry", value_name = "TIME", default_value = "100ms", value_parser = value::<Span>)]
+    #[garde(custom(rules::some_time))]
+    pub(crate) first_retry: Span,
+
+    /// The longest time between two tries.
+    #[arg(id = "pace.longest-retry", value_name = "TIME", default_value = "30s", value_parser = value::<Span>)]
+    #[garde(custom(rules::at_least("pace.first-retry", self.first_retry)))]
+    pub(crate) longest_retry: Span,
+}
+
+/// How the API server is reached.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Kubernetes")]
+pub(crate) struct Kube {
+    /// How to reach the API server; without it, as kubectl does, or as a Pod does.
+    #[arg(id = "kube.config", value_name = "FILE")]
+    #[garde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The context of the kubeconfig, in the place of its current one.
+    #[arg(id = "kube.context", value_name = "NAME")]
+    #[garde(length(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<String>,
+}
+
+/// Health and metrics.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Operations")]
+pub(crate) struct HealthOf {
+    /// Where /livez, /readyz and /metrics are served.
+    #[arg(id = "health.address", value_name = "IP:PORT", default_value = "0.0.0.0:8080", value_parser = address)]
+    #[garde(skip)]
+    pub(crate) address: SocketAddr,
+
+    /// How long the controller may not have gone round before /livez says that it is stuck.
+    #[arg(id = "health.stuck-after", value_name = "TIME", default_value = "1m", value_parser = value::<Span>)]
+    #[garde(custom(rules::between(5, 3_600)))]
+    pub(crate) stuck_after: Span,
+}
+
+/// Dumps.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Debugging {
+    /// Where dumps of what the controller holds are served, without secrets, to whoever can connect.
+    #[arg(id = "debug.address", value_name = "IP:PORT|off", default_value = "127.0.0.1:8081", value_parser = value::<Endpoint>)]
+    #[garde(skip)]
+    pub(crate) address: Endpoint,
+}
+
+/// The log.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Log {
+    /// How to write the log, which goes to standard error.
+    #[arg(id = "log.format", value_name = "text|json", default_value = "text", value_parser = value::<LogFormat>)]
+    #[garde(skip)]
+    pub(crate) format: LogFormat,
+
+    /// What to log: a level (error, warn, info, debug, trace), or levels per module, such as info,pingsix_sink=debug.
+    #[arg(id = "log.filter", value_name = "FILTER", default_value = "info")]
+    #[garde(custom(rules::filter))]
+    pub(crate) filter: String,
+}
+
+impl Configuration {
+    /// How objects are translated.
+    pub(crate) fn translation(&self) -> Options {
+        Options {
+            controller_name: self.controller_name.clone(),
+            layout: self.layout.into(),
+            root: self.root.clone(),
+            responder: self.responder.address(),
+            budget: Budget { bytes: self.budget.bytes, matcher_entries: self.budget.entries },
+            route_names: self.route_names,
+            stream: self.stream,
+        }
+    }
+
+    /// How often owners are reconsidered.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace {
+            rest_factor: self.pace.rest_factor,
+            longest_rest: self.pace.longest_rest.duration(),
+            first_retry: self.pace.first_retry.duration(),
+            longest_retry: self.pace.longest_retry.duration(),
+        }
+    }
+
+    /// The status pages of each data plane.
+    pub(crate) fn status_pages(&self) -> BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>> {
+        let mut pages = BTreeMap::<_, BTreeSet<_>>::new();
+        for StatusTarget { data_plane, url } in &self.status.url {
+            pages.entry(data_plane.clone()).or_default().insert(url.clone());
+        }
+        pages
+    }
+}
+
+impl Tls {
+    /// Nothing for plaintext.
+    pub(crate) fn server(&self) -> Option<ServerTls> {
+        let tls = ServerTls::from_files(self.cert.as_ref()?, self.key.as_ref()?);
+        Some(match &self.client_ca {
+            None => tls,
+            Some(bundle) => tls.client_ca_file(bundle),
+        })
+    }
+}

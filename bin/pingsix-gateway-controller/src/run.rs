@@ -1,0 +1,133 @@
+//! The controller: what runs, and how its parts are connected.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use pingsix_gateway_api::controller::{Controller, Observers};
+use pingsix_gateway_api::operations::health::Health;
+use pingsix_gateway_api::operations::metrics::Metrics;
+use pingsix_gateway_api::operations::{debug, server};
+use pingsix_sink::{EmbeddedEtcd, SinkError};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::configuration::{Configuration, Kube};
+use crate::wiring::{Place, controller_options};
+
+/// Runs until it is stopped, or until a part of it ends, which then ends the others.
+pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) -> anyhow::Result<()> {
+    let health = Health::new(configuration.health.stuck_after.duration());
+    let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
+    let (debug_client, debug_requests) = debug::channel();
+
+    // These are served until everything else has ended, so that a shutdown can be watched.
+    let last = CancellationToken::new();
+    let _ends_with_this = last.clone().drop_guard();
+    let mut pages = JoinSet::new();
+    let listener = listen(configuration.health.address, "health.address").await?;
+    let router = server::health_and_metrics(health.clone(), Arc::clone(&metrics));
+    pages.spawn(server::serve("health", listener, router, last.clone()));
+    if let Some(address) = configuration.debug.address.address() {
+        let listener = listen(address, "debug.address").await?;
+        pages.spawn(server::serve("debug", listener, server::debug(debug_client), last.clone()));
+    }
+
+    let etcd = start_feed(configuration).await?;
+    metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
+    let (client, namespace) = connect(&configuration.kube).await?;
+    let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
+    let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
+    let controller = Controller::new(client, Arc::new(etcd.clone()), options).observed_by(observers);
+    let listener = listen(configuration.feed.address, "feed.address").await?;
+
+    let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
+    {
+        let stop = stop.clone();
+        parts.spawn(async move { etcd.serve(listener, stop).await.context("the feed ended") });
+    }
+    {
+        let stop = stop.clone();
+        parts.spawn(async move { controller.run(stop).await.context("the controller ended") });
+    }
+
+    let ended = all_end(parts, &stop).await;
+    last.cancel();
+    while pages.join_next().await.is_some() {}
+    info!("stopped");
+    ended
+}
+
+/// Waits until all parts have ended. One that ends before it is asked to ends the others. The first fault counts.
+async fn all_end(mut parts: JoinSet<anyhow::Result<()>>, stop: &CancellationToken) -> anyhow::Result<()> {
+    let mut result = Ok(());
+    while let Some(ended) = parts.join_next().await {
+        let ended = match ended {
+            Ok(Ok(())) if !stop.is_cancelled() => Err(anyhow!("a part of the controller ended by itself")),
+            Ok(ended) => ended,
+            Err(panic) => Err(anyhow!(panic).context("a part of the controller failed")),
+        };
+        stop.cancel();
+        result = result.and(ended);
+    }
+    result
+}
+
+async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} ({key})"))
+}
+
+/// The server that PingSIX reads from. It says nothing before its gate is opened.
+async fn start_feed(configuration: &Configuration) -> anyhow::Result<EmbeddedEtcd> {
+    let feed = &configuration.feed;
+    let mut builder = EmbeddedEtcd::builder().drain_timeout(configuration.shutdown_grace.duration() / 2);
+    if let Some(path) = &feed.state_file {
+        builder = builder.state_file(path);
+    }
+    if let Some(tls) = feed.tls.server() {
+        builder = builder.tls(tls);
+    }
+    if feed.allow_plaintext {
+        builder = builder.allow_plaintext_beyond_loopback();
+    }
+    match builder.start().await {
+        Ok(etcd) => Ok(etcd),
+        Err(error @ SinkError::Tls(_)) => Err(error).context("cannot start the feed (feed.tls)"),
+        Err(error) => Err(error).context("cannot start the feed (feed.state-file)"),
+    }
+}
+
+/// The name of the Pod, which is that of its machine.
+fn instance() -> String {
+    let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    named("POD_NAME").or_else(|| named("HOSTNAME")).unwrap_or_else(|| "pingsix-gateway-controller".to_owned())
+}
+
+/// A client of the API server, and the namespace it is for. Whether it answers shows later.
+async fn connect(kube: &Kube) -> anyhow::Result<(Client, String)> {
+    let options = KubeConfigOptions { context: kube.context.clone(), ..KubeConfigOptions::default() };
+    let mut config = match (&kube.config, &kube.context) {
+        (Some(file), _) => {
+            let read = Kubeconfig::read_from(file);
+            let kubeconfig = read.with_context(|| format!("cannot use {} (kube.config)", file.display()))?;
+            Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .context("cannot use the kubeconfig (kube.config, kube.context)")
+        }
+        (None, Some(_)) => {
+            Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig (kube.context)")
+        }
+        (None, None) => Config::infer().await.context(
+            "there is no API server to connect to: no kubeconfig is found, and this is no Pod (kube.config)",
+        ),
+    }?;
+    info!(server = %config.cluster_url, "using the API server");
+    // Who asks knows best how long to wait before asking again.
+    config.default_retry = false;
+    let namespace = config.default_namespace.clone();
+    Ok((Client::try_from(config).context("cannot make a client of the API server")?, namespace))
+}

@@ -1,0 +1,325 @@
+//! From flags, environment and file to a configuration.
+//!
+//! A flag counts more than its variable, that more than the file, that more than the default. Values are text until all
+//! of them are gathered: so each is read in one way, wherever it comes from, everything that is wrong is told at once,
+//! and under the name it was given.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{Resettable, ValueParser};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser};
+use garde::Validate as _;
+
+use crate::configuration::Configuration;
+
+/// What variables begin with.
+const PREFIX: &str = "PINGSIX_GATEWAY_";
+
+/// Serves the Gateways, routes and Ingresses of a Kubernetes cluster with PingSIX.
+///
+/// Watches a cluster, translates what it finds into PingSIX's configuration, and serves that as an etcd server would.
+///
+/// Every option can be given as a flag, --feed-tls-cert FILE; as a variable, PINGSIX_GATEWAY_FEED_TLS_CERT; or in the file
+/// of --config, as cert below tls below feed. The first of these that is given counts. In a variable, a comma separates
+/// the values of what is repeatable; in the file, they are a list. Times have units: 500ms, 15s, 1m 30s.
+///
+/// Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot go on, 2 when the configuration cannot be used.
+#[expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
+#[derive(Debug, Parser)]
+#[command(name = "pingsix-gateway-controller", version, max_term_width = 110)]
+struct Arguments {
+    /// A YAML file with options.
+    #[arg(id = "config", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Say whether the configuration can be used, and end.
+    #[arg(long, conflicts_with = "print_config")]
+    check_config: bool,
+
+    /// Print the configuration that is in force, as a file for --config, and end. It holds no secrets, but the names of
+    /// files that do.
+    #[arg(long)]
+    print_config: bool,
+
+    #[command(flatten)]
+    configuration: Configuration,
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) task: Task,
+    pub(crate) configuration: Configuration,
+}
+
+/// What to do with the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Run,
+    Check,
+    Print,
+}
+
+/// Why there is nothing to run.
+#[derive(Debug)]
+pub(crate) enum Rejection {
+    /// The arguments are not such as the program has, or ask for help.
+    Usage(clap::Error),
+    /// Everything that is wrong with the configuration.
+    Faults(Vec<Fault>),
+}
+
+/// What is wrong with one key. Displays as `--feed-address: message`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fault {
+    /// The key as it was given.
+    name: String,
+    message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.message)
+    }
+}
+
+/// A key with a value.
+#[derive(Debug)]
+struct Given {
+    /// The key as it was given.
+    name: String,
+    texts: Vec<String>,
+}
+
+/// The command line, with the flag and the variable that follow from the path of each key.
+pub(crate) fn command() -> Command {
+    // In the order of their declaration.
+    let mut order = 0;
+    Arguments::command().mut_args(|arg| {
+        if !is_key(&arg) {
+            return arg;
+        }
+        order += 1;
+        let flag = arg.get_id().as_str().replace('.', "-");
+        let variable = format!("{PREFIX}{}", flag.replace('-', "_").to_uppercase());
+        // What a variable holds is nobody's business in a help text.
+        arg.long(flag).env(variable).hide_env_values(true).display_order(order)
+    })
+}
+
+/// Whether it has a value that can come from elsewhere.
+fn is_key(arg: &Arg) -> bool {
+    !matches!(arg.get_id().as_str(), "check_config" | "print_config" | "help" | "version")
+}
+
+impl Settings {
+    /// Reads the arguments, the program's name first, with the variables and the file.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Rejection> {
+        let command = command();
+        let any_text = command
+            .clone()
+            .mut_args(|arg| if is_key(&arg) { arg.value_parser(ValueParser::string()) } else { arg });
+        let matches = any_text.try_get_matches_from(arguments).map_err(Rejection::Usage)?;
+        let mut faults = Vec::new();
+        let mut given = from_command_line(&command, &matches);
+        if let Some(file) = given.remove("config").and_then(|mut config| config.texts.pop()) {
+            add_file(Path::new(&file), &command, &mut given, &mut faults);
+        }
+        faults.extend(unreadable(&command, &mut given));
+        let arguments = readable(&command, &given).map_err(Rejection::Usage)?;
+        if let Err(report) = arguments.configuration.validate() {
+            let known: BTreeSet<String> = faults.iter().map(|fault| fault.name.clone()).collect();
+            let broken =
+                report.iter().map(|(path, error)| fault_at(&path.to_string(), error.message(), &given));
+            faults.extend(broken.filter(|fault| !known.contains(&fault.name)));
+        }
+        faults.extend(taken_twice(&arguments.configuration, &given));
+        if !faults.is_empty() {
+            faults.sort();
+            faults.dedup();
+            return Err(Rejection::Faults(faults));
+        }
+        let task = match (matches.get_flag("check_config"), matches.get_flag("print_config")) {
+            (true, _) => Task::Check,
+            (false, true) => Task::Print,
+            (false, false) => Task::Run,
+        };
+        Ok(Self { task, configuration: arguments.configuration })
+    }
+}
+
+/// What flags and variables say.
+fn from_command_line(command: &Command, matches: &ArgMatches) -> BTreeMap<String, Given> {
+    let mut given = BTreeMap::new();
+    for arg in command.get_arguments().filter(|arg| is_key(arg)) {
+        let id = arg.get_id().as_str();
+        let name = match matches.value_source(id) {
+            Some(ValueSource::CommandLine) => format!("--{}", arg.get_long().unwrap_or(id)),
+            Some(ValueSource::EnvVariable) => {
+                arg.get_env().map_or_else(|| id.to_owned(), |name| name.to_string_lossy().into_owned())
+            }
+            _ => continue,
+        };
+        let texts = matches.get_many::<String>(id).into_iter().flatten().cloned().collect();
+        given.insert(id.to_owned(), Given { name, texts });
+    }
+    given
+}
+
+/// Adds what the file says of keys that are not given otherwise.
+fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>, faults: &mut Vec<Fault>) {
+    let of_file = |message| Fault { name: path.display().to_string(), message };
+    let keys = match file::read(path) {
+        Ok(keys) => keys,
+        Err(message) => return faults.push(of_file(message)),
+    };
+    for (key, value) in keys {
+        let name = format!("{key} in {}", path.display());
+        let arg = command.get_arguments().find(|arg| arg.get_id().as_str() == key);
+        let Some(arg) = arg.filter(|arg| is_key(arg) && key != "config") else {
+            let message = match similar(&key, command) {
+                Some(known) => format!("there is no such key; is {known} meant?"),
+                None => "there is no such key".to_owned(),
+            };
+            faults.push(Fault { name, message });
+            continue;
+        };
+        let is_repeatable = matches!(arg.get_action(), clap::ArgAction::Append);
+        let texts = match value {
+            file::Value::One(text) => vec![text],
+            file::Value::List(texts) if is_repeatable => texts,
+            file::Value::List(_) => {
+                faults.push(Fault { name, message: "is a list, and should be one value".to_owned() });
+                continue;
+            }
+        };
+        if !texts.is_empty() {
+            given.entry(key).or_insert(Given { name, texts });
+        }
+    }
+}
+
+/// A key that differs from this one in a few letters.
+fn similar(key: &str, command: &Command) -> Option<String> {
+    let known = command.get_arguments().filter(|arg| is_key(arg)).map(|arg| arg.get_id().as_str());
+    let known = known.filter(|known| *known != "config");
+    let close = known.map(|known| (distance(key, known), known)).min()?;
+    (close.0 <= 2).then(|| close.1.to_owned())
+}
+
+/// How many letters have to be changed, added or dropped.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, (counterpart, pair)) in other.chars().zip(row.windows(2)).enumerate() {
+            let (Some(diagonal), Some(above), Some(left)) = (pair.first(), pair.get(1), next.get(j)) else {
+                continue;
+            };
+            let changed = diagonal + usize::from(letter != counterpart);
+            next.push(changed.min(above + 1).min(left + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// Takes out the keys whose values cannot be read, and says why.
+fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        let Some(key) = given.get(id) else { continue };
+        let before = faults.len();
+        for text in &key.texts {
+            // The value's own reader, without the other arguments.
+            let alone = Command::new("value")
+                .no_binary_name(true)
+                .disable_help_flag(true)
+                .arg(without_sources(arg.clone()));
+            if let Err(error) = alone.try_get_matches_from([flag(arg, text)]) {
+                let reason = error.source().map_or_else(|| "is no value".to_owned(), ToString::to_string);
+                faults.push(Fault { name: key.name.clone(), message: told(text, &reason) });
+            }
+        }
+        if faults.len() > before {
+            given.remove(id);
+        }
+    }
+    faults
+}
+
+/// What is wrong with a text. One with user information is not repeated.
+fn told(text: &str, reason: &str) -> String {
+    if text.contains('@') { reason.to_owned() } else { format!("\"{}\": {reason}", text.escape_debug()) }
+}
+
+/// The text is one value, whatever is in it.
+fn without_sources(arg: Arg) -> Arg {
+    arg.env(Resettable::Reset).value_delimiter(Resettable::Reset).default_value(Resettable::Reset)
+}
+
+fn flag(arg: &Arg, text: &str) -> String {
+    format!("--{}={text}", arg.get_long().unwrap_or_default())
+}
+
+/// The configuration without what could not be read.
+fn readable(command: &Command, given: &BTreeMap<String, Given>) -> Result<Arguments, clap::Error> {
+    let plain = command.clone().no_binary_name(true).mut_args(|arg| {
+        if is_key(&arg) { arg.env(Resettable::Reset).value_delimiter(Resettable::Reset) } else { arg }
+    });
+    let mut flags = Vec::new();
+    for arg in command.get_arguments() {
+        if let Some(key) = given.get(arg.get_id().as_str()) {
+            flags.extend(key.texts.iter().map(|text| flag(arg, text)));
+        }
+    }
+    Arguments::from_arg_matches(&plain.try_get_matches_from(flags)?)
+}
+
+/// A fault of what stands at a path of the configuration, such as `watch.namespaces[1]`.
+fn fault_at(path: &str, message: &str, given: &BTreeMap<String, Given>) -> Fault {
+    let path = path.replace('_', "-");
+    let (id, index) = path.split_once('[').unwrap_or((&path, ""));
+    let key = given.get(id);
+    let index = index.trim_end_matches(']').parse::<usize>().ok();
+    let text = key.and_then(|key| key.texts.get(index.unwrap_or_default()));
+    Fault {
+        name: key.map_or_else(|| id.to_owned(), |key| key.name.clone()),
+        message: text
+            .map_or_else(|| message.to_owned(), |text| format!("\"{}\" {message}", text.escape_debug())),
+    }
+}
+
+/// Addresses that two servers would listen on. Port 0 is a free one, each time another.
+fn taken_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<Fault> {
+    let Configuration { feed, health, debug, .. } = configuration;
+    let addresses = [
+        ("feed.address", Some(feed.address)),
+        ("health.address", Some(health.address)),
+        ("debug.address", debug.address.address()),
+    ];
+    let mut faults = Vec::new();
+    let mut earlier: Vec<(&str, std::net::SocketAddr)> = Vec::new();
+    for (id, address) in addresses {
+        let Some(address) = address.filter(|address| address.port() != 0) else { continue };
+        let overlapping = earlier.iter().find(|(_, other)| {
+            let (one, two) = (other.ip(), address.ip());
+            other.port() == address.port() && (one == two || one.is_unspecified() || two.is_unspecified())
+        });
+        if let Some((other, taken)) = overlapping {
+            faults.push(fault_at(id, &format!("is taken by {other}, which is {taken}"), given));
+        }
+        earlier.push((id, address));
+    }
+    faults
+}

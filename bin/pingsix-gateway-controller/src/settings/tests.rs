@@ -1,0 +1,279 @@
+//! Where values come from, which of them counts, and what is said of those that cannot be used.
+//!
+//! Variables belong to the whole process: `tests/cli` tests them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::*;
+
+fn read(arguments: &[&str]) -> Result<Configuration, Vec<String>> {
+    let arguments = ["pingsix-gateway-controller"].iter().chain(arguments).map(OsString::from);
+    match Settings::read(arguments) {
+        Ok(settings) => Ok(settings.configuration),
+        Err(Rejection::Faults(faults)) => Err(faults.iter().map(ToString::to_string).collect()),
+        Err(Rejection::Usage(error)) => panic!("{error}"),
+    }
+}
+
+/// With a file of this content; `FILE` stands for its name in faults.
+fn read_file(content: &str, arguments: &[&str]) -> Result<Configuration, Vec<String>> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.yaml");
+    std::fs::write(&path, content).unwrap();
+    let path = path.to_str().unwrap();
+    let config = format!("--config={path}");
+    let arguments: Vec<&str> = arguments.iter().copied().chain([config.as_str()]).collect();
+    read(&arguments).map_err(|faults| faults.into_iter().map(|fault| fault.replace(path, "FILE")).collect())
+}
+
+fn keys() -> Vec<Arg> {
+    command().get_arguments().filter(|arg| is_key(arg) && arg.get_id() != "config").cloned().collect()
+}
+
+#[test]
+fn the_defaults_can_be_used() {
+    let configuration = read(&[]).unwrap();
+    assert_eq!(configuration.translation(), pingsix_translate::Options::default());
+    assert_eq!(configuration.pace(), pingsix_gateway_api::reconcile::Pace::default());
+    assert!(configuration.status_pages().is_empty() && configuration.feed.tls.server().is_none());
+    command().debug_assert();
+}
+
+#[test]
+fn flag_and_variable_follow_from_the_path_of_a_key() {
+    for arg in keys() {
+        let id = arg.get_id().as_str();
+        assert_eq!(arg.get_long().unwrap(), id.replace('.', "-"));
+        let variable = arg.get_env().unwrap().to_str().unwrap();
+        assert_eq!(variable, format!("PINGSIX_GATEWAY_{}", id.replace(['.', '-'], "_").to_uppercase()));
+        // What Kubernetes sets for Services whose names begin with pingsix-gateway.
+        let of_a_service = variable.contains("_PORT") || variable.contains("_SERVICE_HOST");
+        assert!(!of_a_service, "a Service could set {variable}");
+        assert!(arg.get_help().is_some(), "{id} has no help");
+    }
+}
+
+/// Another value than the default, for each key.
+const EVERY_KEY: &str = "\
+controller-name: example.com/gateways
+layout: perPort
+root: /other
+responder: 127.0.0.1:8089
+stream: true
+route-names: true
+budget: {bytes: 2048, entries: 7}
+watch: {namespaces: [shop, web], selector: team=shop, secrets: all}
+publish: {address: [192.0.2.1, shop.example.com]}
+status: {url: ['infra/web:80=http://127.0.0.1:7085'], api-key-file: /key}
+feed:
+  address: 0.0.0.0:2380
+  allow-plaintext: true
+  tls: {cert: /tls.crt, key: /tls.key, client-ca: /ca.crt}
+  state-file: /state
+leader: {elect: false, namespace: infra, lease: gateways, duration: 30s, renew-deadline: 20s, retry: 3s}
+pace: {rest-factor: 5, longest-rest: 2s, first-retry: 200ms, longest-retry: 1m}
+kube: {config: /kubeconfig, context: test}
+health: {address: '127.0.0.1:8082', stuck-after: 2m}
+debug: {address: off}
+log: {format: json, filter: 'info,pingsix_sink=debug'}
+shutdown-grace: 20s
+";
+
+#[test]
+fn what_is_printed_is_what_is_in_force() {
+    let configuration = read_file(EVERY_KEY, &[]).unwrap();
+    let printed = serde_saphyr::to_string(&configuration).unwrap();
+    assert_eq!(read_file(&printed, &[]).unwrap(), configuration, "{printed}");
+    let given = file::parse(&printed).unwrap();
+    let default = file::parse(&serde_saphyr::to_string(&read(&[]).unwrap()).unwrap()).unwrap();
+    for arg in keys() {
+        let id = arg.get_id().as_str();
+        // One excludes the other.
+        if id == "publish.service" {
+            continue;
+        }
+        assert!(given.contains_key(id), "{id} is not printed");
+        assert_ne!(given.get(id), default.get(id), "{id} has its default here, which shows nothing");
+    }
+}
+
+#[test]
+fn every_key_can_be_a_flag() {
+    let mut flags: Vec<String> = Vec::new();
+    for (key, value) in file::parse(EVERY_KEY).unwrap() {
+        let flag = key.replace('.', "-");
+        match value {
+            file::Value::One(text) => flags.push(format!("--{flag}={text}")),
+            file::Value::List(texts) => flags.extend(texts.iter().map(|text| format!("--{flag}={text}"))),
+        }
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    assert_eq!(read(&flags), read_file(EVERY_KEY, &[]));
+}
+
+#[test]
+fn a_flag_counts_more_than_the_file() {
+    let file = "root: /file\nbudget: {bytes: 2048}\nwatch: {namespaces: [shop, web]}\nstream: true\n";
+    let configuration =
+        read_file(file, &["--root", "/flag", "--watch-namespaces", "a,b", "--stream=false", "--route-names"]);
+    let configuration = configuration.unwrap();
+    assert_eq!(configuration.root, "/flag");
+    assert_eq!(configuration.budget.bytes, 2048);
+    assert_eq!(configuration.watch.namespaces, ["a", "b"], "lists are replaced, not joined");
+    assert!(!configuration.stream && configuration.route_names);
+}
+
+#[test]
+fn values_become_options() {
+    let configuration = read_file(EVERY_KEY, &["--status-url=IngressClass/public=http://[::1]:1"]).unwrap();
+    let options = configuration.translation();
+    assert_eq!(options.layout, pingsix_translate::Layout::PerPort);
+    assert_eq!(options.responder.unwrap().to_string(), "127.0.0.1:8089");
+    assert_eq!((options.budget.bytes, options.budget.matcher_entries), (2048, 7));
+    let pages: Vec<_> = configuration
+        .status_pages()
+        .into_iter()
+        .map(|(plane, urls)| format!("{plane} {}", urls.first().unwrap()))
+        .collect();
+    assert_eq!(pages, ["IngressClass/public http://[::1]:1/status/config"], "the flag replaces the list");
+    assert!(configuration.feed.tls.server().is_some());
+    assert_eq!(configuration.pace().first_retry, std::time::Duration::from_millis(200));
+}
+
+#[test]
+fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
+    let cases: &[(&str, &str)] = &[
+        ("--controller-name=gateways", "is not a domain, a slash and a path"),
+        ("--controller-name=Example.com/a", "is not a domain, a slash and a path"),
+        ("--layout=one", "expected shared or perPort"),
+        ("--root=pingsix", "scope \"pingsix\" is not valid"),
+        ("--responder=localhost:80", "expected an IP address with a port, or off"),
+        ("--responder=0.0.0.0:80", "is no address that PingSIX can connect to"),
+        ("--stream=perhaps", "expected true or false"),
+        ("--route-names=1", "expected true or false"),
+        ("--budget-bytes=4MiB", "expected a whole number"),
+        ("--budget-bytes=4194305", "greater than 4194304"),
+        ("--budget-entries=0", "lower than 1"),
+        ("--watch-namespaces=Shop", "is not a name as Kubernetes has them"),
+        ("--watch-selector=", "is not a label selector"),
+        ("--watch-secrets=some", "expected by-name or all"),
+        ("--publish-address=http://a", "is neither an IP address nor a host name"),
+        ("--publish-address=::", "is no address that clients can connect to"),
+        ("--publish-service=pingsix", "expected NAMESPACE/NAME"),
+        ("--status-url=http://127.0.0.1:7085", "expected DATAPLANE=URL"),
+        ("--status-api-key-file=/key", "needs status.url as well"),
+        ("--feed-address=:2379", "expected an IP address with a port"),
+        ("--feed-address=192.0.2.1:2379", "can be reached from other machines"),
+        ("--feed-allow-plaintext=x", "expected true or false"),
+        ("--feed-tls-cert=/tls.crt", "needs feed.tls.key as well"),
+        ("--feed-tls-key=/tls.key", "needs feed.tls.cert as well"),
+        ("--feed-tls-client-ca=/ca.crt", "needs feed.tls.cert as well"),
+        ("--feed-state-file=", "is no value"),
+        ("--leader-elect=yes", "expected true or false"),
+        ("--leader-namespace=infra/web", "is not a name as Kubernetes has them"),
+        ("--leader-lease=Lease", "is not a name as Kubernetes has them"),
+        ("--leader-duration=15500ms", "is not a number of whole seconds"),
+        ("--leader-renew-deadline=15s", "is not shorter than leader.duration, which is 15s"),
+        ("--leader-retry=9s", "shorter than leader.renew-deadline, which is 10s"),
+        ("--pace-rest-factor=-1", "expected a whole number"),
+        ("--pace-longest-rest=1h", "is not between 0 s and 600 s"),
+        ("--pace-first-retry=0s", "is no time at all"),
+        ("--pace-longest-retry=10ms", "is shorter than pace.first-retry, which is 100ms"),
+        ("--kube-config=", "is no value"),
+        ("--kube-context=", "lower than 1"),
+        ("--health-address=8080", "expected an IP address with a port"),
+        ("--health-address=127.0.0.1:2379", "is taken by feed.address, which is 127.0.0.1:2379"),
+        ("--health-stuck-after=1s", "is not between 5 s and 3600 s"),
+        ("--debug-address=on", "expected an IP address with a port, or off"),
+        ("--debug-address=127.0.0.1:8080", "is taken by health.address, which is 0.0.0.0:8080"),
+        ("--log-format=xml", "expected text or json"),
+        ("--log-filter=info,a=loud", "is not a level"),
+        ("--shutdown-grace=10", "expected a time with units"),
+    ];
+    for (flag, message) in cases {
+        let faults = read(&[flag]).unwrap_err();
+        let (name, value) = flag.split_once('=').unwrap();
+        let [fault] = faults.as_slice() else { panic!("{flag}: {faults:?}") };
+        assert!(fault.starts_with(&format!("{name}: \"{value}\"")), "{fault}");
+        assert!(fault.contains(message), "{flag}: {fault}");
+    }
+    for arg in keys() {
+        let flag = format!("--{}=", arg.get_long().unwrap());
+        assert!(cases.iter().any(|(case, _)| case.starts_with(&flag)), "{flag} is never wrong here");
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let file = "feed:\n  address: 0.0.0.0:2379\n  tsl: {cert: a}\nbudgets: 3\nleader: {retry: often}\nroot: [/a]\n\
+                watch: {namespaces: [shop, WEB]}\n";
+    assert_eq!(
+        read_file(file, &["--layout=one", "--debug-address=0.0.0.0:2379"]).unwrap_err(),
+        [
+            "--debug-address: \"0.0.0.0:2379\" is taken by feed.address, which is 0.0.0.0:2379",
+            "--layout: \"one\": expected shared or perPort",
+            "budgets in FILE: there is no such key",
+            "feed.address in FILE: \"0.0.0.0:2379\" can be reached from other machines, and private keys would pass in \
+             plaintext: use a loopback address, feed.tls.cert and feed.tls.key, or feed.allow-plaintext",
+            "feed.tsl.cert in FILE: there is no such key; is feed.tls.cert meant?",
+            "leader.retry in FILE: \"often\": expected a time with units, such as 500ms, 15s or 1m 30s",
+            "root in FILE: is a list, and should be one value",
+            "watch.namespaces in FILE: \"WEB\" is not a name as Kubernetes has them: lower case letters, digits and \
+             dashes",
+        ]
+    );
+}
+
+#[test]
+fn a_default_that_does_not_go_with_what_is_given_is_named_by_its_key() {
+    assert_eq!(
+        read(&["--leader-duration=5s"]).unwrap_err(),
+        ["leader.renew-deadline: is not shorter than leader.duration, which is 5s"]
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let faults = read(&["--config=/nowhere/config.yaml"]).unwrap_err();
+    assert!(faults[0].starts_with("/nowhere/config.yaml: cannot be read: "), "{faults:?}");
+    let faults = read_file("config: other.yaml\n", &[]).unwrap_err();
+    assert_eq!(faults, ["config in FILE: there is no such key"], "files do not name files");
+}
+
+#[test]
+fn the_feed_may_leave_the_machine_with_tls_or_on_request() {
+    for arguments in [
+        &["--feed-address=0.0.0.0:2379", "--feed-allow-plaintext"][..],
+        &["--feed-address=0.0.0.0:2379", "--feed-tls-cert=a", "--feed-tls-key=b"],
+        &["--feed-address=[::ffff:127.0.0.1]:2379"],
+    ] {
+        assert!(read(arguments).is_ok(), "{arguments:?}");
+    }
+    let faults = read(&["--publish-address=192.0.2.1", "--publish-service=a/b"]).unwrap_err();
+    assert_eq!(faults, ["--publish-service: \"a/b\" excludes publish.address, which is given as well"]);
+}
+
+#[test]
+fn a_password_in_a_value_is_not_repeated() {
+    let faults = read(&["--status-url=infra/web=http://me:canary@127.0.0.1:7085"]).unwrap_err();
+    assert!(!faults[0].contains("canary"), "{faults:?}");
+}
+
+#[test]
+fn the_documentation_has_every_key() {
+    let mut expected = String::new();
+    for arg in keys() {
+        let default = arg
+            .get_default_values()
+            .first()
+            .map_or(String::new(), |value| format!("`{}`", value.to_string_lossy()));
+        let help = arg.get_long_help().or_else(|| arg.get_help()).unwrap().to_string();
+        let meaning = help.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        let meaning = meaning.trim_end_matches('.');
+        writeln!(expected, "| `{}` | {default} | {meaning} |", arg.get_id()).unwrap();
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    assert!(document.contains(&expected), "docs/operations.md should have these rows:\n{expected}");
+}

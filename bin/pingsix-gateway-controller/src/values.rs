@@ -1,0 +1,288 @@
+//! Types of single values: how each is written, in whatever source.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use pingsix_gateway_api::delivery::status_page::StatusUrl;
+use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
+use serde::{Serialize, Serializer};
+
+/// Values are printed as they can be written.
+macro_rules! serialized_as_text {
+    ($($type:ty)+) => {$(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )+};
+}
+
+serialized_as_text! { Span Endpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget }
+
+/// A length of time, such as `1m 30s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span(Duration);
+
+impl Span {
+    pub(crate) const fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for Span {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected a time with units, such as 500ms, 15s or 1m 30s";
+        let span: SignedDuration = text.parse().map_err(|_| EXPECTED)?;
+        Duration::try_from(span).map(Self).map_err(|_| EXPECTED)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SignedDuration::try_from(self.0) {
+            Ok(span) => write!(f, "{span:#}"),
+            Err(_) => write!(f, "{}s", self.0.as_secs()),
+        }
+    }
+}
+
+/// An address, or that there shall be none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Off,
+    At(SocketAddr),
+}
+
+impl Endpoint {
+    pub(crate) const fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::Off => None,
+            Self::At(address) => Some(address),
+        }
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        text.parse().map(Self::At).map_err(|_| "expected an IP address with a port, or off")
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+/// An enum with a word for each value.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*,)+ }
+        expected $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $($(#[$variant_doc])* $variant,)+ }
+
+        impl FromStr for $name {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($word $(| $alias)* => Ok(Self::$variant),)+
+                    _ => Err(concat!("expected ", $expected)),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word,)+ })
+            }
+        }
+    };
+}
+
+words! {
+    /// How listeners are spread over PingSIX fleets.
+    LayoutName {
+        Shared = "shared",
+        PerPort = "perPort" | "per-port",
+    }
+    expected "shared or perPort"
+}
+
+impl From<LayoutName> for Layout {
+    fn from(name: LayoutName) -> Self {
+        match name {
+            LayoutName::Shared => Self::Shared,
+            LayoutName::PerPort => Self::PerPort,
+        }
+    }
+}
+
+words! {
+    /// Which Secrets are read.
+    SecretChoice {
+        /// Those that are referred to, each by its name.
+        ByName = "by-name",
+        /// All of them.
+        All = "all",
+    }
+    expected "by-name or all"
+}
+
+words! {
+    /// How the log is written.
+    LogFormat {
+        Text = "text",
+        Json = "json",
+    }
+    expected "text or json"
+}
+
+/// A Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServiceName(pub(crate) ObjectName);
+
+impl FromStr for ServiceName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        object_name(text).map(Self).ok_or("expected NAMESPACE/NAME")
+    }
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn object_name(text: &str) -> Option<ObjectName> {
+    let (namespace, name) = text.split_once('/')?;
+    let valid = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    valid.then(|| ObjectName::new(namespace, name))
+}
+
+/// Where an instance of a data plane shows its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StatusTarget {
+    pub(crate) data_plane: DataPlaneKey,
+    pub(crate) url: StatusUrl,
+}
+
+impl FromStr for StatusTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str =
+            "expected DATAPLANE=URL, with NAMESPACE/GATEWAY, NAMESPACE/GATEWAY:PORT or IngressClass/NAME";
+        let (data_plane, url) = text.split_once('=').ok_or(EXPECTED)?;
+        let data_plane = data_plane_key(data_plane).ok_or(EXPECTED)?;
+        if url.contains('@') {
+            return Err(
+                "the URL must not have a user; status.api-key-file names the file of the key".to_owned()
+            );
+        }
+        let url = url.parse().map_err(|error| format!("the URL cannot be used: {error}"))?;
+        Ok(Self { data_plane, url })
+    }
+}
+
+impl fmt::Display for StatusTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.data_plane, self.url)
+    }
+}
+
+/// The reverse of the key's `Display`.
+fn data_plane_key(text: &str) -> Option<DataPlaneKey> {
+    if let Some(class) = text.strip_prefix("IngressClass/") {
+        let valid = !class.is_empty() && !class.contains('/');
+        return valid.then(|| DataPlaneKey::Ingress { class: class.into() });
+    }
+    let (gateway, port) = match text.split_once(':') {
+        None => (text, None),
+        Some((gateway, port)) => (gateway, Some(port.parse().ok()?)),
+    };
+    Some(DataPlaneKey::Gateway { gateway: object_name(gateway)?, port })
+}
+
+/// Reads a value, with what was expected as the error.
+pub(crate) fn value<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address with a port".to_owned())
+}
+
+pub(crate) fn count<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
+}
+
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "expected true or false".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_printed_as_they_can_be_written() {
+        fn check<T: FromStr<Err: fmt::Debug> + fmt::Display>(texts: &[&str]) {
+            for text in texts {
+                assert_eq!(text.parse::<T>().unwrap().to_string(), **text);
+            }
+        }
+        check::<Span>(&["0s", "500ms", "15s", "1m 30s", "24h"]);
+        check::<Endpoint>(&["off", "127.0.0.1:8089", "[::1]:80"]);
+        check::<LayoutName>(&["shared", "perPort"]);
+        check::<SecretChoice>(&["by-name", "all"]);
+        check::<LogFormat>(&["text", "json"]);
+        check::<ServiceName>(&["infra/pingsix"]);
+        check::<StatusTarget>(&[
+            "infra/web=http://127.0.0.1:7085/status/config",
+            "infra/web:8443=http://pingsix.infra:7085/status/config",
+            "IngressClass/public=http://[::1]:7085/inner",
+        ]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        for text in ["", "15", "-1s", "soon", "1 month"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+        for text in ["web", "infra/", "/web", "a/b/c"] {
+            assert!(text.parse::<ServiceName>().is_err(), "{text}");
+        }
+        for text in ["infra/web", "web=http://a:1", "infra/web:http=http://a:1", "IngressClass/=http://a:1"] {
+            assert!(
+                text.parse::<StatusTarget>().unwrap_err().starts_with("expected DATAPLANE=URL"),
+                "{text}"
+            );
+        }
+        let error = "infra/web=https://a:1".parse::<StatusTarget>().unwrap_err();
+        assert_eq!(error, "the URL cannot be used: its scheme is not http");
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_refused_and_not_repeated() {
+        let error = "infra/web=http://me:canary@a:1".parse::<StatusTarget>().unwrap_err();
+        assert!(error.contains("must not have a user") && !error.contains("canary"), "{error}");
+    }
+}

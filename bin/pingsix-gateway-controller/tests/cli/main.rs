@@ -1,0 +1,15 @@
+//! The program, as a process.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
+
+mod configuration;
+mod running;
+
+use assert_cmd::cargo::CommandCargoExt as _;
+use std::process::Command;
+
+/// The program, with no other variables than those it needs to start.
+fn program() -> Command {
+    let mut command = Command::cargo_bin("pingsix-gateway-controller").unwrap();
+    command.env_clear();
+    command
+}

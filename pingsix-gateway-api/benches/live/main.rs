@@ -1,0 +1,135 @@
+//! What a change costs on a real API server: from its answer to the bytes at a client that watches the feed, and the
+//! processor time and memory that the controller takes for it.
+//!
+//! The controller runs in a process of its own (this program again), so that nobody else's time is counted. Needs the
+//! test cluster (`just cluster`); `cargo bench -p pingsix-gateway-api --features controller --bench live [-- ROUTES ...]`.
+//!
+//! HTTPRoutes have one rule each, on ten Services of one Gateway, as in the figures recorded in `docs/results`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a measurement that cannot go on fails"
+)]
+
+mod controller;
+mod process;
+mod reader;
+mod samples;
+mod subject;
+
+use std::time::{Duration, Instant};
+
+use pingsix_test_cluster::TestCluster;
+
+use controller::Controlled;
+use reader::Reader;
+use samples::Samples;
+use subject::Subject;
+
+/// How many changes of each kind are measured.
+const CHANGES: usize = 60;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    if let [mode, kubeconfig] = &arguments[..]
+        && mode == controller::MODE
+    {
+        runtime.block_on(controller::run(kubeconfig));
+        return;
+    }
+    let counts: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    let counts = if counts.is_empty() { vec![100, 1000, 3000] } else { counts };
+    runtime.block_on(measure(&counts));
+}
+
+async fn measure(counts: &[usize]) {
+    println!("| routes | what | p50 | p95 | max | CPU per change |");
+    println!("|---|---|---|---|---|---|");
+    for &count in counts {
+        let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
+        let subject = Subject::new(cluster.admin());
+        subject.create(count).await;
+        let started = Instant::now();
+        let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
+        let controlled = Controlled::start(&kubeconfig).await;
+        let mut reader = Reader::open(&controlled.address, subject::PREFIX, count).await;
+        println!(
+            "| {count} | cold start to the first list | {:?} | | | {:?} in all |",
+            started.elapsed(),
+            controlled.cpu()
+        );
+        // What the start leaves to do, statuses above all, is not part of any change.
+        controlled.settle().await;
+        report(
+            count,
+            "one route changed",
+            &controlled,
+            &change_routes(&controlled, &subject, &mut reader, count).await,
+        );
+        controlled.settle().await;
+        report(
+            count,
+            "one endpoint changed",
+            &controlled,
+            &change_endpoints(&controlled, &subject, &mut reader).await,
+        );
+        controlled.settle().await;
+        let before = controlled.cpu();
+        let noise = subject.annotate(CHANGES, count).await;
+        controlled.settle().await;
+        let events = reader.drain();
+        println!(
+            "| {count} | annotation changed ({noise}) | {events} watch responses | | | {:?} |",
+            controlled.cpu().saturating_sub(before) / u32::try_from(CHANGES).unwrap()
+        );
+        println!("| {count} | peak RSS | {} MB | | | |", controlled.peak_memory() / 1_000_000);
+    }
+}
+
+/// Samples with the processor time that they took.
+struct Measured {
+    samples: Samples,
+    cpu_before: Duration,
+}
+
+fn report(count: usize, what: &str, controlled: &Controlled, measured: &Measured) {
+    let Measured { samples, cpu_before } = measured;
+    let changes = u32::try_from(samples.len()).unwrap();
+    let cpu = controlled.cpu().saturating_sub(*cpu_before) / changes;
+    println!(
+        "| {count} | {what} | {:.1?} | {:.1?} | {:.1?} | {cpu:.2?} |",
+        samples.percentile(50),
+        samples.percentile(95),
+        samples.percentile(100)
+    );
+}
+
+async fn change_routes(
+    controlled: &Controlled,
+    subject: &Subject,
+    reader: &mut Reader,
+    count: usize,
+) -> Measured {
+    let cpu_before = controlled.cpu();
+    let mut samples = Samples::default();
+    for change in 0..CHANGES {
+        let path = format!("/changed-{change}");
+        let answered = subject.change_route(change * 7 % count, &path).await;
+        samples.push(reader.seen(&path).await - answered);
+    }
+    Measured { samples, cpu_before }
+}
+
+async fn change_endpoints(controlled: &Controlled, subject: &Subject, reader: &mut Reader) -> Measured {
+    let cpu_before = controlled.cpu();
+    let mut samples = Samples::default();
+    for change in 0..CHANGES {
+        let address = format!("10.9.{}.{}", change / 200, 1 + change % 200);
+        let answered = subject.change_endpoint(change % subject::SERVICES, &address).await;
+        samples.push(reader.seen(&address).await - answered);
+    }
+    Measured { samples, cpu_before }
+}

@@ -1,0 +1,253 @@
+//! The composition root: watches, picture, reconciliation, delivery and statuses as one value that runs.
+//!
+//! ```text
+//! Watches ──► inputs ─┐                                   ┌──► Feed (a sink that data planes read)
+//! addresses ──────────┤                                   │
+//! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
+//! readers of the feed ┤                                   └──► EventBoard  ──► EventWriter  ├──► API server
+//! debug requests ──────┘                                       Elector ──► Leadership ──────┘
+//! ```
+//!
+//! One task owns the picture; nothing is locked while it thinks. Every replica watches, reconciles and serves; only the one
+//! that leads writes to the API server.
+//!
+//! Until everything that is watched has been read once, and all of it published, the feed answers nobody: a PingSIX that
+//! starts at the same moment waits instead of getting less than there is. Afterwards, what the API server cannot be asked
+//! about stays as it was.
+
+mod addresses;
+mod bundles;
+mod engine;
+mod feed;
+mod instances;
+mod observers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::Client;
+use pingsix_translate::DataPlaneKey;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+pub use addresses::PublishedAddresses;
+pub use feed::Feed;
+pub use observers::Observers;
+
+use crate::delivery::status_page::{StatusClient, StatusUrl};
+use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
+use crate::reconcile::{Pace, Reconciler};
+use crate::status::{
+    EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
+};
+use crate::watch::{SecretWatch, WatchOptions, Watches};
+use engine::Engine;
+use observers::Gates;
+
+/// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControllerOptions {
+    /// How objects are translated; its `controller_name` says which classes are ours.
+    pub translation: pingsix_translate::Options,
+    /// What is watched, and how.
+    pub watch: WatchOptions,
+    /// How often one Gateway or IngressClass is reconsidered.
+    pub pace: Pace,
+    /// What is written into statuses as the place where data planes are reached.
+    pub addresses: PublishedAddresses,
+    /// The status pages of PingSIX instances, by their data plane. Of data planes without any, it is known at most that
+    /// somebody reads them.
+    pub status_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
+    /// Reads status pages.
+    pub status_client: StatusClient,
+    /// The election among replicas; `None` for one that is alone.
+    pub lease: Option<LeaseOptions>,
+    /// How statuses are written.
+    pub writer: WriterOptions,
+    /// How Events are written.
+    pub events: EventOptions,
+}
+
+impl ControllerOptions {
+    /// The defaults, for one replica, whose Events say `instance` (the name of its Pod).
+    pub fn new(translation: pingsix_translate::Options, instance: impl Into<String>) -> Self {
+        let name = translation.controller_name.clone();
+        Self {
+            translation,
+            watch: WatchOptions::default(),
+            pace: Pace::default(),
+            addresses: PublishedAddresses::default(),
+            status_pages: BTreeMap::new(),
+            status_client: StatusClient::new(None),
+            lease: None,
+            writer: WriterOptions::new(name.clone()),
+            events: EventOptions::new(name, instance),
+        }
+    }
+}
+
+/// A controller could not go on. None of these can be retried by calling the same again at once; a process should end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControllerError {
+    /// The times of the election do not go together.
+    #[error("the election cannot be held")]
+    Lease(#[from] LeaseOptionsError),
+    /// Part of the controller panicked.
+    #[error("part of the controller has failed")]
+    Task(#[source] JoinError),
+    /// The watches ended, though nobody stopped them.
+    #[error("the watches have ended")]
+    Watches,
+}
+
+/// How far a controller has come, for whoever asks whether it is ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Kinds of which not everything is known yet, with what is known of why.
+    pub unknown: BTreeMap<pingsix_translate::Kind, String>,
+    /// Secrets and ConfigMaps that are referred to, and of which nothing is known yet.
+    pub awaited: BTreeSet<pingsix_translate::ObjectKey>,
+    /// Whether everything was published once.
+    pub is_published: bool,
+}
+
+impl Progress {
+    /// Whether the feed answers.
+    pub const fn is_ready(&self) -> bool {
+        self.is_published
+    }
+}
+
+/// A controller for one cluster, which publishes to one feed.
+pub struct Controller<F> {
+    client: Client,
+    feed: Arc<F>,
+    options: ControllerOptions,
+    progress: watch::Sender<Progress>,
+    observers: Observers,
+    status: StatusBoard,
+    events: EventBoard,
+}
+
+impl<F> std::fmt::Debug for Controller<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Controller").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<F: Feed + 'static> Controller<F> {
+    /// A controller that has not started.
+    pub fn new(client: Client, feed: Arc<F>, options: ControllerOptions) -> Self {
+        Self {
+            client,
+            feed,
+            options,
+            progress: watch::Sender::new(Progress::default()),
+            observers: Observers::default(),
+            status: StatusBoard::default(),
+            events: EventBoard::default(),
+        }
+    }
+
+    /// How far it has come, now and from now on.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Has others told how it does.
+    #[must_use]
+    pub fn observed_by(mut self, observers: Observers) -> Self {
+        self.observers = observers;
+        self
+    }
+
+    /// Runs until it is stopped, then lets go of the lease.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
+        let Self { client, feed, options, progress, observers, status, events } = self;
+        let Observers { health, metrics, debug } = observers;
+        // However this ends, also by being dropped, its parts end too.
+        let parts = stop.child_token();
+        let _end_parts = parts.clone().drop_guard();
+        let mut tasks: JoinSet<()> = JoinSet::new();
+
+        let leadership = match options.lease.clone() {
+            Some(lease) => {
+                let (elector, leadership) = Elector::new(client.clone(), lease)?;
+                tasks.spawn(elector.run(parts.clone()));
+                leadership
+            }
+            None => Leadership::always(),
+        };
+        let reconciler = Reconciler::new(options.translation.clone());
+        let readers = Readers::of(reconciler.world());
+        let writer =
+            StatusWriter::new(client.clone(), readers.clone(), status.clone(), options.writer.clone());
+        tasks.spawn(writer.clone().run(leadership.clone(), parts.clone()));
+        let teller =
+            EventWriter::new(client.clone(), readers.clone(), events.clone(), options.events.clone());
+        tasks.spawn(teller.run(leadership.clone(), parts.clone()));
+        let (addresses, published_addresses) = addresses::start(&client, &options.addresses, &parts);
+        tasks.spawn(addresses);
+        if let Some(metrics) = &metrics {
+            tasks.spawn(observers::follow_leadership(metrics.clone(), leadership.clone(), parts.clone()));
+        }
+        let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
+        tasks.spawn(follow_bundles);
+        let (published, pages) = instances::start(
+            &options.status_pages,
+            options.status_client.clone(),
+            leadership,
+            &parts,
+            &mut tasks,
+        );
+        let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
+        if let Some(metrics) = &metrics {
+            observers::observe(metrics, watches.stats(), &writer);
+        }
+
+        let engine = Engine::new(engine::Parts {
+            reconciler,
+            feed,
+            status,
+            events,
+            readers,
+            progress,
+            published,
+            addresses: published_addresses,
+            bundles,
+            gates: health.as_ref().map(Gates::of),
+            health,
+            metrics,
+            pace: options.pace,
+            paged: options.status_pages.keys().cloned().collect(),
+            lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
+        });
+        let sources = engine::Sources { inputs, pages, debug };
+        // The parts end on the same signal, and nobody is to blame for that. The engine is on the heap, so that whoever embeds
+        // this has a small future.
+        let run = tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(()),
+            ran = Box::pin(engine.run(sources, &watches)) => match ran {
+                // They were stopped while the engine was busy, and it noticed their end before the reason of it.
+                Err(ControllerError::Watches) if stop.is_cancelled() => Ok(()),
+                ran => ran,
+            },
+            Some(Err(error)) = tasks.join_next() => Err(ControllerError::Task(error)),
+        };
+        parts.cancel();
+        watches.ended().await.map_err(ControllerError::Task)?;
+        while let Some(ended) = tasks.join_next().await {
+            ended.map_err(ControllerError::Task)?;
+        }
+        run
+    }
+}

@@ -1,0 +1,124 @@
+//! Which Lease, and how long it lasts.
+
+use std::time::Duration;
+
+use pingsix_translate::DEFAULT_CONTROLLER_NAME;
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::digest::short_digest;
+
+/// How much later than planned a request may be made: timers are no more exact than that.
+const DRIFT: f64 = 1.2;
+
+/// Longest name of an object in Kubernetes that every use of it allows.
+const LONGEST_NAME: usize = 63;
+
+/// Which Lease to stand for, as whom, and how long it lasts.
+#[derive(Clone, Debug)]
+pub struct LeaseOptions {
+    /// Where the Lease is.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Who we are: different for every process there ever is.
+    pub identity: String,
+    /// How long others leave the Lease to a holder of whom they hear nothing; in whole seconds.
+    pub duration: Duration,
+    /// How long a holder considers itself one after it asked for a renewal that succeeded.
+    pub renew_deadline: Duration,
+    /// How often the Lease is renewed, or looked at.
+    pub retry: Duration,
+    /// What is written as the time of renewals. Nothing is decided by it.
+    pub clock: Clock,
+}
+
+impl LeaseOptions {
+    /// The Lease of a controller, for a process in a Pod: 15 s, renewed every 2 s, given up after 10 s.
+    pub fn new(namespace: impl Into<String>, controller_name: &str, pod: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: lease_name(controller_name),
+            identity: format!("{pod}_{:016x}", fastrand::u64(..)),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+            clock: Clock::default(),
+        }
+    }
+
+    /// Whether the times go together.
+    ///
+    /// # Errors
+    ///
+    /// When two replicas could lead at once, or none for long.
+    pub fn validate(&self) -> Result<(), LeaseOptionsError> {
+        let &Self { duration, renew_deadline, retry, .. } = self;
+        if self.identity.is_empty() {
+            return Err(LeaseOptionsError::NoIdentity);
+        }
+        if duration.is_zero() || duration.subsec_nanos() != 0 || i32::try_from(duration.as_secs()).is_err() {
+            return Err(LeaseOptionsError::Duration { duration });
+        }
+        if renew_deadline >= duration {
+            return Err(LeaseOptionsError::RenewDeadline { renew_deadline, duration });
+        }
+        if retry.is_zero() || retry.mul_f64(DRIFT) >= renew_deadline {
+            return Err(LeaseOptionsError::Retry { retry, renew_deadline });
+        }
+        Ok(())
+    }
+}
+
+/// Times of a Lease that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LeaseOptionsError {
+    /// The identity is empty.
+    #[error("the identity is empty")]
+    NoIdentity,
+    /// The API counts the duration in seconds.
+    #[error("the lease duration {duration:?} is not a positive number of whole seconds")]
+    Duration {
+        /// As given.
+        duration: Duration,
+    },
+    /// A holder must give up before others may take over.
+    #[error("the renew deadline {renew_deadline:?} is not shorter than the lease duration {duration:?}")]
+    RenewDeadline {
+        /// As given.
+        renew_deadline: Duration,
+        /// As given.
+        duration: Duration,
+    },
+    /// A holder must be able to renew before it gives up.
+    #[error(
+        "the retry period {retry:?}, with a fifth for timers, is not positive and shorter than the renew deadline {renew_deadline:?}"
+    )]
+    Retry {
+        /// As given.
+        retry: Duration,
+        /// As given.
+        renew_deadline: Duration,
+    },
+}
+
+/// The name of the Lease of a controller: readable, a DNS label, and different for different controller names.
+///
+/// `pingsix.io/gateway-controller` is `pingsix-io-gateway-controller`. Other names get a digest behind them, since what
+/// a label cannot hold becomes a dash.
+pub fn lease_name(controller_name: &str) -> String {
+    let label: String = controller_name
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' })
+        .collect();
+    if controller_name == DEFAULT_CONTROLLER_NAME {
+        return label;
+    }
+    let digest = short_digest(controller_name);
+    // All of it is ASCII.
+    let readable: String = label.chars().take(LONGEST_NAME - digest.len() - 1).collect();
+    match readable.trim_matches('-') {
+        "" => format!("lease-{digest}"),
+        readable => format!("{readable}-{digest}"),
+    }
+}

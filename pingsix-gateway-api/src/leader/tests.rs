@@ -1,0 +1,370 @@
+//! Elections over a server that loses and delays, among candidates that stop and whose clocks are wrong.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+
+use jiff::SignedDuration;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep_until, timeout};
+
+use super::*;
+use crate::clock::Clock;
+use crate::fixture::api_server::{ApiServer, Fate};
+
+const NAMESPACE: &str = "pingsix-system";
+const PATH: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/pingsix-system/leases/pingsix-io-gateway-controller";
+
+const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+struct Candidate {
+    leadership: Leadership,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Candidate {
+    /// Ends as a process does that is killed.
+    fn crash(self) {
+        self.task.abort();
+    }
+
+    async fn leads_within(&mut self, limit: Duration) {
+        timeout(limit, self.leadership.gained()).await.unwrap();
+    }
+}
+
+fn options(pod: &str, skew: SignedDuration) -> LeaseOptions {
+    LeaseOptions {
+        clock: Clock::new(move || Timestamp::now() + skew),
+        ..LeaseOptions::new(NAMESPACE, pingsix_translate::DEFAULT_CONTROLLER_NAME, pod)
+    }
+}
+
+fn candidate_with(api: &ApiServer, options: LeaseOptions, pauses: Vec<(Instant, Instant)>) -> Candidate {
+    let (elector, leadership) = Elector::new(api.client(), options).unwrap();
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(pausing(elector.run(stop.clone()), pauses));
+    Candidate { leadership, stop, task }
+}
+
+fn candidate(api: &ApiServer, pod: &str) -> Candidate {
+    candidate_with(api, options(pod, SignedDuration::ZERO), Vec::new())
+}
+
+/// Runs as a process does that is stopped and continued.
+async fn pausing(process: impl Future<Output = ()>, pauses: Vec<(Instant, Instant)>) {
+    let mut process = pin!(process);
+    for (from, to) in pauses {
+        tokio::select! {
+            biased;
+            () = sleep_until(from) => {}
+            () = &mut process => return,
+        }
+        // Nobody polls it.
+        sleep_until(to).await;
+    }
+    process.await;
+}
+
+fn lease(api: &ApiServer) -> Value {
+    api.get(PATH).unwrap()["spec"].take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_candidate_creates_the_lease_and_keeps_it() {
+    let api = ApiServer::default();
+    let mut one = candidate(&api, "one");
+    one.leads_within(ms(10)).await;
+    let two = candidate(&api, "two");
+    let start = Instant::now();
+    while start.elapsed() < secs(600) {
+        assert!(one.leadership.is_held() && !two.leadership.is_held());
+        tokio::time::sleep(ms(500)).await;
+    }
+    let lease = lease(&api);
+    assert!(lease["holderIdentity"].as_str().unwrap().starts_with("one_"));
+    assert_eq!(lease["leaseDurationSeconds"], 15);
+    assert_eq!(lease["leaseTransitions"], 0);
+    assert!(lease["renewTime"].as_str() > lease["acquireTime"].as_str());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_crashes_is_followed_when_its_lease_expires_whatever_the_clocks_say() {
+    for (mine, theirs) in [(0, 0), (10, -10), (-10, 10)] {
+        let api = ApiServer::default();
+        let mut one = candidate_with(&api, options("one", SignedDuration::from_mins(mine)), Vec::new());
+        one.leads_within(ms(10)).await;
+        let mut two = candidate_with(&api, options("two", SignedDuration::from_mins(theirs)), Vec::new());
+        tokio::time::sleep(secs(60)).await;
+        let last = api.writes(PATH).last().unwrap().at;
+        one.crash();
+        two.leadership.gained().await;
+        let waited = last.elapsed();
+        assert!(waited >= secs(15) && waited <= secs(17) + ms(10), "{waited:?}");
+        assert_eq!(lease(&api)["leaseTransitions"], 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_is_stopped_lets_go() {
+    let api = ApiServer::default();
+    let mut one = candidate(&api, "one");
+    one.leads_within(ms(10)).await;
+    let mut two = candidate(&api, "two");
+    tokio::time::sleep(secs(30)).await;
+    one.stop.cancel();
+    let start = Instant::now();
+    two.leadership.gained().await;
+    assert!(start.elapsed() <= secs(2), "{:?}", start.elapsed());
+    assert!(!one.leadership.is_held());
+    one.task.await.unwrap();
+    assert_eq!(lease(&api)["leaseTransitions"], 1);
+    two.stop.cancel();
+    two.task.await.unwrap();
+    assert_eq!(lease(&api).get("holderIdentity"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_is_stopped_while_it_renews_lets_go_all_the_same() {
+    for at in 0..60 {
+        let api = ApiServer::default();
+        let mut one = candidate(&api, "one");
+        one.leads_within(ms(10)).await;
+        api.script(|_| Fate::Slow { before: ms(20), after: ms(20) });
+        tokio::time::sleep(secs(10) + ms(at * 10)).await;
+        // What is on its way is dropped here, and arrives there.
+        one.stop.cancel();
+        one.task.await.unwrap();
+        tokio::time::sleep(secs(1)).await;
+        assert_eq!(lease(&api).get("holderIdentity"), None, "stopped after {at}0 ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_stopped_lets_others_be() {
+    let api = ApiServer::default();
+    let mut one = candidate(&api, "one");
+    one.leads_within(ms(10)).await;
+    let two = candidate(&api, "two");
+    tokio::time::sleep(secs(5)).await;
+    two.stop.cancel();
+    two.task.await.unwrap();
+    assert!(lease(&api)["holderIdentity"].as_str().unwrap().starts_with("one_"));
+    tokio::time::sleep(secs(60)).await;
+    assert!(one.leadership.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_cannot_renew_gives_up_before_others_take_over() {
+    let api = ApiServer::default();
+    let mut one = candidate(&api, "one");
+    one.leads_within(ms(10)).await;
+    tokio::time::sleep(secs(30)).await;
+    let last = api.writes(PATH).last().unwrap().at;
+    api.script(|_| Fate::Failed(503));
+    one.leadership.lost().await;
+    assert!(last.elapsed() <= secs(10), "{:?}", last.elapsed());
+    assert!(last.elapsed() >= secs(8), "{:?}", last.elapsed());
+    api.script(|_| Fate::Served);
+    // Nobody has taken it.
+    one.leads_within(secs(3)).await;
+    assert_eq!(lease(&api)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_never_comes_does_not_keep_a_holder() {
+    let api = ApiServer::default();
+    let mut one = candidate(&api, "one");
+    one.leads_within(ms(10)).await;
+    api.script(|_| Fate::Unanswered);
+    timeout(secs(11), one.leadership.lost()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_was_stopped_for_a_minute_does_not_lead_when_it_continues() {
+    let api = ApiServer::default();
+    let (from, to) = (Instant::now() + secs(30), Instant::now() + secs(90));
+    let mut one = candidate_with(&api, options("one", SignedDuration::ZERO), vec![(from, to)]);
+    one.leads_within(ms(10)).await;
+    let mut two = candidate(&api, "two");
+    sleep_until(from).await;
+    two.leadership.gained().await;
+    // Its elector has not run, and still nobody takes it for the leader.
+    assert!(Instant::now() < to && !one.leadership.is_held());
+    let start = Instant::now();
+    while start.elapsed() < secs(120) {
+        assert!(two.leadership.is_held() && !one.leadership.is_held());
+        tokio::time::sleep(ms(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_stands_still_or_goes_back_renews_all_the_same() {
+    let api = ApiServer::default();
+    let stopped = Timestamp::UNIX_EPOCH;
+    let options = LeaseOptions { clock: Clock::new(move || stopped), ..options("one", SignedDuration::ZERO) };
+    let mut one = candidate_with(&api, options, Vec::new());
+    one.leads_within(ms(10)).await;
+    let two = candidate(&api, "two");
+    tokio::time::sleep(secs(120)).await;
+    assert!(one.leadership.is_held() && !two.leadership.is_held());
+    assert_eq!(lease(&api)["leaseTransitions"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_duration_that_the_holder_wrote_is_the_one_that_counts() {
+    let api = ApiServer::default();
+    let held = json!({"metadata": {"name": "x", "labels": {"kept": "yes"}}, "spec": {
+        "holderIdentity": "another", "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000000Z",
+    }});
+    api.put(PATH, held);
+    let start = Instant::now();
+    let mut one = candidate(&api, "one");
+    one.leadership.gained().await;
+    assert!(start.elapsed() >= secs(40) && start.elapsed() < secs(41), "{:?}", start.elapsed());
+    assert_eq!(api.get(PATH).unwrap()["metadata"]["labels"]["kept"], "yes");
+    assert_eq!(lease(&api)["leaseTransitions"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_may_not_use_the_lease_leads_as_soon_as_it_may() {
+    let api = ApiServer::default();
+    api.script(|_| Fate::Failed(403));
+    let mut one = candidate(&api, "one");
+    tokio::time::sleep(secs(30)).await;
+    assert!(!one.leadership.is_held());
+    assert!(api.seen(|_| true).len() >= 15, "it goes on trying");
+    api.script(|_| Fate::Served);
+    one.leads_within(secs(3)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_that_start_at_once_one_leads() {
+    for seed in 0..20 {
+        let api = ApiServer::default();
+        let mut random = StdRng::seed_from_u64(seed);
+        api.script(move |_| Fate::Slow {
+            before: ms(random.random_range(0..50)),
+            after: ms(random.random_range(0..50)),
+        });
+        let candidates: Vec<Candidate> =
+            (0..8).map(|index| candidate(&api, &format!("pod-{index}"))).collect();
+        tokio::time::sleep(secs(1)).await;
+        let leaders = candidates.iter().filter(|candidate| candidate.leadership.is_held()).count();
+        assert_eq!(leaders, 1, "seed {seed}");
+        assert_eq!(lease(&api)["leaseTransitions"], 0);
+    }
+}
+
+/// Three candidates over an hour: answers are late or lost, processes are stopped and continued, clocks are off.
+#[tokio::test(start_paused = true)]
+async fn on_any_schedule_there_are_never_two_leaders() {
+    for seed in 0..12 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let api = ApiServer::default();
+        let mut fate = StdRng::seed_from_u64(seed ^ 0xfa7e);
+        api.script(move |_| match fate.random_range(0..20) {
+            0 => Fate::Unanswered,
+            1 => Fate::Failed(503),
+            2..6 => Fate::Slow {
+                before: ms(fate.random_range(0..12_000)),
+                after: ms(fate.random_range(0..12_000)),
+            },
+            _ => Fate::Slow { before: ms(fate.random_range(0..50)), after: ms(fate.random_range(0..50)) },
+        });
+        let candidates: Vec<Candidate> = (0..3)
+            .map(|index| {
+                let skew = SignedDuration::from_secs(random.random_range(-600..600));
+                let mut at = Instant::now();
+                let mut pauses = Vec::new();
+                for _ in 0..20 {
+                    let from = at + secs(random.random_range(5..120));
+                    at = from + ms(random.random_range(100..60_000));
+                    pauses.push((from, at));
+                }
+                candidate_with(&api, options(&format!("pod-{index}"), skew), pauses)
+            })
+            .collect();
+        let start = Instant::now();
+        let mut led = BTreeSet::new();
+        let mut held = 0_u32;
+        while start.elapsed() < secs(3600) {
+            let leaders: Vec<usize> =
+                (0..candidates.len()).filter(|index| candidates[*index].leadership.is_held()).collect();
+            assert!(leaders.len() <= 1, "seed {seed}: {leaders:?} after {:?}", start.elapsed());
+            held += u32::from(!leaders.is_empty());
+            led.extend(leaders);
+            tokio::time::sleep(ms(97)).await;
+        }
+        assert_eq!(led.len(), 3, "each of them gets its turn in such an hour (seed {seed})");
+        assert!(held > 10_000, "there is a leader for a good part of it (seed {seed}): {held}");
+        for candidate in candidates {
+            candidate.crash();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_outlives_nobody() {
+    let mut always = Leadership::always();
+    assert!(always.is_held());
+    always.gained().await;
+    assert!(timeout(secs(3600), always.lost()).await.is_err());
+    let (sender, receiver) = watch::channel(Some(Instant::now() + secs(5)));
+    let mut leadership = Leadership(receiver);
+    drop(sender);
+    let start = Instant::now();
+    leadership.lost().await;
+    assert_eq!(start.elapsed().as_secs(), 5);
+}
+
+#[test]
+fn names_of_leases_are_labels_and_differ() {
+    assert_eq!(lease_name("pingsix.io/gateway-controller"), "pingsix-io-gateway-controller");
+    let long = format!("example.com/{}", "x".repeat(300));
+    let names = [
+        "pingsix.io/gateway-controller",
+        "pingsix-io/gateway.controller",
+        "pingsix.io/gateway/controller",
+        "pingsix.io/Gateway-Controller",
+        "example.com/a",
+        "example.com/a-",
+        "/",
+        &long,
+    ];
+    let leases: BTreeSet<String> = names.into_iter().map(lease_name).collect();
+    assert_eq!(leases.len(), names.len());
+    for lease in leases {
+        assert!(lease.len() <= 63 && lease.starts_with(|first: char| first.is_ascii_lowercase()), "{lease}");
+        assert!(
+            lease
+                .chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+        );
+    }
+}
+
+#[test]
+fn times_that_do_not_go_together_are_refused() {
+    let good = LeaseOptions::new(NAMESPACE, "example.com/a", "pod");
+    assert_eq!(good.validate(), Ok(()));
+    assert_ne!(good.identity, LeaseOptions::new(NAMESPACE, "example.com/a", "pod").identity);
+    let late = LeaseOptions { renew_deadline: secs(15), ..good.clone() };
+    assert!(matches!(late.validate(), Err(LeaseOptionsError::RenewDeadline { .. })));
+    let rare = LeaseOptions { retry: ms(8_400), ..good.clone() };
+    assert!(matches!(rare.validate(), Err(LeaseOptionsError::Retry { .. })));
+    let split = LeaseOptions { duration: ms(15_500), ..good.clone() };
+    assert!(matches!(split.validate(), Err(LeaseOptionsError::Duration { .. })));
+    let nobody = LeaseOptions { identity: String::new(), ..good };
+    assert_eq!(nobody.validate(), Err(LeaseOptionsError::NoIdentity));
+}

@@ -1,0 +1,18 @@
+//! What operators see of a controller: whether it lives and is ready, what it counts, and what it holds.
+//!
+//! ```text
+//! controller ──► Health, Metrics ◄── GET /livez, /readyz, /metrics    (any address)
+//!     ▲
+//!     └── DebugRequest, answered when it is its turn ◄── GET /debug/…  (loopback)
+//! ```
+//!
+//! - [`health`]: gates that have to be open for readiness, and a heartbeat.
+//! - [`metrics`]: every metric, by name.
+//! - [`debug`]: dumps of what the controller holds, without secrets.
+//! - [`server`]: the HTTP servers of all three.
+
+pub mod debug;
+pub mod health;
+mod kinds;
+pub mod metrics;
+pub mod server;

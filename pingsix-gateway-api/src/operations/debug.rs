@@ -1,0 +1,152 @@
+//! Dumps of what the controller holds, for people who look for a fault.
+//!
+//! The task that holds everything answers, when it is its turn: nothing is locked, and a dump is of one moment. What
+//! would be large is shown for one object only, and asked for by name.
+//!
+//! Secrets never appear: the values of Secrets and ConfigMaps, what could not be decoded of them, and the private keys of
+//! documents are replaced, and of what a sink holds only sizes and digests are shown.
+
+mod dump;
+#[cfg(test)]
+mod tests;
+
+use std::str::FromStr;
+
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_translate::{Kind, ObjectKey};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::delivery::Deliveries;
+use crate::reconcile::{Queue, Reconciler};
+
+/// How many questions may wait.
+const CAPACITY: usize = 8;
+
+/// What a dump is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dump {
+    /// The objects that are known; with an object, the object.
+    World,
+    /// The secondary maps; with an object, what it refers to and who refers to it.
+    Index,
+    /// Who waits to be reconsidered.
+    Queue,
+    /// What was made of Gateways and IngressClasses; with one of these, its documents.
+    Translation,
+    /// What is published, and how far it has come; with a Gateway or an IngressClass, its documents without content.
+    Sink,
+}
+
+impl Dump {
+    /// Every one, in declaration order.
+    pub const ALL: &'static [Self] = &[Self::World, Self::Index, Self::Queue, Self::Translation, Self::Sink];
+
+    /// Its name in a URL.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::World => "world",
+            Self::Index => "index",
+            Self::Queue => "queue",
+            Self::Translation => "translation",
+            Self::Sink => "sink",
+        }
+    }
+}
+
+/// An object, as it is named in a URL: `KIND/NAMESPACE/NAME`, or `KIND/NAME` for kinds without namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About(pub ObjectKey);
+
+impl FromStr for About {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected KIND/NAMESPACE/NAME, for example HTTPRoute/shop/cart, or KIND/NAME for a \
+                                kind without namespace";
+        let (kind, name) = text.split_once('/').ok_or(EXPECTED)?;
+        let kind = Kind::ALL.iter().copied().find(|known| known.as_str() == kind).ok_or(EXPECTED)?;
+        let (namespace, name) = match name.split_once('/') {
+            Some((namespace, name)) if kind.is_namespaced() && !namespace.is_empty() => (namespace, name),
+            None if !kind.is_namespaced() => ("", name),
+            Some(_) | None => return Err(EXPECTED),
+        };
+        if name.is_empty() || name.contains('/') {
+            return Err(EXPECTED);
+        }
+        Ok(Self(ObjectKey::new(kind, namespace, name)))
+    }
+}
+
+/// A question, to be answered by the task that holds what it is about.
+#[derive(Debug)]
+pub struct DebugRequest {
+    /// What is asked for.
+    pub dump: Dump,
+    /// Of which object, if not in general.
+    pub about: Option<ObjectKey>,
+    /// Where the answer goes. Nobody may be waiting for it any more.
+    pub reply: oneshot::Sender<Value>,
+}
+
+impl DebugRequest {
+    /// Answers it.
+    pub fn answer(self, holdings: &Holdings<'_>) {
+        let answer = holdings.dump(self.dump, self.about.as_ref());
+        // Whoever asked may have given up.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// Asks questions. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct DebugClient(mpsc::Sender<DebugRequest>);
+
+/// A client, and where its questions arrive.
+pub fn channel() -> (DebugClient, mpsc::Receiver<DebugRequest>) {
+    let (sender, receiver) = mpsc::channel(CAPACITY);
+    (DebugClient(sender), receiver)
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DebugError {
+    /// Too many ask already.
+    #[error("too many requests wait already")]
+    Busy,
+    /// Nobody answers: the controller starts or stops.
+    #[error("the controller does not answer")]
+    Gone,
+}
+
+impl DebugClient {
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`DebugError`]; both may pass.
+    pub async fn ask(&self, dump: Dump, about: Option<ObjectKey>) -> Result<Value, DebugError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.try_send(DebugRequest { dump, about, reply }).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => DebugError::Busy,
+            mpsc::error::TrySendError::Closed(_) => DebugError::Gone,
+        })?;
+        answer.await.map_err(|_| DebugError::Gone)
+    }
+}
+
+/// What dumps are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Holdings<'a> {
+    /// The picture of the cluster, and what was made of it.
+    pub reconciler: &'a Reconciler,
+    /// Who waits.
+    pub queue: &'a Queue,
+    /// How far publications have come.
+    pub deliveries: &'a Deliveries,
+    /// What is served, if the sink is one that serves.
+    pub etcd: Option<&'a EmbeddedEtcd>,
+    /// The present.
+    pub now: Instant,
+}

@@ -1,0 +1,313 @@
+//! The dumps.
+
+use std::collections::BTreeMap;
+
+use pingsix_translate::verdict::Delivery;
+use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{Dump, Holdings};
+use crate::bridge::origins_of;
+use crate::operations::kinds::{PerKind, with_kind};
+use crate::store::Direction;
+use crate::watch::{Undecodable, Watched};
+use crate::world::{Stored, Target, World};
+
+/// What is shown in the place of a secret.
+const REDACTED: &str = "<redacted>";
+
+impl Holdings<'_> {
+    /// A dump, or the part of it that is about an object.
+    pub fn dump(&self, dump: Dump, about: Option<&ObjectKey>) -> Value {
+        let world = self.reconciler.world();
+        match (dump, about) {
+            (Dump::World, None) => by_kind(&Overview, world),
+            (Dump::World, Some(key)) => with_kind(&Content(key), key.kind, world),
+            (Dump::Index, None) => by_kind(&Maps, world),
+            (Dump::Index, Some(key)) => index_of(key, world),
+            (Dump::Queue, _) => self.queue(),
+            (Dump::Translation, None) => {
+                let owners = self.reconciler.ours();
+                owners.iter().map(|owner| (owner.to_string(), self.translated(owner, summary))).collect()
+            }
+            (Dump::Translation, Some(owner)) => self.translated(owner, documents),
+            (Dump::Sink, None) => self.sink(),
+            (Dump::Sink, Some(owner)) => self.served(owner),
+        }
+    }
+
+    fn queue(&self) -> Value {
+        let waiting = self.queue.waiting().map(|(owner, due, failures)| {
+            json!({
+                "owner": owner.to_string(),
+                "dueInSeconds": seconds(due, self.now),
+                "failures": failures,
+            })
+        });
+        waiting.collect()
+    }
+
+    fn translated(&self, owner: &ObjectKey, show: fn(&DataPlane, &ObjectKey) -> Value) -> Value {
+        let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
+            let plane = self.reconciler.data_plane(owner, &key);
+            (key.to_string(), plane.map_or(Value::Null, |plane| show(plane, owner)))
+        });
+        json!({
+            "dataPlanes": planes.collect::<Value>(),
+            "problems": self.reconciler.problems(owner).iter().map(ToString::to_string).collect::<Value>(),
+        })
+    }
+
+    fn sink(&self) -> Value {
+        let served = self.etcd.map(|etcd| (etcd, etcd.scopes()));
+        let scopes = served.iter().flat_map(|(etcd, scopes)| scopes.iter().map(move |scope| (*etcd, scope)));
+        let scopes = scopes.map(|(etcd, (scope, size))| {
+            let shown = json!({
+                "documents": size.documents,
+                "bytes": size.bytes,
+                "readers": etcd.readers_of(scope),
+            });
+            (scope.as_str().to_owned(), shown)
+        });
+        let planes = self.reconciler.ours();
+        let planes = planes.iter().flat_map(|owner| self.reconciler.data_planes(owner));
+        json!({
+            "open": self.etcd.map(pingsix_sink::EmbeddedEtcd::is_open),
+            "revision": self.etcd.map(|etcd| etcd.revision().get()),
+            "scopes": scopes.collect::<Value>(),
+            "dataPlanes": planes.map(|key| (key.to_string(), self.delivery(&key))).collect::<Value>(),
+        })
+    }
+
+    fn delivery(&self, key: &DataPlaneKey) -> Value {
+        let (state, message) = match self.deliveries.delivery(key) {
+            Delivery::Offline => ("offline", None),
+            Delivery::Pending(message) => ("pending", Some(message)),
+            Delivery::Delivered => ("delivered", None),
+            Delivery::Confirmed => ("confirmed", None),
+            Delivery::Refused(message) => ("refused", Some(message)),
+        };
+        let revision = self.deliveries.revision(key).map(pingsix_sink::Revision::get);
+        json!({ "revision": revision, "delivery": state, "message": message })
+    }
+
+    /// What the sink holds of an owner. The values hold private keys and are not shown: those of the translation are,
+    /// without them.
+    fn served(&self, owner: &ObjectKey) -> Value {
+        let root = &self.reconciler.options().root;
+        let planes = self.reconciler.data_planes(owner).into_iter().map(|key| {
+            let scope = pingsix_sink::Scope::new(key.prefix(root)).ok();
+            let documents = scope.and_then(|scope| self.etcd?.documents(&scope));
+            let documents = documents.iter().flatten().map(|document| {
+                let shown = json!({
+                    "owner": document.owner.to_string(),
+                    "bytes": document.value.len(),
+                    "sha256": document.digest().to_string(),
+                });
+                (document.key.to_string(), shown)
+            });
+            let mut shown = self.delivery(&key);
+            shown["documents"] = documents.collect();
+            (key.to_string(), shown)
+        });
+        planes.collect()
+    }
+}
+
+/// How much later than now, in seconds; less than 0 for the past.
+fn seconds(at: Instant, now: Instant) -> f64 {
+    let ahead = at.saturating_duration_since(now).as_secs_f64();
+    if ahead > 0.0 { ahead } else { -now.saturating_duration_since(at).as_secs_f64() }
+}
+
+fn summary(plane: &DataPlane, _: &ObjectKey) -> Value {
+    json!({
+        "documents": plane.config.len(),
+        "bytes": plane.size.bytes,
+        "matcherEntries": plane.size.matcher_entries,
+    })
+}
+
+fn documents(plane: &DataPlane, owner: &ObjectKey) -> Value {
+    let owner = std::sync::Arc::new(owner.clone());
+    let documents = plane.config.iter().map(|(key, document)| {
+        let origins = origins_of(&plane.provenance, key, &owner);
+        let origins = origins.iter().map(|origin| format!("{}: {}", origin.object, origin.field()));
+        let shown = json!({
+            "document": document.to_shown_value(),
+            "origins": origins.collect::<Value>(),
+        });
+        (key.to_string(), shown)
+    });
+    let documents: Value = documents.collect();
+    let mut shown = summary(plane, &owner);
+    shown["documents"] = documents;
+    shown
+}
+
+fn by_kind<W: PerKind<Output = Value>>(work: &W, world: &World) -> Value {
+    Kind::ALL.iter().map(|kind| (kind.as_str().to_owned(), with_kind(work, *kind, world))).collect()
+}
+
+/// Names of objects, and what is wrong with those that cannot be decoded.
+struct Overview;
+
+impl PerKind for Overview {
+    type Output = Value;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+        let mut names = Vec::new();
+        let mut undecodable = BTreeMap::new();
+        for object in K::store(world).objects() {
+            let name = object.key().name.to_string();
+            if let Some(fault) = object.undecodable() {
+                undecodable.insert(name.clone(), message(K::KIND, fault));
+            }
+            names.push(name);
+        }
+        names.sort();
+        json!({
+            "complete": world.is_complete(K::KIND),
+            "objects": names,
+            "undecodable": undecodable,
+        })
+    }
+}
+
+/// One object.
+struct Content<'a>(&'a ObjectKey);
+
+impl PerKind for Content<'_> {
+    type Output = Value;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+        let Some(watched) = K::store(world).get(&self.0.name) else { return Value::Null };
+        let watched: &Watched<K> = &watched;
+        let object = watched.object().and_then(|object| serde_json::to_value(&**object).ok());
+        json!({
+            "object": object.map(|object| shown(K::KIND, object)),
+            "status": watched.status(),
+            "undecodable": watched.undecodable().map(|fault| message(K::KIND, fault)),
+        })
+    }
+}
+
+/// The values of Secrets are secret, and nobody knows what is in a ConfigMap.
+const fn may_hold_secrets(kind: Kind) -> bool {
+    matches!(kind, Kind::Secret | Kind::ConfigMap)
+}
+
+/// What is wrong with an object. The decoder quotes what it reads.
+fn message(kind: Kind, fault: &Undecodable) -> String {
+    if may_hold_secrets(kind) { REDACTED.to_owned() } else { fault.message.clone() }
+}
+
+/// An object without what must not be shown. Of those that may hold secrets, only names are left: of the object, and of
+/// its entries.
+fn shown(kind: Kind, object: Value) -> Value {
+    if !may_hold_secrets(kind) {
+        return object;
+    }
+    let Value::Object(fields) = object else { return REDACTED.into() };
+    let field = |(name, field): (String, Value)| {
+        let field = match (name.as_str(), field) {
+            ("data" | "stringData" | "binaryData", Value::Object(entries)) => {
+                entries.into_iter().map(|(name, _)| (name, Value::from(REDACTED))).collect()
+            }
+            ("metadata", Value::Object(mut metadata)) => {
+                metadata.remove("annotations");
+                Value::Object(metadata)
+            }
+            ("apiVersion" | "kind" | "type" | "immutable", field) => field,
+            (_, _) => REDACTED.into(),
+        };
+        (name, field)
+    };
+    Value::Object(fields.into_iter().map(field).collect::<Map<_, _>>())
+}
+
+/// How large the secondary maps are.
+struct Maps;
+
+impl PerKind for Maps {
+    type Output = Value;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+        let store = K::store(world);
+        let edges = store.edges().map(|(edge, targets)| {
+            let direction = match edge.direction {
+                Direction::Concerns => "concerns",
+                Direction::DependsOn => "dependsOn",
+            };
+            (edge.name.to_owned(), json!({ "direction": direction, "targets": targets.len() }))
+        });
+        json!({
+            "edges": edges.collect::<Value>(),
+            "entries": store.entries(),
+            "work": { "objects": store.work().objects, "entries": store.work().entries },
+        })
+    }
+}
+
+fn index_of(key: &ObjectKey, world: &World) -> Value {
+    let mut shown = with_kind(&References(key), key.kind, world);
+    let names = |found: Vec<ObjectKey>| found.iter().map(ToString::to_string).collect::<Value>();
+    let target = Target::Object(key.clone());
+    let all = |work: &Referrers<'_>| {
+        Kind::ALL.iter().flat_map(|kind| with_kind(work, *kind, world)).collect::<Vec<_>>()
+    };
+    shown["dependents"] = names(all(&Referrers { target: &target, direction: Direction::DependsOn }));
+    shown["concernedBy"] = names(all(&Referrers { target: &target, direction: Direction::Concerns }));
+    shown["owners"] = names(world.owners_of(key).into_iter().collect());
+    shown
+}
+
+/// What an object refers to.
+struct References<'a>(&'a ObjectKey);
+
+impl PerKind for References<'_> {
+    type Output = Value;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Value {
+        let store = K::store(world);
+        let object = store.get(&self.0.name);
+        let of = |targets: fn(&crate::world::KindStore<K>, &Watched<K>) -> Vec<Target>| {
+            let targets = object.as_ref().map(|object| targets(store, object)).unwrap_or_default();
+            targets.iter().map(text).collect::<Value>()
+        };
+        json!({
+            "known": object.is_some(),
+            "concerns": of(crate::world::KindStore::<K>::concerns),
+            "dependsOn": of(crate::world::KindStore::<K>::dependencies),
+        })
+    }
+}
+
+/// Who refers to a target.
+struct Referrers<'a> {
+    target: &'a Target,
+    direction: Direction,
+}
+
+impl PerKind for Referrers<'_> {
+    type Output = Vec<ObjectKey>;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Vec<ObjectKey> {
+        let key = |name: &pingsix_translate::ObjectName| ObjectKey { kind: K::KIND, name: name.clone() };
+        match self.direction {
+            Direction::DependsOn => K::store(world).dependents(self.target).map(key).collect(),
+            Direction::Concerns => K::store(world).members(self.target).map(key).collect(),
+        }
+    }
+}
+
+fn text(target: &Target) -> String {
+    match target {
+        Target::Object(key) => key.to_string(),
+        Target::Crossing { kind, from, into } => format!("permission for {kind} from {from} into {into}"),
+        Target::DefaultIngressClass => "the default IngressClass".to_owned(),
+        Target::TlsHost(host) => format!("TLS for {host}"),
+    }
+}

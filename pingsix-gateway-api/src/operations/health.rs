@@ -1,0 +1,187 @@
+//! Whether the controller lives, and whether it is ready.
+//!
+//! Readiness is a list of gates, each declared before the server answers for the first time, and closed until whoever is
+//! responsible opens it. Liveness is a heartbeat: the task that reconciles says that it still goes round, also when there
+//! is nothing to do.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How the controller is. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Health {
+    state: Arc<Mutex<State>>,
+    /// How long there may be no heartbeat.
+    limit: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    gates: Vec<(&'static str, Condition)>,
+    heartbeat: Option<Instant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Condition {
+    Open,
+    Closed { reason: Cow<'static, str> },
+}
+
+/// Something that readiness depends on. Clones are the same gate.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    state: Arc<Mutex<State>>,
+    index: usize,
+}
+
+/// What a question about health is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Whether all is well.
+    pub ok: bool,
+    /// A line for each thing that was looked at, and one with the conclusion.
+    pub text: String,
+}
+
+impl Health {
+    /// Without a gate, and without a heartbeat so far. From the first one on there has to be another within `limit`.
+    pub fn new(limit: Duration) -> Self {
+        Self { state: Arc::default(), limit }
+    }
+
+    /// Declares a gate, which is closed for a reason.
+    pub fn gate(&self, name: &'static str, reason: impl Into<Cow<'static, str>>) -> Gate {
+        let mut state = self.state.lock();
+        state.gates.push((name, Condition::Closed { reason: reason.into() }));
+        Gate { state: Arc::clone(&self.state), index: state.gates.len() - 1 }
+    }
+
+    /// The task that reconciles goes round. To be called at least every [`interval`](Self::interval), at rest too.
+    pub fn beat(&self) {
+        self.state.lock().heartbeat = Some(Instant::now());
+    }
+
+    /// How often a heartbeat is due: several fit into the time after which one is missed.
+    pub fn interval(&self) -> Duration {
+        self.limit / 4
+    }
+
+    /// Whether every gate is open. Without any, nobody has said what readiness is, and it is not.
+    pub fn readiness(&self) -> Report {
+        let state = self.state.lock();
+        let ok = !state.gates.is_empty() && state.gates.iter().all(|(_, gate)| *gate == Condition::Open);
+        let mut text = String::new();
+        for (name, condition) in &state.gates {
+            match condition {
+                Condition::Open => line(&mut text, name, None),
+                Condition::Closed { reason } => line(&mut text, name, Some(reason)),
+            }
+        }
+        conclude(ok, text, "readyz")
+    }
+
+    /// Whether the heartbeat is as it should be. Before the first one, it is: a controller that waits for the API server
+    /// is not helped by being started again.
+    pub fn liveness(&self) -> Report {
+        let heartbeat = self.state.lock().heartbeat;
+        let silence = heartbeat.map(|at| at.elapsed()).filter(|silence| *silence > self.limit);
+        let reason = silence.map(|silence| {
+            format!("no heartbeat for {} s, and {} s are allowed", silence.as_secs(), self.limit.as_secs())
+        });
+        let mut text = String::new();
+        line(&mut text, "reconcile", reason.as_deref());
+        conclude(reason.is_none(), text, "livez")
+    }
+}
+
+impl Gate {
+    /// What it stands for is given.
+    pub fn open(&self) {
+        self.set(Condition::Open);
+    }
+
+    /// What it stands for is not given, or no longer.
+    pub fn close(&self, reason: impl Into<Cow<'static, str>>) {
+        self.set(Condition::Closed { reason: reason.into() });
+    }
+
+    fn set(&self, condition: Condition) {
+        if let Some((name, current)) = self.state.lock().gates.get_mut(self.index) {
+            if *current == condition {
+                return;
+            }
+            match &condition {
+                Condition::Open => tracing::info!(gate = name, "readiness gate opened"),
+                Condition::Closed { reason } => tracing::info!(gate = name, %reason, "readiness gate closed"),
+            }
+            *current = condition;
+        }
+    }
+}
+
+/// In the words of the API server's own health pages, which operators know.
+fn line(text: &mut String, name: &str, reason: Option<&str>) {
+    let _ = match reason {
+        None => writeln!(text, "[+]{name} ok"),
+        Some(reason) => writeln!(text, "[-]{name} failed: {reason}"),
+    };
+}
+
+fn conclude(ok: bool, mut text: String, page: &str) -> Report {
+    let _ = writeln!(text, "{page} check {}", if ok { "passed" } else { "failed" });
+    Report { ok, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readiness_needs_every_gate_and_names_those_that_are_closed() {
+        let health = Health::new(Duration::from_mins(1));
+        assert!(!health.readiness().ok, "nobody has said yet what readiness is");
+        let watches = health.gate("watches", "Gateways are not listed yet");
+        let published = health.gate("published", "nothing is published yet");
+        watches.open();
+        assert_eq!(
+            health.readiness(),
+            Report {
+                ok: false,
+                text: "[+]watches ok\n[-]published failed: nothing is published yet\nreadyz check failed\n"
+                    .to_owned()
+            }
+        );
+        published.clone().open();
+        let report = health.readiness();
+        assert_eq!(
+            (report.ok, report.text.as_str()),
+            (true, "[+]watches ok\n[+]published ok\nreadyz check passed\n")
+        );
+        watches.close(format!("{} watches were lost", 2));
+        assert!(health.readiness().text.contains("[-]watches failed: 2 watches were lost"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_heartbeat_that_is_missed_ends_liveness_until_the_next() {
+        let health = Health::new(Duration::from_mins(1));
+        tokio::time::advance(Duration::from_hours(1)).await;
+        assert!(health.liveness().ok, "the reconciler has not begun");
+        health.beat();
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert!(health.liveness().ok);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let report = health.liveness();
+        assert!(!report.ok);
+        assert_eq!(
+            report.text,
+            "[-]reconcile failed: no heartbeat for 65 s, and 60 s are allowed\nlivez check failed\n"
+        );
+        health.clone().beat();
+        assert!(health.liveness().ok);
+    }
+}

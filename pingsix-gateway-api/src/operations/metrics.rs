@@ -1,0 +1,496 @@
+//! Every metric, by name.
+//!
+//! All begin with `pingsix_gateway_`, and count in base units. No label has the name of an object: labels are of kinds,
+//! reasons, categories and the like, so that the number of series does not grow with the cluster. What a part of the
+//! controller counts for itself is read when somebody asks ([`Metrics::observe_feed`] and the like); the rest is told by
+//! one call per happening.
+//!
+//! `docs/operations.md` lists them; a test compares.
+
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pingsix_sink::embedded::Stats;
+use pingsix_sink::{EmbeddedEtcd, Published, Revision};
+use pingsix_translate::Kind;
+use pingsix_translate::verdict::{Delivery, Problem};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge as AnyGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Metric, Registry};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::kinds::{PerKind, with_kind};
+use crate::world::{Stored, World};
+use page::{Observed, Page};
+
+/// What [`Metrics::encode`] writes.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Seconds from a hundredth of a blink to the time after which nobody waits any more.
+const LATENCIES: [f64; 15] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+const OWNERS: [f64; 10] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0];
+
+type Gauge = AnyGauge<i64, AtomicI64>;
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfReconciliation {
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSink {
+    sink: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfStep {
+    sink: &'static str,
+    step: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfFailure {
+    sink: &'static str,
+    category: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfDelivery {
+    delivery: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct OfProblem {
+    severity: &'static str,
+    reason: &'static str,
+}
+
+/// How reconsidering an owner ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is ours, and what it asks for is published.
+    Current,
+    /// It is gone or not ours, and its data planes are empty.
+    Withdrawn,
+    /// It waits for objects that it refers to.
+    Waiting,
+    /// Something could not be published; it is tried again.
+    Failed,
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Withdrawn => "withdrawn",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What the watches of a kind have been through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchTotals {
+    /// Which kind.
+    pub kind: Kind,
+    /// Lists begun: one, and one for every restart that could not go on where it was.
+    pub lists: u64,
+    /// Watches opened.
+    pub watches: u64,
+    /// Failures by category.
+    pub faults: Vec<(&'static str, u64)>,
+}
+
+/// What the writer of statuses has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusTotals {
+    /// Statuses that the API server took.
+    pub written: u64,
+    /// Objects that were looked at and said what they should.
+    pub suppressed: u64,
+    /// Writes that met a newer version of the object.
+    pub conflicts: u64,
+    /// Requests that failed otherwise.
+    pub failures: u64,
+}
+
+/// All metrics of a controller, with a registry of their own.
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    names: Vec<String>,
+    events: Family<OfKind, Counter>,
+    event_owners: Histogram,
+    event_to_live: Histogram,
+    reconcile_duration: Histograms<OfKind>,
+    reconciliations: Family<OfReconciliation, Counter>,
+    queue: Gauge,
+    oldest: Arc<Mutex<Option<Instant>>>,
+    publications: Family<OfSink, Counter>,
+    publication_failures: Family<OfFailure, Counter>,
+    plan_steps: Family<OfStep, Counter>,
+    published_revision: Gauge,
+    confirmed_revision: Gauge,
+    data_planes: Family<OfDelivery, Gauge>,
+    problems: Family<OfProblem, Gauge>,
+    known_problems: Mutex<BTreeSet<OfProblem>>,
+    leader: Gauge,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// Registers metrics, and remembers their names.
+struct Registrar {
+    registry: Registry,
+    names: Vec<String>,
+}
+
+impl Registrar {
+    fn add<M: Metric + Clone>(&mut self, name: &str, help: &str, metric: M) -> M {
+        self.names.push(name.to_owned());
+        self.registry.register(name, help, metric.clone());
+        metric
+    }
+}
+
+impl Metrics {
+    /// Nothing has happened yet. The version is that of the program.
+    pub fn new(version: &'static str) -> Self {
+        let mut add = Registrar { registry: Registry::with_prefix("pingsix_gateway"), names: Vec::new() };
+        // The crate adds the full stop behind each text, and `_total` and `_info` where they belong.
+        add.names.push("build".to_owned());
+        add.registry.register(
+            "build",
+            "The version of the controller",
+            Info::new(vec![("version", version)]),
+        );
+        let events = add.add("events", "What watches saw, after the first lists", Family::default());
+        let event_owners = add.add(
+            "event_owners",
+            "Gateways and IngressClasses that an event concerns",
+            Histogram::new(OWNERS),
+        );
+        let event_to_live = add.add(
+            "event_to_live_seconds",
+            "From an event to the publication that takes it into account",
+            Histogram::new(LATENCIES),
+        );
+        let reconcile_duration = add.add(
+            "reconcile_duration_seconds",
+            "How long it takes to reconsider a Gateway or an IngressClass",
+            Histograms::new_with_constructor(|| Histogram::new(LATENCIES)),
+        );
+        let reconciliations =
+            add.add("reconciliations", "Gateways and IngressClasses reconsidered", Family::default());
+        let queue = add.add("queue_depth", "Gateways and IngressClasses that wait", Gauge::default());
+        let oldest = Arc::<Mutex<Option<Instant>>>::default();
+        let publications =
+            add.add("publications", "Publications, also those without a change", Family::default());
+        let publication_failures =
+            add.add("publication_failures", "Publications that could not be made", Family::default());
+        let plan_steps = add.add("plan_steps", "Documents written and deleted", Family::default());
+        let published_revision =
+            add.add("published_revision", "The highest revision that was published", Gauge::default());
+        let confirmed_revision = add.add(
+            "confirmed_revision",
+            "The highest revision that all PingSIX instances of a data plane have confirmed",
+            Gauge::default(),
+        );
+        let data_planes = add.add("data_planes", "Data planes by how far they have come", Family::default());
+        let problems = add.add("problems", "What is wrong with objects", Family::default());
+        let leader = add.add("leader", "Whether this replica writes statuses", Gauge::default());
+        let Registrar { mut registry, names } = add;
+        let since = Arc::clone(&oldest);
+        registry.register_collector(Observed::boxed(move |page| {
+            let age = since.lock().map_or(Duration::ZERO, |due| due.elapsed());
+            page.fraction(
+                "queue_age_seconds",
+                "For how long the one that waits longest is due",
+                age.as_secs_f64(),
+            )
+        }));
+        Self {
+            registry: Mutex::new(registry),
+            names,
+            events,
+            event_owners,
+            event_to_live,
+            reconcile_duration,
+            reconciliations,
+            queue,
+            oldest,
+            publications,
+            publication_failures,
+            plan_steps,
+            published_revision,
+            confirmed_revision,
+            data_planes,
+            problems,
+            known_problems: Mutex::default(),
+            leader,
+        }
+    }
+
+    /// All of them in the text format of `OpenMetrics`, which Prometheus reads.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a text does not fail.
+        let _ = text::encode(&mut text, &self.registry.lock());
+        text
+    }
+
+    /// A watch saw something, and so many Gateways and IngressClasses have to be reconsidered for it.
+    pub fn event(&self, kind: Kind, owners: usize) {
+        self.events.get_or_create(&OfKind { kind: kind.as_str() }).inc();
+        self.event_owners.observe(number(owners));
+    }
+
+    /// A publication takes an event into account that came so long ago.
+    pub fn live(&self, after: Duration) {
+        self.event_to_live.observe(after.as_secs_f64());
+    }
+
+    /// An owner was reconsidered. The kind is that of the owner.
+    pub fn reconciled(&self, kind: Kind, outcome: Outcome, took: Duration) {
+        let kind = kind.as_str();
+        self.reconcile_duration.get_or_create(&OfKind { kind }).observe(took.as_secs_f64());
+        self.reconciliations.get_or_create(&OfReconciliation { kind, outcome: outcome.as_str() }).inc();
+    }
+
+    /// So many owners wait, and the first of them is or was due at a time.
+    pub fn queue(&self, depth: usize, due: Option<Instant>) {
+        self.queue.set(whole(depth));
+        *self.oldest.lock() = due;
+    }
+
+    /// A publication was made, whether or not it changed anything.
+    pub fn published(&self, sink: &'static str, published: &Published) {
+        self.publications.get_or_create(&OfSink { sink }).inc();
+        let Published { revision, changed } = published;
+        let steps =
+            [("created", changed.created), ("updated", changed.updated), ("deleted", changed.deleted)];
+        for (step, count) in steps {
+            self.plan_steps.get_or_create(&OfStep { sink, step }).inc_by(count as u64);
+        }
+        highest(&self.published_revision, *revision);
+    }
+
+    /// A publication could not be made; the category is that of the error.
+    pub fn publication_failed(&self, sink: &'static str, category: &'static str) {
+        self.publication_failures.get_or_create(&OfFailure { sink, category }).inc();
+    }
+
+    /// All instances of a data plane have confirmed a revision.
+    pub fn confirmed(&self, revision: Revision) {
+        highest(&self.confirmed_revision, revision);
+    }
+
+    /// How far every data plane has come.
+    pub fn deliveries<'a>(&self, deliveries: impl IntoIterator<Item = &'a Delivery>) {
+        let mut counts = [("confirmed", 0), ("delivered", 0), ("pending", 0), ("refused", 0)];
+        for delivery in deliveries {
+            let [confirmed, delivered, pending, refused] = &mut counts;
+            let (_, count) = match delivery {
+                Delivery::Confirmed => confirmed,
+                Delivery::Delivered => delivered,
+                Delivery::Offline | Delivery::Pending(_) => pending,
+                Delivery::Refused(_) => refused,
+            };
+            *count += 1;
+        }
+        for (delivery, count) in counts {
+            self.data_planes.get_or_create(&OfDelivery { delivery }).set(count);
+        }
+    }
+
+    /// Everything that is wrong with objects, at this time.
+    pub fn problems<'a>(&self, problems: impl IntoIterator<Item = &'a Problem>) {
+        let mut counts = std::collections::BTreeMap::<OfProblem, i64>::new();
+        let mut known = self.known_problems.lock();
+        for gone in known.iter() {
+            counts.insert(gone.clone(), 0);
+        }
+        for problem in problems {
+            let label = OfProblem { severity: problem.severity.as_str(), reason: problem.reason.as_str() };
+            *counts.entry(label).or_default() += 1;
+        }
+        for (label, count) in counts {
+            self.problems.get_or_create(&label).set(count);
+            known.insert(label);
+        }
+    }
+
+    /// Whether this replica leads.
+    pub fn leader(&self, leads: bool) {
+        self.leader.set(leads.into());
+    }
+
+    /// Counts what watches have been through whenever somebody asks; the function gives an entry per kind.
+    pub fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
+        self.observe(move |page| {
+            let totals = totals();
+            let of = |read: fn(&WatchTotals) -> u64| {
+                totals.iter().map(move |of| ([("kind", of.kind.as_str())], read(of)))
+            };
+            page.counters("watch_lists", "Lists begun, one and one per restart", of(|of| of.lists))?;
+            page.counters("watches", "Watches opened", of(|of| of.watches))?;
+            let faults = totals.iter().flat_map(|of| {
+                let labelled = |(category, count): &(&'static str, u64)| {
+                    ([("kind", of.kind.as_str()), ("category", *category)], *count)
+                };
+                of.faults.iter().map(labelled).collect::<Vec<_>>()
+            });
+            page.counters("watch_errors", "Failures of lists and watches", faults)
+        });
+    }
+
+    /// Counts the objects of a world whenever somebody asks.
+    pub fn observe_world(&self, world: &World) {
+        let kinds: Vec<_> =
+            Kind::ALL.iter().map(|kind| (*kind, with_kind(&Counting, *kind, world))).collect();
+        self.observe(move |page| {
+            let counts: Vec<_> = kinds.iter().map(|(kind, count)| (kind.as_str(), count())).collect();
+            let of = |read: fn(&(usize, usize)) -> usize| {
+                counts.iter().map(move |(kind, count)| ([("kind", *kind)], whole(read(count))))
+            };
+            page.gauges("objects", "Objects that are known", of(|(objects, _)| *objects))?;
+            let help = "Objects that cannot be decoded, which have no effect";
+            page.gauges("undecodable_objects", help, of(|(_, undecodable)| *undecodable))
+        });
+    }
+
+    /// Counts what the writer of statuses has done whenever somebody asks.
+    pub fn observe_status(&self, totals: impl Fn() -> StatusTotals + Send + Sync + 'static) {
+        self.observe(move |page| {
+            let StatusTotals { written, suppressed, conflicts, failures } = totals();
+            let results = [
+                ("written", written),
+                ("suppressed", suppressed),
+                ("conflict", conflicts),
+                ("failed", failures),
+            ];
+            let labelled = results.map(|(result, count)| ([("result", result)], count));
+            page.counters("status_updates", "Statuses that were to be written, and what came of it", labelled)
+        });
+    }
+
+    /// Counts what the embedded etcd server serves whenever somebody asks. The budget is that of one data plane, in
+    /// bytes.
+    pub fn observe_feed(&self, etcd: EmbeddedEtcd, budget: usize) {
+        self.observe(move |page| {
+            let sizes: Vec<_> = etcd.scopes().into_iter().map(|(_, size)| size).collect();
+            let documents: usize = sizes.iter().map(|size| size.documents).sum();
+            let bytes: usize = sizes.iter().map(|size| size.bytes).sum();
+            let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
+            page.gauge("feed_open", "Whether reads are answered", etcd.is_open().into())?;
+            page.gauge(
+                "feed_scopes",
+                "Data planes that can be read, also those left empty",
+                whole(sizes.len()),
+            )?;
+            page.gauge("feed_documents", "Documents of all data planes", whole(documents))?;
+            page.gauge("feed_bytes", "Bytes that lists of all data planes have", whole(bytes))?;
+            page.fraction(
+                "feed_largest_ratio",
+                "The largest data plane's share of its budget",
+                number(largest) / number(budget.max(1)),
+            )?;
+            feed(page, &etcd.stats())
+        });
+    }
+
+    fn observe(&self, write: impl Fn(&mut Page<'_>) -> fmt::Result + Send + Sync + 'static) {
+        self.registry.lock().register_collector(Observed::boxed(write));
+    }
+}
+
+/// The counters of the embedded etcd server.
+fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
+    page.gauge("feed_streams", "Watch streams that are open", signed(stats.streams))?;
+    page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
+    page.counter("feed_lists", "Range requests answered", stats.lists)?;
+    page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
+    page.counter(
+        "feed_refused",
+        "Requests before the first publication, or for unknown prefixes",
+        stats.refused,
+    )?;
+    page.counter("feed_watch_responses", "Watch responses with events", stats.watch_responses)?;
+    page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
+    page.counter("feed_watches_compacted", "Watches that fell behind what is kept", stats.watches_compacted)?;
+    page.counter("feed_streams_stalled", "Watch streams whose client read nothing", stats.streams_stalled)?;
+    page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;
+    page.counter("feed_tls_rotations", "New TLS files that were taken over", stats.tls_rotations)?;
+    page.counter(
+        "feed_tls_rotations_refused",
+        "New TLS files that cannot be used",
+        stats.tls_rotations_refused,
+    )?;
+    page.counter("feed_publications", "Publications that changed something", stats.publications)?;
+    page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
+    page.gauge("feed_compacted_revision", "The oldest revision that can be read", stats.compacted)?;
+    page.gauge("feed_history_commits", "Changes kept for watches", signed(stats.history_commits))?;
+    page.gauge("feed_history_bytes", "Bytes of those in memory", signed(stats.history_bytes))
+}
+
+/// How many objects there are, and how many of them cannot be decoded.
+type Count = Box<dyn Fn() -> (usize, usize) + Send + Sync>;
+
+struct Counting;
+
+impl PerKind for Counting {
+    type Output = Count;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Count {
+        let reader = world.reader::<K>();
+        Box::new(move || {
+            let objects = reader.state();
+            let undecodable = objects.iter().filter(|object| object.undecodable().is_some());
+            (objects.len(), undecodable.count())
+        })
+    }
+}
+
+/// Revisions only grow, but data planes do not get theirs in order.
+fn highest(gauge: &Gauge, revision: Revision) {
+    gauge.inner().fetch_max(revision.get(), std::sync::atomic::Ordering::Relaxed);
+}
+
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no count comes near 2^53")]
+fn number(count: usize) -> f64 {
+    count as f64
+}

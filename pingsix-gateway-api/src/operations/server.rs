@@ -1,0 +1,344 @@
+//! The HTTP servers: one for whoever asks how the controller is, one for those who debug it.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/livez`, `/readyz` | 200 or 503, with a line per check |
+//! | `/metrics` | the metrics, in the text format of `OpenMetrics` |
+//! | `/debug/{world,index,queue,translation,sink}` | a dump as JSON; `?about=KIND/NAMESPACE/NAME` for one object |
+//!
+//! Every wait has an end: for the head of a request, for the next one, for an answer, and for a client that reads slowly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde::Deserialize;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info, warn};
+
+use super::debug::{About, DebugClient, DebugError, Dump};
+use super::health::{Health, Report};
+use super::metrics::{CONTENT_TYPE, Metrics};
+
+/// Connections at a time; further ones wait to be accepted.
+const MAX_CONNECTIONS: usize = 64;
+
+/// How long the head of a request may take, from when the connection could carry one.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a connection is kept; the request that is under way then is still answered.
+const CONNECTION_LIFETIME: Duration = Duration::from_mins(5);
+
+/// How long connections may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Bytes of a request's head.
+const HEAD_LIMIT: usize = 16 * 1024;
+
+/// How long a dump may take; the task that answers has other work, too.
+const DUMP_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long to wait after a connection could not be accepted, most likely for want of file descriptors.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+
+/// `/livez`, `/readyz` and `/metrics`.
+pub fn health_and_metrics(health: Health, metrics: Arc<Metrics>) -> Router {
+    let healthy = Router::new()
+        .route("/livez", get(|State(health): State<Health>| async move { page(health.liveness()) }))
+        .route("/readyz", get(|State(health): State<Health>| async move { page(health.readiness()) }))
+        .with_state(health);
+    let counted = Router::new()
+        .route(
+            "/metrics",
+            get(|State(metrics): State<Arc<Metrics>>| async move {
+                ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.encode())
+            }),
+        )
+        .with_state(metrics);
+    healthy.merge(counted)
+}
+
+/// `/debug`, and the dumps below it.
+pub fn debug(client: DebugClient) -> Router {
+    Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump)).with_state(client)
+}
+
+fn page(report: Report) -> Response {
+    let status = if report.ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    // What is in between must not answer for us.
+    (status, [(header::CACHE_CONTROL, "no-store")], report.text).into_response()
+}
+
+async fn list() -> Json<Vec<String>> {
+    Json(Dump::ALL.iter().map(|dump| format!("/debug/{}", dump.as_str())).collect())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    about: Option<String>,
+}
+
+async fn dump(
+    State(client): State<DebugClient>,
+    Path(name): Path<String>,
+    question: Result<Query<Question>, QueryRejection>,
+) -> Response {
+    let Some(dump) = Dump::ALL.iter().copied().find(|known| known.as_str() == name) else {
+        return (StatusCode::NOT_FOUND, "there is no such dump; /debug lists them\n").into_response();
+    };
+    let Ok(Query(question)) = question else {
+        return (StatusCode::BAD_REQUEST, "the only parameter is about=KIND/NAMESPACE/NAME\n")
+            .into_response();
+    };
+    let about = match question.about.map(|about| about.parse::<About>()).transpose() {
+        Ok(about) => about.map(|About(key)| key),
+        Err(expected) => return (StatusCode::BAD_REQUEST, format!("about: {expected}\n")).into_response(),
+    };
+    match timeout(DUMP_TIMEOUT, client.ask(dump, about)).await {
+        Ok(Ok(value)) => ([(header::CACHE_CONTROL, "no-store")], Json(value)).into_response(),
+        Ok(Err(error @ (DebugError::Busy | DebugError::Gone))) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response()
+        }
+        Err(_) => (StatusCode::GATEWAY_TIMEOUT, "the controller does not answer in time\n").into_response(),
+    }
+}
+
+/// Answers requests that arrive at a listener until it is stopped; then lets those under way end for a short while.
+pub async fn serve(name: &'static str, listener: TcpListener, router: Router, stop: CancellationToken) {
+    let address = listener.local_addr().ok();
+    info!(server = name, address = address.map(tracing::field::display), "serving HTTP");
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let tasks = TaskTracker::new();
+    loop {
+        let next = async {
+            // The semaphore is never closed.
+            let place = Arc::clone(&places).acquire_owned().await.ok();
+            (place, accept(&listener).await)
+        };
+        let (place, stream) = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            next = next => next,
+        };
+        tasks.spawn(converse(stream, router.clone(), stop.clone(), place));
+    }
+    drop(listener);
+    tasks.close();
+    tasks.wait().await;
+    info!(server = name, "stopped serving HTTP");
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                warn!(%error, "cannot accept a connection, retrying");
+                sleep(ACCEPT_BACKOFF).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection to its end.
+async fn converse(
+    stream: TcpStream,
+    router: Router,
+    stop: CancellationToken,
+    _place: Option<OwnedSemaphorePermit>,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_LIMIT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stop.cancelled() => None,
+        () = sleep(CONNECTION_LIFETIME) => None,
+    };
+    let ended = if let Some(ended) = ended {
+        Ok(ended)
+    } else {
+        connection.as_mut().graceful_shutdown();
+        timeout(GRACE, connection).await
+    };
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => debug!(%error, "connection ended with a fault"),
+        Err(_) => debug!("connection cut at its end"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::{Kind, ObjectKey};
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::task::JoinHandle;
+
+    use super::super::debug;
+    use super::*;
+
+    struct Served {
+        address: std::net::SocketAddr,
+        stop: CancellationToken,
+        task: JoinHandle<()>,
+    }
+
+    impl Served {
+        async fn new(router: Router) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let stop = CancellationToken::new();
+            let task = tokio::spawn(serve("test", listener, router, stop.clone()));
+            Self { address, stop, task }
+        }
+
+        /// Status line, head and body of an answer.
+        async fn ask(&self, method: &str, path: &str) -> (u16, String, String) {
+            let mut stream = TcpStream::connect(self.address).await.unwrap();
+            let request = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+            (status, head.to_lowercase(), body.to_owned())
+        }
+
+        async fn end(self) {
+            self.stop.cancel();
+            self.task.await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn health_and_metrics_are_pages() {
+        let health = Health::new(Duration::from_mins(1));
+        let gate = health.gate("published", "nothing is published yet");
+        let metrics = Arc::new(Metrics::new("1.2.3"));
+        let served = Served::new(health_and_metrics(health, Arc::clone(&metrics))).await;
+
+        let (status, _, body) = served.ask("GET", "/livez").await;
+        assert_eq!((status, body.as_str()), (200, "[+]reconcile ok\nlivez check passed\n"));
+        let (status, _, body) = served.ask("GET", "/readyz?verbose").await;
+        assert_eq!(status, 503);
+        assert!(body.contains("[-]published failed: nothing is published yet"), "{body}");
+        gate.open();
+        assert_eq!(served.ask("GET", "/readyz").await.0, 200);
+        metrics.leader(true);
+        let (status, head, body) = served.ask("GET", "/metrics").await;
+        assert_eq!(status, 200);
+        assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
+        assert!(body.contains("pingsix_gateway_leader 1\n") && body.ends_with("# EOF\n"), "{body}");
+        assert!(body.contains("pingsix_gateway_build_info{version=\"1.2.3\"} 1"), "{body}");
+        assert_eq!(served.ask("POST", "/livez").await.0, 405);
+        assert_eq!(served.ask("GET", "/debug/world").await.0, 404, "dumps are for the other server");
+        served.end().await;
+    }
+
+    #[tokio::test]
+    async fn dumps_are_answered_by_whoever_holds_what_they_show() {
+        let (client, mut requests) = debug::channel();
+        let served = Served::new(debug(client)).await;
+        let holder = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for _ in 0..2 {
+                let request = requests.recv().await.unwrap();
+                asked.push((request.dump, request.about.clone()));
+                request.reply.send(json!({ "dump": request.dump.as_str() })).unwrap();
+            }
+            asked
+        });
+        let (status, head, body) = served.ask("GET", "/debug/queue").await;
+        assert_eq!((status, body.as_str()), (200, r#"{"dump":"queue"}"#));
+        assert!(head.contains("content-type: application/json"), "{head}");
+        let (status, _, body) = served.ask("GET", "/debug/world?about=HTTPRoute%2Fshop%2Fcart").await;
+        assert_eq!((status, body.as_str()), (200, r#"{"dump":"world"}"#));
+        let cart = ObjectKey::new(Kind::HttpRoute, "shop", "cart");
+        assert_eq!(holder.await.unwrap(), [(Dump::Queue, None), (Dump::World, Some(cart))]);
+
+        let (status, _, body) = served.ask("GET", "/debug/sink").await;
+        assert_eq!((status, body.as_str()), (503, "the controller does not answer\n"));
+        let (_, _, body) = served.ask("GET", "/debug").await;
+        let listed: Vec<String> = serde_json::from_str::<Value>(&body)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|path| path.as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(listed.len(), Dump::ALL.len());
+        for (path, expected) in [
+            ("/debug/secrets", 404),
+            ("/debug/world?about=Secret", 400),
+            ("/debug/world?about=Gateway/web", 400),
+            ("/debug/world?about=GatewayClass/a/b", 400),
+            ("/debug/world?of=Gateway/infra/web", 400),
+        ] {
+            assert_eq!(served.ask("GET", path).await.0, expected, "{path}");
+        }
+        served.end().await;
+    }
+
+    #[tokio::test]
+    async fn no_more_questions_wait_than_there_is_room_for() {
+        let (client, requests) = debug::channel();
+        let waiting: Vec<_> = (0..8)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { client.ask(Dump::World, None).await })
+            })
+            .collect();
+        while requests.len() < 8 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(client.ask(Dump::World, None).await, Err(DebugError::Busy));
+        drop(requests);
+        for question in waiting {
+            assert_eq!(question.await.unwrap(), Err(DebugError::Gone));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_says_nothing_is_not_waited_for() {
+        let health = Health::new(Duration::from_mins(1));
+        let served = Served::new(health_and_metrics(health, Arc::new(Metrics::new("")))).await;
+        let mut silent = TcpStream::connect(served.address).await.unwrap();
+        silent.write_all(b"GET /livez HTTP/1.1\r\nhost").await.unwrap();
+        let begin = tokio::time::Instant::now();
+        let mut rest = Vec::new();
+        // An answer with 408 or none: the connection ends.
+        let _ = silent.read_to_end(&mut rest).await;
+        assert!(begin.elapsed() <= HEAD_TIMEOUT + Duration::from_secs(1), "{:?}", begin.elapsed());
+        served.end().await;
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_idle_connections_at_once() {
+        let health = Health::new(Duration::from_mins(1));
+        let served = Served::new(health_and_metrics(health, Arc::new(Metrics::new("")))).await;
+        let mut idle = TcpStream::connect(served.address).await.unwrap();
+        idle.write_all(b"GET /livez HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        let mut some = [0; 16];
+        assert!(idle.read(&mut some).await.unwrap() > 0);
+        let address = served.address;
+        timeout(Duration::from_secs(2), served.end()).await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+}

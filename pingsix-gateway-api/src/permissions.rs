@@ -1,0 +1,151 @@
+//! What a controller has to be allowed, and nothing beyond that.
+//!
+//! [`permissions`] derives it from the options: from the table of the kinds that are watched, from those whose statuses are
+//! written, and from the election. `deploy/` holds the same as manifests, and tests compare the two with each other and
+//! with what a controller asks of an API server.
+//!
+//! Which kinds there are is asked of the API server too, where a kind is missing. Every account may ask that
+//! (`system:discovery`), so it is not among these rules.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use pingsix_translate::ObjectName;
+
+use crate::controller::{ControllerOptions, PublishedAddresses};
+use crate::leader::LeaseOptions;
+use crate::status::NAMESPACE_OF_CLUSTER_EVENTS;
+use crate::watch::{Namespaces, WatchedResource, resources};
+
+/// What a controller has to be allowed, as the rules of roles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Permissions {
+    /// Everywhere: for a `ClusterRole` that a `ClusterRoleBinding` gives.
+    pub cluster: Vec<PolicyRule>,
+    /// In these namespaces alone, on top of that: for a `Role`, or a `ClusterRole` that a `RoleBinding` gives.
+    pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
+}
+
+/// What a controller with these options has to be allowed.
+///
+/// - Objects are listed and watched. Those whose statuses are written are read once more when somebody else was faster.
+/// - Secrets and `ConfigMaps` are listed and watched too, each by its name (unless
+///   [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
+///   `resourceNames`, references to others are refused, and nothing else is.
+/// - Events are created, and counted on where they exist already. Those on objects without a namespace are in `default`.
+/// - The Lease is named, except where it is created: a request to create has no name yet that a rule could hold.
+pub fn permissions(options: &ControllerOptions) -> Permissions {
+    let mut wanted = Wanted::default();
+    for resource in resources() {
+        wanted.watch(&resource, &options.watch.namespaces);
+    }
+    // Of which release the CRDs are, and when they come.
+    wanted.add(None, ("apiextensions.k8s.io", "customresourcedefinitions".to_owned(), None), READ);
+    wanted.events(&options.watch.namespaces);
+    if let PublishedAddresses::Service(service) = &options.addresses {
+        wanted.published_service(service, &options.watch.namespaces);
+    }
+    if let Some(lease) = &options.lease {
+        wanted.lease(lease);
+    }
+    wanted.into_permissions()
+}
+
+/// To read objects, and what changes about them.
+const READ: &[&str] = &["list", "watch"];
+
+/// Where something is allowed: nothing for everywhere.
+type Place = Option<String>;
+
+/// What is asked: group, resource, and the name of the only object it is asked of.
+type Target = (&'static str, String, Option<String>);
+
+#[derive(Debug, Default)]
+struct Wanted(BTreeMap<Place, BTreeMap<Target, BTreeSet<&'static str>>>);
+
+impl Wanted {
+    fn add(&mut self, place: Place, target: Target, verbs: &[&'static str]) {
+        self.0.entry(place).or_default().entry(target).or_default().extend(verbs);
+    }
+
+    fn watch(&mut self, resource: &WatchedResource, namespaces: &Namespaces) {
+        let kind = resource.kind;
+        let places = if kind.is_namespaced() { places(namespaces) } else { vec![None] };
+        for place in places {
+            self.add(place.clone(), (kind.group(), resource.name.clone(), None), READ);
+            if resource.has_our_status {
+                self.add(place.clone(), (kind.group(), resource.name.clone(), None), &["get"]);
+                self.add(place, (kind.group(), format!("{}/status", resource.name), None), &["patch"]);
+            }
+        }
+    }
+
+    fn events(&mut self, namespaces: &Namespaces) {
+        let mut places = places(namespaces);
+        if *namespaces != Namespaces::All {
+            places.push(Some(NAMESPACE_OF_CLUSTER_EVENTS.to_owned()));
+        }
+        for place in places {
+            self.add(place, ("events.k8s.io", "events".to_owned(), None), &["create", "get", "patch"]);
+        }
+    }
+
+    fn published_service(&mut self, service: &ObjectName, namespaces: &Namespaces) {
+        let is_watched_anyway = match namespaces {
+            Namespaces::All => true,
+            Namespaces::Only(namespaces) => namespaces.contains(&*service.namespace),
+        };
+        if !is_watched_anyway {
+            let target = ("", "services".to_owned(), Some(service.name.to_string()));
+            self.add(Some(service.namespace.to_string()), target, READ);
+        }
+    }
+
+    fn lease(&mut self, lease: &LeaseOptions) {
+        let target = |name| ("coordination.k8s.io", "leases".to_owned(), name);
+        let place = Some(lease.namespace.clone());
+        self.add(place.clone(), target(None), &["create"]);
+        self.add(place, target(Some(lease.name.clone())), &["get", "update"]);
+    }
+
+    fn into_permissions(self) -> Permissions {
+        let mut permissions = Permissions::default();
+        for (place, targets) in self.0 {
+            let rules = rules(targets);
+            match place {
+                None => permissions.cluster = rules,
+                Some(namespace) => {
+                    permissions.namespaces.insert(namespace, rules);
+                }
+            }
+        }
+        permissions
+    }
+}
+
+/// Where namespaced objects are watched.
+fn places(namespaces: &Namespaces) -> Vec<Place> {
+    match namespaces {
+        Namespaces::All => vec![None],
+        Namespaces::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),
+    }
+}
+
+/// One rule for all resources of a group of which the same is asked.
+fn rules(targets: BTreeMap<Target, BTreeSet<&'static str>>) -> Vec<PolicyRule> {
+    let mut alike: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for ((group, resource, name), verbs) in targets {
+        alike.entry((group, verbs, name)).or_default().push(resource);
+    }
+    let rules = alike.into_iter().map(|((group, verbs, name), resources)| PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources),
+        resource_names: name.map(|name| vec![name]),
+        verbs: verbs.into_iter().map(str::to_owned).collect(),
+        ..PolicyRule::default()
+    });
+    rules.collect()
+}

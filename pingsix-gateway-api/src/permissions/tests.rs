@@ -1,0 +1,95 @@
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use pingsix_translate::{ObjectName, Options};
+
+use super::{Permissions, permissions};
+use crate::controller::{ControllerOptions, PublishedAddresses};
+use crate::leader::LeaseOptions;
+use crate::watch::Namespaces;
+
+fn options() -> ControllerOptions {
+    ControllerOptions::new(Options::default(), "test")
+}
+
+fn only(namespaces: &[&str]) -> Namespaces {
+    Namespaces::Only(namespaces.iter().map(|name| (*name).to_owned()).collect())
+}
+
+/// As lines such as `list gateways` or `update leases/name`.
+fn lines(rules: &[PolicyRule]) -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    for rule in rules {
+        for resource in rule.resources.iter().flatten() {
+            for verb in &rule.verbs {
+                let names = rule.resource_names.clone().unwrap_or_else(|| vec![String::new()]);
+                lines.extend(names.iter().map(|name| format!("{verb} {resource} {name}").trim().to_owned()));
+            }
+        }
+    }
+    lines
+}
+
+fn namespaces(permissions: &Permissions) -> Vec<&str> {
+    permissions.namespaces.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn nothing_but_statuses_and_events_is_written_everywhere() {
+    let permissions = permissions(&options());
+    assert!(permissions.namespaces.is_empty());
+    for line in lines(&permissions.cluster) {
+        let (verb, resource) = line.split_once(' ').unwrap();
+        match verb {
+            "list" | "watch" => {}
+            "patch" => assert!(resource.ends_with("/status") || resource == "events", "{line}"),
+            "create" => assert_eq!(resource, "events"),
+            "get" => assert!(!["secrets", "configmaps", "services"].contains(&resource), "{line}"),
+            _ => panic!("{line}"),
+        }
+    }
+}
+
+#[test]
+fn in_some_namespaces_only_cluster_scoped_kinds_are_read_everywhere() {
+    let mut options = options();
+    options.watch.namespaces = only(&["shop"]);
+    let permissions = permissions(&options);
+    let read = ["customresourcedefinitions", "gatewayclasses", "ingressclasses", "namespaces"];
+    let mut everywhere: BTreeSet<String> =
+        read.iter().flat_map(|kind| [format!("list {kind}"), format!("watch {kind}")]).collect();
+    everywhere.extend(["get gatewayclasses".to_owned(), "patch gatewayclasses/status".to_owned()]);
+    assert_eq!(lines(&permissions.cluster), everywhere);
+    // Events on classes are in `default`, which is not watched.
+    assert_eq!(namespaces(&permissions), ["default", "shop"]);
+    assert_eq!(lines(&permissions.namespaces["default"]).len(), 3);
+    assert!(lines(&permissions.namespaces["shop"]).contains("list secrets"));
+}
+
+#[test]
+fn the_lease_is_named_except_where_it_is_created() {
+    let mut options = options();
+    options.lease = Some(LeaseOptions::new("home", "pingsix.io/gateway-controller", "pod"));
+    let permissions = permissions(&options);
+    let lease = [
+        "create leases",
+        "get leases pingsix-io-gateway-controller",
+        "update leases pingsix-io-gateway-controller",
+    ];
+    assert_eq!(namespaces(&permissions), ["home"]);
+    assert!(lines(&permissions.namespaces["home"]).iter().eq(lease));
+}
+
+#[test]
+fn a_published_service_outside_what_is_watched_is_asked_for_by_its_name() {
+    let mut options = options();
+    options.addresses = PublishedAddresses::Service(ObjectName::new("edge", "pingsix"));
+    assert!(permissions(&options).namespaces.is_empty());
+    options.watch.namespaces = only(&["edge"]);
+    assert_eq!(namespaces(&permissions(&options)), ["default", "edge"]);
+    options.watch.namespaces = only(&["shop"]);
+    let permissions = permissions(&options);
+    assert!(
+        lines(&permissions.namespaces["edge"]).iter().eq(["list services pingsix", "watch services pingsix"])
+    );
+}

@@ -1,0 +1,9 @@
+//! Problems as Kubernetes Events, so that `kubectl describe` tells the author.
+
+mod board;
+mod note;
+mod writer;
+
+pub use board::EventBoard;
+pub(crate) use note::NAMESPACE_OF_CLUSTER_EVENTS;
+pub use writer::{EventOptions, EventWriter};

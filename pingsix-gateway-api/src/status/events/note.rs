@@ -1,0 +1,119 @@
+//! A problem as an Event.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::ApiResource;
+use kube::core::ObjectMeta;
+use pingsix_translate::ObjectKey;
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+
+use crate::digest::short_digest;
+
+/// Longest note the API server takes (`events.k8s.io/v1`).
+const LONGEST_NOTE: usize = 1024;
+
+/// Longest name of an Event.
+const LONGEST_NAME: usize = 253;
+
+/// Longest name, behind the domain, of who reports.
+const LONGEST_REPORTER: usize = 63;
+
+/// What we were about when a problem was found.
+const ACTION: &str = "Translate";
+
+/// Where Events on objects without a namespace are.
+pub(crate) const NAMESPACE_OF_CLUSTER_EVENTS: &str = "default";
+
+/// Who reports.
+#[derive(Clone, Debug)]
+pub(super) struct Reporter {
+    controller: String,
+    instance: String,
+}
+
+impl Reporter {
+    /// A controller name may be a path; who reports has one name behind the domain.
+    pub(super) fn new(controller_name: &str, instance: &str) -> Self {
+        let (domain, path) = controller_name.split_once('/').unwrap_or(("", controller_name));
+        let name: String = path
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' })
+            .take(LONGEST_REPORTER)
+            .collect();
+        let name = name.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        let controller = if domain.is_empty() { name.to_owned() } else { format!("{domain}/{name}") };
+        let instance = instance.chars().take(128).collect();
+        Self { controller, instance }
+    }
+
+    /// The Event that tells of a problem. The same problem of the same object has the same name, whoever reports it.
+    pub(super) fn event(
+        &self,
+        problem: &Problem,
+        resource: &ApiResource,
+        uid: &str,
+        now: Timestamp,
+    ) -> Event {
+        let ObjectKey { kind, name } = &*problem.object;
+        let note = note(problem);
+        let kind_of_event = kind_of(problem);
+        let reason = problem.reason.as_str();
+        let digest = short_digest(&[kind.as_str(), uid, kind_of_event, reason, &note].join("\n"));
+        let readable = cut(&name.name, LONGEST_NAME - digest.len() - 1).trim_end_matches(['.', '-']);
+        let namespace = Some(namespace(&problem.object).to_owned());
+        Event {
+            metadata: ObjectMeta {
+                namespace: namespace.clone(),
+                name: Some(format!("{readable}.{digest}")),
+                ..ObjectMeta::default()
+            },
+            action: Some(ACTION.to_owned()),
+            event_time: Some(MicroTime(now)),
+            note: Some(note),
+            reason: Some(reason.to_owned()),
+            regarding: Some(ObjectReference {
+                api_version: Some(resource.api_version.clone()),
+                kind: Some(resource.kind.clone()),
+                name: Some(name.name.to_string()),
+                namespace: Some(name.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+                uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()),
+                ..ObjectReference::default()
+            }),
+            reporting_controller: Some(self.controller.clone()),
+            reporting_instance: Some(self.instance.clone()),
+            type_: Some(kind_of_event.to_owned()),
+            ..Event::default()
+        }
+    }
+}
+
+/// Where the Events on an object are.
+pub(super) fn namespace(object: &ObjectKey) -> &str {
+    let namespace = &*object.name.namespace;
+    if namespace.is_empty() { NAMESPACE_OF_CLUSTER_EVENTS } else { namespace }
+}
+
+/// What is not served, or not wanted as it is, is a warning; what is merely done another way is not.
+const fn kind_of(problem: &Problem) -> &'static str {
+    match (problem.severity, problem.reason) {
+        (Severity::Warning, Reason::Limited) => "Normal",
+        (Severity::Error | Severity::Warning, _) => "Warning",
+    }
+}
+
+/// Field and sentence.
+fn note(problem: &Problem) -> String {
+    const ELLIPSIS: &str = " ...";
+    let text = format!("{}: {}", problem.field, problem.message);
+    if text.len() <= LONGEST_NOTE {
+        return text;
+    }
+    format!("{}{ELLIPSIS}", cut(&text, LONGEST_NOTE - ELLIPSIS.len()))
+}
+
+/// No more bytes than that, and whole characters.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}

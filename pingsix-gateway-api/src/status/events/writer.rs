@@ -1,0 +1,275 @@
+//! From the board to `events.k8s.io`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt as _};
+use pingsix_translate::ObjectKey;
+use pingsix_translate::verdict::Problem;
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::board::EventBoard;
+use super::note::{Reporter, namespace};
+use crate::answer::{Category, Fault, within};
+use crate::clock::Clock;
+use crate::leader::Leadership;
+use crate::status::live::Readers;
+use crate::status::pace::{Pace, Pacing};
+
+/// How problems are told.
+#[derive(Clone, Debug)]
+pub struct EventOptions {
+    /// Who reports.
+    pub controller_name: String,
+    /// Which replica reports, for example the name of its Pod.
+    pub instance: String,
+    /// How many requests are on their way at once.
+    pub concurrency: usize,
+    /// How many Events an object may get at once.
+    pub burst: u32,
+    /// How long after that it takes until it may get another one.
+    pub interval: Duration,
+    /// How long a request may take.
+    pub timeout: Duration,
+    /// How long to wait after failures.
+    pub pacing: Pacing,
+    /// What tells the time of Events.
+    pub clock: Clock,
+}
+
+impl EventOptions {
+    /// For a replica of a controller.
+    pub fn new(controller_name: impl Into<String>, instance: impl Into<String>) -> Self {
+        Self {
+            controller_name: controller_name.into(),
+            instance: instance.into(),
+            concurrency: 4,
+            burst: 10,
+            interval: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
+            pacing: Pacing::default(),
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// Tells what the board says, while this replica leads. Events are for reading along: what cannot be told is dropped, and
+/// delays nothing.
+#[derive(Clone)]
+pub struct EventWriter {
+    client: Client,
+    readers: Readers,
+    board: EventBoard,
+    options: Arc<EventOptions>,
+    reporter: Reporter,
+}
+
+impl std::fmt::Debug for EventWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventWriter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// The objects that have something to be told of.
+#[derive(Debug, Default)]
+struct Queue {
+    speakers: BTreeMap<ObjectKey, Speaker>,
+    due: BTreeSet<(Instant, ObjectKey)>,
+}
+
+#[derive(Debug, Default)]
+struct Speaker {
+    is_queued: bool,
+    is_being_told: bool,
+    pace: Pace,
+    /// When the object will have had no more Events than one per interval.
+    even: Option<Instant>,
+}
+
+impl Speaker {
+    /// When another Event may be made.
+    fn next(&self, now: Instant, options: &EventOptions) -> Instant {
+        let allowance = options.interval * options.burst.saturating_sub(1);
+        let even = self.even.map_or(now, |even| even.checked_sub(allowance).unwrap_or(now));
+        self.pace.next().unwrap_or(now).max(even).max(now)
+    }
+
+    fn told(&mut self, now: Instant, options: &EventOptions) {
+        self.even = Some(self.even.map_or(now, |even| even.max(now)) + options.interval);
+    }
+}
+
+impl Queue {
+    fn push(&mut self, object: ObjectKey, now: Instant, options: &EventOptions) {
+        let speaker = self.speakers.entry(object.clone()).or_default();
+        if !speaker.is_queued && !speaker.is_being_told {
+            speaker.is_queued = true;
+            self.due.insert((speaker.next(now, options), object));
+        }
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<ObjectKey> {
+        if self.due.first()?.0 > now {
+            return None;
+        }
+        let (_, object) = self.due.pop_first()?;
+        if let Some(speaker) = self.speakers.get_mut(&object) {
+            speaker.is_queued = false;
+        }
+        Some(object)
+    }
+
+    /// Forgets objects that had nothing to be told of for long enough.
+    fn sweep(&mut self, now: Instant) {
+        self.speakers.retain(|_, speaker| {
+            speaker.is_queued || speaker.is_being_told || speaker.even.is_some_and(|even| even > now)
+        });
+    }
+}
+
+impl EventWriter {
+    /// Of a board.
+    pub fn new(client: Client, readers: Readers, board: EventBoard, options: EventOptions) -> Self {
+        let reporter = Reporter::new(&options.controller_name, &options.instance);
+        Self { client, readers, board, options: Arc::new(options), reporter }
+    }
+
+    /// Tells what is wrong until it is stopped.
+    pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
+        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = gained.gained() => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = lost.lost() => {}
+                () = self.lead(&leadership) => {}
+            }
+        }
+    }
+
+    /// Tells; never ends by itself.
+    async fn lead(&self, leadership: &Leadership) {
+        let options = &*self.options;
+        let mut queue = Queue::default();
+        let mut complaints = BTreeSet::new();
+        let mut telling = FuturesUnordered::new();
+        let start = Instant::now();
+        for object in self.board.untold_objects() {
+            queue.push(object, start, options);
+        }
+        loop {
+            let now = Instant::now();
+            for object in self.board.take_news() {
+                queue.push(object, now, options);
+            }
+            while telling.len() < options.concurrency.max(1) {
+                let Some(object) = queue.pop(Instant::now()) else { break };
+                if let Some(problem) = self.board.untold(&object) {
+                    queue.speakers.entry(object).or_default().is_being_told = true;
+                    telling.push(self.tell(problem, leadership));
+                }
+            }
+            let has_room = telling.len() < options.concurrency.max(1);
+            let due = queue.due.first().map(|(due, _)| *due).filter(|_| has_room);
+            tokio::select! {
+                Some((problem, outcome)) = telling.next(), if !telling.is_empty() => {
+                    self.conclude(&mut queue, &mut complaints, &problem, outcome);
+                }
+                () = self.board.news() => queue.sweep(now),
+                () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
+            }
+        }
+    }
+
+    fn conclude(
+        &self,
+        queue: &mut Queue,
+        complaints: &mut BTreeSet<Category>,
+        problem: &Arc<Problem>,
+        outcome: Result<(), Fault>,
+    ) {
+        let now = Instant::now();
+        let object = ObjectKey::clone(&problem.object);
+        let speaker = queue.speakers.entry(object.clone()).or_default();
+        speaker.is_being_told = false;
+        match outcome {
+            Ok(()) => {
+                complaints.clear();
+                speaker.told(now, &self.options);
+                speaker.pace = Pace::default();
+                self.board.told(problem);
+            }
+            Err(fault) => {
+                let category = fault.category.as_str();
+                if complaints.insert(fault.category) {
+                    warn!(object = %object, category, error = %fault, "an Event was not written");
+                } else {
+                    debug!(object = %object, category, error = %fault, "an Event was not written");
+                }
+                match fault.category {
+                    // The next attempt would be answered alike; what is wrong is in the statuses and logs as well.
+                    Category::Forbidden | Category::NotFound | Category::Refused => self.board.told(problem),
+                    Category::Conflict
+                    | Category::Throttled
+                    | Category::Server
+                    | Category::Timeout
+                    | Category::Transport => {
+                        speaker.pace.failed(now, fault.retry_after, &self.options.pacing);
+                    }
+                }
+            }
+        }
+        if self.board.untold(&object).is_some() {
+            queue.push(object, now, &self.options);
+        }
+    }
+
+    async fn tell(
+        &self,
+        problem: Arc<Problem>,
+        leadership: &Leadership,
+    ) -> (Arc<Problem>, Result<(), Fault>) {
+        let outcome = self.try_tell(&problem, leadership).await;
+        (problem, outcome)
+    }
+
+    /// Creates an Event, or counts one more of those that are there.
+    async fn try_tell(&self, problem: &Problem, leadership: &Leadership) -> Result<(), Fault> {
+        let object = &*problem.object;
+        // Who is gone has no describe to read it in.
+        let (Some(live), Some(resource)) = (self.readers.live(object), self.readers.resource(object.kind))
+        else {
+            return Ok(());
+        };
+        if !leadership.is_held() {
+            return Err(Fault::not_leading());
+        }
+        let event = self.reporter.event(problem, &resource, &live.uid, self.options.clock.now());
+        let name = event.name_any();
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace(object));
+        match within(self.options.timeout, api.create(&PostParams::default(), &event)).await {
+            Ok(_) => return Ok(()),
+            Err(fault) if fault.category == Category::Conflict => {}
+            Err(fault) => return Err(fault),
+        }
+        let existing = within(self.options.timeout, api.get(&name)).await?;
+        let times = existing.series.map_or(1, |series| series.count);
+        let series = json!({ "series": {
+            "count": times.saturating_add(1),
+            "lastObservedTime": event.event_time,
+        }});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&series));
+        within(self.options.timeout, api.patch(&name, &params, &patch)).await.map(|_| ())
+    }
+}

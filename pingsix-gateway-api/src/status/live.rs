@@ -1,0 +1,153 @@
+//! Objects as they are: in the stores, and at the API server.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube_runtime::reflector::{ObjectRef, Store};
+use pingsix_translate::snapshot::{
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
+    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use serde_json::Value;
+
+use crate::watch::{Watched, WatchedKind};
+use crate::world::{Stored, World};
+
+/// An object, as far as its status goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Live {
+    /// `metadata.resourceVersion`
+    pub(super) version: String,
+    /// `metadata.generation`; 0 when it has none.
+    pub(super) generation: i64,
+    /// `metadata.uid`; empty when it has none.
+    pub(super) uid: String,
+    /// Null when it has none.
+    pub(super) status: Value,
+}
+
+impl Live {
+    /// As the API server answers.
+    pub(super) fn of(mut object: DynamicObject) -> Self {
+        Self {
+            version: object.metadata.resource_version.take().unwrap_or_default(),
+            generation: object.metadata.generation.unwrap_or_default(),
+            uid: object.metadata.uid.take().unwrap_or_default(),
+            status: object.data.get_mut("status").map(Value::take).unwrap_or_default(),
+        }
+    }
+}
+
+/// Reads objects of all kinds from the stores of a [`World`], also while that changes. Cheap to clone.
+#[derive(Clone)]
+pub struct Readers(Arc<BTreeMap<Kind, Box<dyn Reader>>>);
+
+/// A store of whatever kind.
+trait Reader: Send + Sync {
+    fn live(&self, name: &ObjectName) -> Option<Live>;
+    fn statuses(&self) -> Vec<(ObjectName, Value)>;
+    fn resource(&self) -> ApiResource;
+}
+
+impl<K: WatchedKind> Reader for Store<Watched<K>> {
+    fn live(&self, name: &ObjectName) -> Option<Live> {
+        let reference = ObjectRef::new(&name.name);
+        let reference = if name.namespace.is_empty() { reference } else { reference.within(&name.namespace) };
+        let object = self.get(&reference)?;
+        let metadata = kube::Resource::meta(&*object);
+        Some(Live {
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            status: object.status(),
+        })
+    }
+
+    fn statuses(&self) -> Vec<(ObjectName, Value)> {
+        self.state().iter().map(|object| (object.key().name, object.status())).collect()
+    }
+
+    fn resource(&self) -> ApiResource {
+        ApiResource::erase::<K>(&())
+    }
+}
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Readers").finish_non_exhaustive()
+    }
+}
+
+macro_rules! readers_of {
+    ($world:ident: $($kind:ident),+) => {{
+        let mut readers: BTreeMap<Kind, Box<dyn Reader>> = BTreeMap::new();
+        $(readers.insert(Kind::$kind, Box::new(store::<$kind>($world)));)+
+        readers
+    }};
+}
+
+fn store<K: Stored>(world: &World) -> Store<Watched<K>> {
+    world.reader::<K>()
+}
+
+impl Readers {
+    /// Of all stores.
+    pub fn of(world: &World) -> Self {
+        Self(Arc::new(readers_of!(world:
+            GatewayClass, Gateway, ListenerSet, HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute,
+            BackendTlsPolicy, ReferenceGrant, IngressClass, Ingress, Service, EndpointSlice, Secret, ConfigMap,
+            Namespace
+        )))
+    }
+
+    /// Every route and policy whose status has entries of a controller, in order. What of these has no verdict was left
+    /// behind by a process that ended too soon, and is to be released ([`super::Wanted::Released`]). It reads every
+    /// object: for once after the start.
+    pub fn with_entries_of(&self, controller_name: &str) -> Vec<ObjectKey> {
+        let lists = [
+            (Kind::HttpRoute, "parents"),
+            (Kind::GrpcRoute, "parents"),
+            (Kind::TlsRoute, "parents"),
+            (Kind::TcpRoute, "parents"),
+            (Kind::UdpRoute, "parents"),
+            (Kind::BackendTlsPolicy, "ancestors"),
+        ];
+        let mut keys = Vec::new();
+        for (kind, list) in lists {
+            let statuses = self.0.get(&kind).map(|reader| reader.statuses()).unwrap_or_default();
+            let has_entries = |status: &Value| {
+                let mut entries = status[list].as_array().into_iter().flatten();
+                entries.any(|entry| entry["controllerName"] == *controller_name)
+            };
+            let found = statuses.into_iter().filter(|(_, status)| has_entries(status));
+            keys.extend(found.map(|(name, _)| ObjectKey { kind, name }));
+        }
+        keys.sort();
+        keys
+    }
+
+    /// An object as its store has it.
+    pub(super) fn live(&self, key: &ObjectKey) -> Option<Live> {
+        self.0.get(&key.kind)?.live(&key.name)
+    }
+
+    /// How the API server names a kind.
+    pub(super) fn resource(&self, kind: Kind) -> Option<ApiResource> {
+        self.0.get(&kind).map(|reader| reader.resource())
+    }
+
+    /// The API of an object.
+    pub(super) fn api(&self, client: &Client, key: &ObjectKey) -> Option<Api<DynamicObject>> {
+        let resource = self.resource(key.kind)?;
+        let namespace = &key.name.namespace;
+        Some(if namespace.is_empty() {
+            Api::all_with(client.clone(), &resource)
+        } else {
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        })
+    }
+}

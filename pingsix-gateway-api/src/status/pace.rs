@@ -1,0 +1,121 @@
+//! How often one object is written.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How often one object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pacing {
+    /// The first write is made at once; the second, no sooner than this after it.
+    pub interval: Duration,
+    /// The interval doubles with every write up to this, as long as they follow each other: while a thousand routes
+    /// attach to a Gateway, it is not told of each. The last word is never held back longer than this.
+    pub max_interval: Duration,
+    /// The longest wait after a first failure.
+    pub backoff: Duration,
+    /// The longest wait after any failure.
+    pub max_backoff: Duration,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(100),
+            max_interval: Duration::from_millis(900),
+            backoff: Duration::from_millis(500),
+            max_backoff: Duration::from_secs(30),
+        }
+    }
+}
+
+/// When one object may be written next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    interval: Duration,
+    next: Option<Instant>,
+    failures: u32,
+}
+
+impl Pace {
+    /// When it may be written next; `None` is at once.
+    pub(super) const fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Whether there is nothing to remember.
+    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
+        self.failures == 0 && self.next.is_none_or(|next| next + self.interval < now)
+    }
+
+    pub(super) fn wrote(&mut self, now: Instant, pacing: &Pacing) {
+        // An object that was let be for as long as it had to wait starts anew.
+        self.interval = if self.is_at_rest(now) || self.interval.is_zero() {
+            pacing.interval
+        } else {
+            (self.interval * 2).min(pacing.max_interval)
+        };
+        self.failures = 0;
+        self.next = Some(now + self.interval);
+    }
+
+    /// Takes note of a failure; `asked` is how long the server wants to be left alone.
+    pub(super) fn failed(&mut self, now: Instant, asked: Option<Duration>, pacing: &Pacing) {
+        let doubled = pacing.backoff.saturating_mul(1 << self.failures.min(16)).min(pacing.max_backoff);
+        self.failures = self.failures.saturating_add(1);
+        // Between half of it and all, so that what failed together is not tried together.
+        let wait = doubled.mul_f64(f64::midpoint(1.0, fastrand::f64()));
+        self.next = Some(now + wait.max(asked.unwrap_or_default().min(pacing.max_backoff)));
+    }
+
+    /// There was nothing to write after all.
+    pub(super) const fn settled(&mut self) {
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(pace: &mut Pace, now: &mut Instant, writes: u32) -> Vec<u128> {
+        let mut waits = Vec::new();
+        for _ in 0..writes {
+            pace.wrote(*now, &Pacing::default());
+            let next = pace.next().unwrap();
+            waits.push((next - *now).as_millis());
+            *now = next;
+        }
+        waits
+    }
+
+    #[test]
+    fn intervals_grow_while_writes_follow_each_other_and_start_anew_after_a_rest() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        assert_eq!(waits(&mut pace, &mut now, 6), [100, 200, 400, 800, 900, 900]);
+        now += Duration::from_millis(901);
+        assert_eq!(waits(&mut pace, &mut now, 2), [100, 200]);
+    }
+
+    #[test]
+    fn waits_after_failures_double_up_to_a_bound_and_a_success_ends_them() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        for ceiling in [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
+            pace.failed(now, None, &Pacing::default());
+            let wait = pace.next().unwrap() - now;
+            let ceiling = Duration::from_millis(ceiling);
+            assert!(wait >= ceiling / 2 && wait <= ceiling, "{wait:?} of {ceiling:?}");
+        }
+        pace.failed(now, Some(Duration::from_hours(1)), &Pacing::default());
+        assert_eq!(pace.next().unwrap() - now, Duration::from_secs(30), "the server cannot stop us for ever");
+        pace.wrote(now, &Pacing::default());
+        assert_eq!(pace.failures, 0);
+    }
+
+    #[test]
+    fn what_the_server_asks_for_is_waited() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        pace.failed(now, Some(Duration::from_secs(7)), &Pacing::default());
+        assert_eq!(pace.next().unwrap() - now, Duration::from_secs(7));
+    }
+}

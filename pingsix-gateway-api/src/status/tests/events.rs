@@ -1,0 +1,182 @@
+//! Problems that are told.
+
+use pingsix_translate::FieldPath;
+use pingsix_translate::verdict::{Problem, Severity};
+
+use super::*;
+
+struct Told {
+    rig: Rig,
+    board: EventBoard,
+    lead: watch::Sender<Option<Instant>>,
+}
+
+impl Told {
+    fn new() -> Self {
+        let told = Self::following();
+        told.lead.send_replace(Some(Instant::now() + secs(1_000_000)));
+        told
+    }
+
+    fn following() -> Self {
+        let mut rig = Rig::following();
+        rig.put(CART, route("cart", 1));
+        let board = EventBoard::default();
+        let (lead, leadership) = watch::channel(None);
+        let writer = EventWriter::new(
+            rig.api.client(),
+            rig.readers.clone(),
+            board.clone(),
+            EventOptions::new("example.com/a/b", "pod-1"),
+        );
+        tokio::spawn(writer.run(Leadership::of(leadership), rig.stop.clone()));
+        Self { rig, board, lead }
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let paths = self.rig.api.paths();
+        let paths = paths.iter().filter(|path| path.contains("/events/"));
+        paths.map(|path| self.rig.api.get(path).unwrap()).collect()
+    }
+}
+
+fn problem(message: &str) -> Problem {
+    Problem {
+        object: Arc::new(route_key("cart")),
+        field: FieldPath::new("spec").child("rules").index(2),
+        severity: Severity::Error,
+        reason: Reason::UnsupportedValue,
+        message: message.to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_problem_is_told_once_on_the_object_at_fault() {
+    let told = Told::new();
+    told.board.set(&web(), vec![problem("No.")]);
+    sleep(secs(1)).await;
+    let events = told.events();
+    assert_eq!(events.len(), 1);
+    let event = &events[0];
+    assert_eq!(event["note"], "spec.rules[2]: No.");
+    assert_eq!(event["reason"], "UnsupportedValue");
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["action"], "Translate");
+    assert_eq!(event["reportingController"], "example.com/a-b");
+    assert_eq!(event["reportingInstance"], "pod-1");
+    assert_eq!(event["metadata"]["namespace"], "shop");
+    let regarding = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "name": "cart", "namespace": "shop",
+        "uid": "uid-cart",
+    });
+    assert_eq!(event["regarding"], regarding);
+    // Said again, by the same and by another one.
+    told.board.set(&web(), vec![problem("No.")]);
+    told.board.set(&ObjectKey::new(Kind::Gateway, "infra", "other"), vec![problem("No.")]);
+    told.board.set(&web(), Vec::new());
+    sleep(secs(60)).await;
+    assert_eq!(told.rig.api.seen(Seen::writes).len(), 1);
+    assert_eq!(told.board.len(), 1);
+    told.board.set(&web(), vec![problem("No."), problem("Nor this.")]);
+    sleep(secs(1)).await;
+    assert_eq!(told.events().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_problem_that_comes_back_is_counted() {
+    let told = Told::new();
+    for _ in 0..3 {
+        told.board.set(&web(), vec![problem("No.")]);
+        sleep(secs(60)).await;
+        told.board.set(&web(), Vec::new());
+        sleep(secs(60)).await;
+    }
+    let events = told.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["series"]["count"], 3);
+    assert!(events[0]["series"]["lastObservedTime"].is_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_with_many_problems_is_told_of_them_slowly_and_not_of_those_that_are_over() {
+    let told = Told::new();
+    let problems: Vec<Problem> = (0..100).map(|index| problem(&format!("{index:03}"))).collect();
+    told.board.set(&web(), problems.clone());
+    sleep(secs(5)).await;
+    assert_eq!(told.events().len(), 10);
+    sleep(secs(60)).await;
+    let count = told.events().len();
+    assert!((15..=17).contains(&count), "{count}");
+    told.board.set(&web(), problems[..20].to_vec());
+    sleep(secs(600)).await;
+    assert_eq!(told.events().len(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_tells_and_it_tells_what_stands_then() {
+    let told = Told::following();
+    told.board.set(&web(), vec![problem("Over.")]);
+    sleep(secs(60)).await;
+    told.board.set(&web(), vec![problem("No.")]);
+    sleep(secs(60)).await;
+    assert!(told.rig.api.seen(|_| true).is_empty());
+    told.lead.send_replace(Some(Instant::now() + secs(10)));
+    sleep(secs(1)).await;
+    let notes: Vec<Value> = told.events().into_iter().map(|mut event| event["note"].take()).collect();
+    assert_eq!(notes, ["spec.rules[2]: No."]);
+    sleep(secs(60)).await;
+    told.board.set(&web(), vec![problem("Later.")]);
+    sleep(secs(60)).await;
+    assert_eq!(told.events().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_is_tried_again_and_what_is_forbidden_is_dropped() {
+    let told = Told::new();
+    told.rig.api.script(|_| Fate::Failed(503));
+    told.board.set(&web(), vec![problem("No.")]);
+    sleep(secs(60)).await;
+    told.rig.api.script(|_| Fate::Served);
+    sleep(secs(60)).await;
+    assert_eq!(told.events().len(), 1);
+    told.rig.api.script(|_| Fate::Failed(403));
+    let before = told.rig.api.seen(Seen::writes).len();
+    told.board.set(&web(), vec![problem("Nor this.")]);
+    sleep(secs(600)).await;
+    assert_eq!(told.rig.api.seen(Seen::writes).len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_are_no_warnings_and_notes_fit() {
+    let told = Told::new();
+    let limit =
+        Problem { severity: Severity::Warning, reason: Reason::Limited, ..problem(&"\u{e9}".repeat(2000)) };
+    let warning = Problem { severity: Severity::Warning, reason: Reason::NoEndpoints, ..problem("None.") };
+    told.board.set(&web(), vec![limit, warning]);
+    sleep(secs(1)).await;
+    let events = told.events();
+    assert_eq!(events.len(), 2);
+    let of = |reason: &str| events.iter().find(|event| event["reason"] == reason).unwrap();
+    assert_eq!(of("Limited")["type"], "Normal");
+    assert_eq!(of("NoEndpoints")["type"], "Warning");
+    let note = of("Limited")["note"].as_str().unwrap();
+    assert!(note.len() <= 1024 && note.len() > 1000 && note.ends_with(" ..."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_without_a_namespace_and_with_the_longest_name_can_be_told_of() {
+    let mut told = Told::new();
+    let name = format!("{}.{}", "x".repeat(235), "y".repeat(17));
+    let path = format!("/apis/gateway.networking.k8s.io/v1/gatewayclasses/{name}");
+    let class = json!({"metadata": {"name": name, "uid": "u"}, "spec": {"controllerName": OURS}});
+    told.rig.put(&path, class);
+    let key = ObjectKey::new(Kind::GatewayClass, "", name);
+    let problem = Problem { object: Arc::new(key.clone()), ..problem("No.") };
+    told.board.set(&key, vec![problem]);
+    sleep(secs(1)).await;
+    let events = told.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["metadata"]["namespace"], "default");
+    let name = events[0]["metadata"]["name"].as_str().unwrap();
+    assert!(name.len() <= 253 && !name.contains(".."), "{name}");
+}

@@ -1,0 +1,315 @@
+//! From the board to the API server.
+
+mod desk;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use pingsix_translate::ObjectKey;
+use pingsix_translate::verdict::StatusMerge;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, debug, info, info_span, warn};
+
+use self::desk::{Desk, Outcome};
+use super::board::StatusBoard;
+use super::live::{Live, Readers};
+use super::pace::Pacing;
+use super::wanted::Stated;
+use crate::answer::{Category, Fault, within};
+use crate::clock::Clock;
+use crate::leader::Leadership;
+
+/// How often a write is merged anew because somebody else was faster, before that counts as a failure.
+const MERGES: usize = 4;
+
+/// After how many objects looked at in a row others get their turn.
+const LOOKS: usize = 64;
+
+/// How statuses are written.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// Whose entries of `parents` and `ancestors` are ours.
+    pub controller_name: String,
+    /// `fieldManager` of our writes.
+    pub field_manager: String,
+    /// How many requests are on their way at once.
+    pub concurrency: usize,
+    /// How long a request may take.
+    pub timeout: Duration,
+    /// How often one object is written.
+    pub pacing: Pacing,
+    /// How long a store may lag behind our own write before it is believed again.
+    pub lag: Duration,
+    /// What tells `lastTransitionTime`.
+    pub clock: Clock,
+}
+
+impl WriterOptions {
+    /// For a controller.
+    pub fn new(controller_name: impl Into<String>) -> Self {
+        let controller_name = controller_name.into();
+        Self {
+            // The API server takes no more than 128 characters.
+            field_manager: controller_name.replace('/', "-").chars().take(128).collect(),
+            controller_name,
+            concurrency: 16,
+            timeout: Duration::from_secs(10),
+            pacing: Pacing::default(),
+            lag: Duration::from_secs(30),
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusCounts {
+    /// Statuses that the API server took.
+    pub written: u64,
+    /// Objects that were looked at and said what they should.
+    pub suppressed: u64,
+    /// Writes that met a newer version of the object.
+    pub conflicts: u64,
+    /// Requests that failed otherwise.
+    pub failures: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    written: AtomicU64,
+    suppressed: AtomicU64,
+    conflicts: AtomicU64,
+    failures: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Writes what the board says, while this replica leads.
+#[derive(Clone)]
+pub struct StatusWriter {
+    client: Client,
+    readers: Readers,
+    board: StatusBoard,
+    options: Arc<WriterOptions>,
+    counters: Arc<Counters>,
+}
+
+impl std::fmt::Debug for StatusWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StatusWriter")
+            .field("options", &self.options)
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl StatusWriter {
+    /// Of a board.
+    pub fn new(client: Client, readers: Readers, board: StatusBoard, options: WriterOptions) -> Self {
+        Self { client, readers, board, options: Arc::new(options), counters: Arc::default() }
+    }
+
+    /// What was done so far; by all clones together.
+    pub fn counts(&self) -> StatusCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StatusCounts {
+            written: read(&self.counters.written),
+            suppressed: read(&self.counters.suppressed),
+            conflicts: read(&self.counters.conflicts),
+            failures: read(&self.counters.failures),
+        }
+    }
+
+    /// Writes until it is stopped. When leadership is lost, what is on its way is abandoned; when it is regained,
+    /// everything is looked at again, as it is then.
+    pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
+        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = gained.gained() => {}
+                () = self.board.marked() => {
+                    // Who comes to lead looks at everything.
+                    self.board.take_marks();
+                    continue;
+                }
+            }
+            info!("writing statuses");
+            self.board.mark_all();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = lost.lost() => {}
+                () = self.lead(&leadership) => {}
+            }
+            info!("statuses are left to whoever leads");
+        }
+    }
+
+    /// Writes; never ends by itself.
+    async fn lead(&self, leadership: &Leadership) {
+        let mut desk = Desk::new(self.options.pacing);
+        let mut writing = FuturesUnordered::new();
+        let mut looks = 0;
+        loop {
+            let now = Instant::now();
+            for key in self.board.take_marks() {
+                desk.look_at(key, now);
+            }
+            while writing.len() < self.options.concurrency.max(1) {
+                let Some(key) = desk.next_due(Instant::now()) else { break };
+                if let Some(live) = self.look(&mut desk, &key) {
+                    desk.started(&key);
+                    writing.push(self.write(key, live, leadership));
+                }
+                looks += 1;
+                if looks % LOOKS == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            let has_room = writing.len() < self.options.concurrency.max(1);
+            let due = desk.due().filter(|_| has_room);
+            tokio::select! {
+                Some((key, outcome)) = writing.next(), if !writing.is_empty() => {
+                    self.conclude(&mut desk, key, outcome);
+                }
+                () = self.board.marked() => {}
+                () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
+            }
+        }
+    }
+
+    /// The object as it is, if something has to be written.
+    fn look(&self, desk: &mut Desk, key: &ObjectKey) -> Option<Live> {
+        let Some(stated) = self.board.stated(key) else {
+            desk.forget(key);
+            return None;
+        };
+        // What is not in the store is gone, or it is not known yet: either way there will be an event.
+        let live = self.readers.live(key)?;
+        let live = desk.newest(key, live, self.options.lag);
+        if self.merged(&stated, &live).is_some_and(|status| !desk.was_pruned(key, &status, &live.status)) {
+            return Some(live);
+        }
+        count(&self.counters.suppressed);
+        desk.settled(key, Instant::now());
+        if stated.is_done_once() {
+            self.board.let_go(key, &stated);
+        }
+        None
+    }
+
+    /// The status as it should be, if that is not what it is.
+    fn merged(&self, stated: &Stated, live: &Live) -> Option<Value> {
+        if stated.is_behind(&self.options.controller_name, live) {
+            return None;
+        }
+        let merge = StatusMerge::new(&self.options.controller_name, &Time(self.options.clock.now()));
+        let status = stated.merge(&merge, live);
+        (status != live.status).then_some(status)
+    }
+
+    async fn write(&self, key: ObjectKey, live: Live, leadership: &Leadership) -> (ObjectKey, Outcome) {
+        let span =
+            info_span!("status", kind = %key.kind, namespace = %key.name.namespace, name = %key.name.name);
+        let outcome = self.try_write(&key, live, leadership).instrument(span).await;
+        (key, outcome.unwrap_or_else(Outcome::Failed))
+    }
+
+    /// Merges what the board says now, and again for as long as somebody else is faster.
+    async fn try_write(
+        &self,
+        key: &ObjectKey,
+        mut live: Live,
+        leadership: &Leadership,
+    ) -> Result<Outcome, Fault> {
+        let Some(api) = self.readers.api(&self.client, key) else { return Ok(Outcome::Abandoned) };
+        let mut conflict = None;
+        for _ in 0..MERGES {
+            if let Some(fault) = conflict {
+                count(&self.counters.conflicts);
+                debug!(error = %fault, "somebody else has written; merging again");
+                live = Live::of(within(self.options.timeout, api.get(&key.name.name)).await?);
+            }
+            let Some(stated) = self.board.stated(key) else { return Ok(Outcome::Abandoned) };
+            let Some(status) = self.merged(&stated, &live) else { return Ok(Outcome::Settled(live)) };
+            // A process that was stopped finds out here, before its elector does.
+            if !leadership.is_held() {
+                return Ok(Outcome::Abandoned);
+            }
+            match within(self.options.timeout, self.patch(&api, key, &live, &status)).await {
+                Ok(object) => {
+                    count(&self.counters.written);
+                    debug!("status written");
+                    return Ok(Outcome::Stored { sent: status, stored: Live::of(object) });
+                }
+                Err(fault) if fault.category == Category::Conflict => conflict = Some(fault),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Err(conflict.unwrap_or_else(Fault::conflict))
+    }
+
+    /// Replaces the status, and nothing but the status: a PUT would carry what the store does not keep, and a merge patch
+    /// cannot take a field out.
+    async fn patch(
+        &self,
+        api: &Api<DynamicObject>,
+        key: &ObjectKey,
+        live: &Live,
+        status: &Value,
+    ) -> Result<DynamicObject, kube::Error> {
+        let patch = json!([
+            // The API server compares it with that of the object, and answers 409 if the two differ.
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": live.version },
+            { "op": "add", "path": "/status", "value": status },
+        ]);
+        let patch = Patch::Json::<()>(serde_json::from_value(patch).map_err(kube::Error::SerdeError)?);
+        let params =
+            PatchParams { field_manager: Some(self.options.field_manager.clone()), ..PatchParams::default() };
+        api.patch_status(&key.name.name, &params, &patch).await
+    }
+
+    fn conclude(&self, desk: &mut Desk, key: ObjectKey, outcome: Outcome) {
+        let now = Instant::now();
+        if let Outcome::Failed(fault) = &outcome {
+            count(&self.counters.failures);
+            self.complain(desk, &key, fault);
+        }
+        // What is gone is not tried again; what the watch still has may be there after all.
+        let is_gone = self.readers.live(&key).is_none();
+        // One more look, to find that there is nothing left to do.
+        let is_released = self.board.stated(&key).is_some_and(|stated| stated.is_done_once());
+        desk.ended(&key, outcome, now);
+        if is_gone {
+            desk.forget(&key);
+        } else if is_released {
+            desk.look_at(key, now);
+        }
+    }
+
+    /// What goes wrong with many objects of a kind is said once.
+    fn complain(&self, desk: &mut Desk, key: &ObjectKey, fault: &Fault) {
+        let category = fault.category.as_str();
+        let is_news = desk.complains(key.kind, fault.category);
+        if fault.category == Category::NotFound || !is_news {
+            debug!(object = %key, category, error = %fault, "the status was not written");
+        } else if fault.category == Category::Forbidden {
+            let resource = self.readers.resource(key.kind);
+            let resource =
+                resource.map_or_else(String::new, |resource| format!("{}/status", resource.plural));
+            warn!(object = %key, %resource, error = %fault, "not allowed to patch statuses of this kind");
+        } else {
+            warn!(object = %key, category, error = %fault, "the status was not written; trying again");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! How long to wait after a failure.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long is waited after a failure: twice as long each time, with jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackoffBounds {
+    /// The longest wait after the first failure. Watches that are opened follow each other no faster than this, whatever
+    /// ends them.
+    pub min: Duration,
+    /// The longest wait ever.
+    pub max: Duration,
+    /// After how long without a failure the next one counts as the first.
+    pub reset_after: Duration,
+}
+
+impl Default for BackoffBounds {
+    /// The figures that Kubernetes' own controllers use.
+    fn default() -> Self {
+        Self {
+            min: Duration::from_millis(800),
+            max: Duration::from_secs(30),
+            reset_after: Duration::from_mins(2),
+        }
+    }
+}
+
+/// The waits after failures that follow each other.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    bounds: BackoffBounds,
+    /// The longest that the next wait may be.
+    ceiling: Duration,
+    /// When the last wait was over.
+    resumed: Option<Instant>,
+}
+
+impl Backoff {
+    pub(super) fn new(bounds: BackoffBounds) -> Self {
+        Self { bounds, ceiling: bounds.min.min(bounds.max), resumed: None }
+    }
+
+    /// How long to wait after a failure now: between half of the ceiling and all of it, so that clients which lost the
+    /// same server do not come back at the same moment, and never longer than the bound says.
+    pub(super) fn failed(&mut self) -> Duration {
+        let now = Instant::now();
+        let healthy = self.resumed.map_or(Duration::ZERO, |resumed| now.saturating_duration_since(resumed));
+        if healthy >= self.bounds.reset_after {
+            self.ceiling = self.bounds.min.min(self.bounds.max);
+        }
+        let wait = self.ceiling.mul_f64(f64::midpoint(1.0, fastrand::f64()));
+        self.ceiling = self.ceiling.saturating_mul(2).min(self.bounds.max);
+        self.resumed = Some(now + wait);
+        wait
+    }
+}
+
+/// A duration, up to a fifth more or less.
+pub(super) fn about(duration: Duration) -> Duration {
+    duration.mul_f64(0.8 + 0.4 * fastrand::f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_double_up_to_the_bound_and_never_pass_it() {
+        let mut backoff = Backoff::new(BackoffBounds::default());
+        for ceiling in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0] {
+            let wait = backoff.failed();
+            let ceiling = Duration::from_secs_f64(ceiling);
+            assert!(wait >= ceiling / 2 && wait <= ceiling, "{wait:?} of {ceiling:?}");
+            tokio::time::advance(wait + SECOND).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_are_spread() {
+        let waits: std::collections::BTreeSet<Duration> =
+            (0..50).map(|_| Backoff::new(BackoffBounds::default()).failed()).collect();
+        assert!(waits.len() > 40, "{waits:?}");
+        let shares: Vec<Duration> = (0..200).map(|_| about(SECOND * 30)).collect();
+        assert!(shares.iter().all(|share| (24..=36).contains(&share.as_secs())));
+        assert!(
+            shares.iter().any(|share| *share < SECOND * 27)
+                && shares.iter().any(|share| *share > SECOND * 33)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_stretch_without_failures_starts_anew() {
+        let mut backoff = Backoff::new(BackoffBounds::default());
+        for _ in 0..10 {
+            let wait = backoff.failed();
+            tokio::time::advance(wait).await;
+        }
+        tokio::time::advance(SECOND * 119).await;
+        let wait = backoff.failed();
+        assert!(wait >= SECOND * 15, "{wait:?}");
+        tokio::time::advance(wait + SECOND * 120).await;
+        let wait = backoff.failed();
+        assert!(wait <= Duration::from_millis(800), "{wait:?}");
+    }
+}

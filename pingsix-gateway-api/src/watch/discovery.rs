@@ -1,0 +1,106 @@
+//! Whether a kind is there at all.
+//!
+//! A list that is answered 404 proves nothing: a proxy, or an API server that starts, answers the same. A kind counts
+//! as absent only if the API server answers the question what it serves, and the kind is not in the answer.
+
+use std::time::Duration;
+
+use kube::Client;
+
+use super::fault::{Fault, FaultCategory, Step};
+use super::object::WatchedKind;
+
+/// How it stands with a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It is watched.
+    Watching,
+    /// The API server does not serve it, or not in the version that is needed: it has no objects. Looked for again from
+    /// time to time.
+    Absent {
+        /// What is missing.
+        message: String,
+    },
+    /// We may not read it. What is known of its objects stays.
+    Forbidden {
+        /// What the API server says.
+        message: String,
+    },
+    /// The API server does not answer, or not sensibly. What is known of its objects stays.
+    Unreachable {
+        /// What went wrong.
+        message: String,
+    },
+}
+
+impl Availability {
+    /// What a failure says about a kind; nothing, if it is one that the next attempt is expected to cure.
+    pub(super) fn after(fault: &Fault) -> Option<Self> {
+        let message = fault.to_string();
+        match (fault.step, fault.category) {
+            (Step::Read, _) | (_, FaultCategory::Expired) => None,
+            (Step::Discovery | Step::List | Step::Open, FaultCategory::Forbidden) => {
+                Some(Self::Forbidden { message })
+            }
+            (
+                Step::Discovery | Step::List | Step::Open,
+                FaultCategory::NotFound
+                | FaultCategory::Throttled
+                | FaultCategory::Refused
+                | FaultCategory::Server
+                | FaultCategory::Timeout
+                | FaultCategory::Transport
+                | FaultCategory::Malformed,
+            ) => Some(Self::Unreachable { message }),
+        }
+    }
+}
+
+/// What the API server says about a kind.
+pub(super) enum Served {
+    Yes,
+    No { message: String },
+}
+
+/// Asks the API server whether it serves a kind in the version that is needed.
+pub(super) async fn served<K: WatchedKind>(client: &Client, limit: Duration) -> Result<Served, Fault> {
+    match tokio::time::timeout(limit, ask::<K>(client)).await {
+        Ok(Ok(served)) => Ok(served),
+        Ok(Err(error)) => Err(Fault::of(Step::Discovery, &error)),
+        Err(_) => Err(Fault::timeout(Step::Discovery)),
+    }
+}
+
+async fn ask<K: WatchedKind>(client: &Client) -> Result<Served, kube::Error> {
+    let (kind, group, version, plural) = (K::KIND, K::group(&()), K::version(&()), K::plural(&()));
+    if group.is_empty() {
+        let resources = client.list_core_api_resources(&version).await?;
+        return Ok(if resources.resources.iter().any(|resource| resource.name == plural) {
+            Served::Yes
+        } else {
+            Served::No { message: format!("The API server does not serve {kind}.") }
+        });
+    }
+    let groups = client.list_api_groups().await?.groups;
+    let Some(served) = groups.into_iter().find(|served| served.name == group) else {
+        let message = format!("The API server does not serve {kind}: it knows nothing of {group}.");
+        return Ok(Served::No { message });
+    };
+    let mut others = Vec::new();
+    for served in served.versions {
+        let resources = client.list_api_group_resources(&served.group_version).await?;
+        if resources.resources.iter().any(|resource| resource.name == plural) {
+            if served.version == version {
+                return Ok(Served::Yes);
+            }
+            others.push(served.version);
+        }
+    }
+    let message = if others.is_empty() {
+        format!("The API server does not serve {kind} of {group}.")
+    } else {
+        let others = others.join(" and ");
+        format!("The API server serves {kind} only as {others}, and {version} is needed: install newer CRDs.")
+    };
+    Ok(Served::No { message })
+}

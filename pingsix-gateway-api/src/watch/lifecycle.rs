@@ -1,0 +1,242 @@
+//! A kind from its first list to its last: watched while it is there, looked for while it is not.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use futures::stream::{SelectAll, StreamExt as _};
+use pingsix_translate::Kind;
+use tokio::sync::{mpsc, watch};
+
+use super::backoff::{Backoff, about};
+use super::discovery::{Availability, Served, served};
+use super::fault::{Fault, FaultCategory, Step};
+use super::input::{Closed, Fed, Input, send};
+use super::kinds::{Presence, presence};
+use super::options::{Namespaces, SecretWatch, WatchOptions};
+use super::stream::{Ground, Seen, Selection, list_watch};
+use super::view::View;
+
+/// Keeps the world told of one kind.
+pub(super) struct Lifecycle<K> {
+    ground: Ground,
+    inputs: mpsc::Sender<Input>,
+    /// Changes when absent kinds are to be looked for now.
+    look: watch::Receiver<()>,
+    selections: Vec<Selection>,
+    view: View<K>,
+    reported: Option<Availability>,
+    backoff: Backoff,
+}
+
+impl<K: Fed> Lifecycle<K> {
+    pub(super) fn new(ground: Ground, inputs: mpsc::Sender<Input>, look: watch::Receiver<()>) -> Self {
+        let selections = selections(K::KIND, &ground.options);
+        let backoff = Backoff::new(ground.options.backoff);
+        Self { view: View::of(&selections), ground, inputs, look, selections, reported: None, backoff }
+    }
+
+    /// Runs until nobody takes inputs any more.
+    pub(super) async fn run(mut self) -> Result<Infallible, Closed> {
+        if self.selections.is_empty() {
+            // No namespace: nothing to watch, and that is known.
+            self.empty().await?;
+            self.report(Availability::Watching).await?;
+            self.inputs.closed().await;
+            return Err(Closed);
+        }
+        loop {
+            let fault = self.watch().await?;
+            self.explain(fault).await?;
+        }
+    }
+
+    /// Watches until a list is answered 404.
+    async fn watch(&mut self) -> Result<Fault, Closed> {
+        let mut parts: SelectAll<_> = self
+            .selections
+            .iter()
+            .enumerate()
+            .map(|(part, selection)| {
+                list_watch::<K>(&self.ground, selection, None).map(move |seen| (part, seen)).boxed()
+            })
+            .collect();
+        let mut standing = BTreeMap::new();
+        while let Some((part, seen)) = parts.next().await {
+            match seen {
+                Seen::Event(event) => {
+                    for input in self.view.take(part, event) {
+                        send(&self.inputs, input).await?;
+                    }
+                    continue;
+                }
+                Seen::Opened => {
+                    standing.insert(part, Availability::Watching);
+                }
+                Seen::Failed(fault)
+                    if fault.step == Step::List && fault.category == FaultCategory::NotFound =>
+                {
+                    return Ok(fault);
+                }
+                Seen::Failed(fault) => {
+                    if let Some(availability) = Availability::after(&fault) {
+                        standing.insert(part, self.in_namespace(part, availability));
+                    }
+                }
+            }
+            if let Some(availability) = overall(&standing, self.selections.len()) {
+                self.report(availability.clone()).await?;
+            }
+        }
+        // The streams never end, and there is one at least.
+        Ok(Fault::ended(Step::List))
+    }
+
+    /// Finds out why a list was answered 404, and returns when it is worth while to list again.
+    async fn explain(&mut self, fault: Fault) -> Result<(), Closed> {
+        let mut was_absent = false;
+        loop {
+            let limit = self.ground.options.request_timeout;
+            match served::<K>(&self.ground.client, limit).await {
+                Ok(Served::Yes) if was_absent => return Ok(()),
+                Ok(Served::Yes) => {
+                    // Contradictory answers: it has just come, or is about to go.
+                    let message = format!("{fault}, though the API server says that it serves the kind");
+                    self.report(Availability::Unreachable { message }).await?;
+                    let pause = self.backoff.failed();
+                    self.pause(pause).await;
+                    return Ok(());
+                }
+                Ok(Served::No { message }) => {
+                    was_absent = true;
+                    self.report(Availability::Absent { message }).await?;
+                    // Of a kind that is needed, absence is no knowledge: it may be installed in a moment, and until then
+                    // the picture is not complete. But what had been read is gone when the kind is.
+                    if presence(K::KIND) != Presence::Required || self.view.is_complete() {
+                        self.empty().await?;
+                    }
+                    self.pause(about(self.ground.options.discovery_interval)).await;
+                }
+                Err(fault) => {
+                    self.ground.stats.failed(K::KIND, fault.category);
+                    if let Some(availability) = Availability::after(&fault) {
+                        self.report(availability).await?;
+                    }
+                    let pause = self.backoff.failed();
+                    self.pause(pause).await;
+                    // Whoever may list need not be able to ask.
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Waits, unless told to look.
+    async fn pause(&mut self, pause: Duration) {
+        let told = async {
+            if self.look.changed().await.is_err() {
+                // Nobody will tell.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = told => {}
+        }
+    }
+
+    async fn empty(&mut self) -> Result<(), Closed> {
+        for input in self.view.empty() {
+            send(&self.inputs, input).await?;
+        }
+        Ok(())
+    }
+
+    async fn report(&mut self, availability: Availability) -> Result<(), Closed> {
+        if self.reported.as_ref() == Some(&availability) {
+            return Ok(());
+        }
+        match &availability {
+            Availability::Watching if self.reported.is_some() => {
+                tracing::info!(kind = %K::KIND, "kind is watched now");
+            }
+            Availability::Watching => tracing::debug!(kind = %K::KIND, "kind is watched"),
+            Availability::Absent { message } if presence(K::KIND) == Presence::Optional => {
+                tracing::info!(kind = %K::KIND, reason = message, "kind is not installed");
+            }
+            Availability::Absent { message }
+            | Availability::Forbidden { message }
+            | Availability::Unreachable { message } => {
+                tracing::warn!(kind = %K::KIND, error = message, "kind cannot be watched");
+            }
+        }
+        self.reported = Some(availability.clone());
+        send(&self.inputs, Input::Availability { kind: K::KIND, availability }).await
+    }
+
+    /// Says in which namespace something is the matter, if only some are watched.
+    fn in_namespace(&self, part: usize, availability: Availability) -> Availability {
+        let namespace = self.selections.get(part).and_then(|selection| selection.namespace.as_deref());
+        let Some(namespace) = namespace else { return availability };
+        let placed = |message: String| format!("namespace {namespace}: {message}");
+        match availability {
+            Availability::Watching => Availability::Watching,
+            Availability::Absent { message } => Availability::Absent { message: placed(message) },
+            Availability::Forbidden { message } => Availability::Forbidden { message: placed(message) },
+            Availability::Unreachable { message } => Availability::Unreachable { message: placed(message) },
+        }
+    }
+}
+
+/// How it stands with a kind that is watched in several parts: as with the worst of them. Nothing is said before every
+/// part has got somewhere.
+fn overall(standing: &BTreeMap<usize, Availability>, parts: usize) -> Option<&Availability> {
+    let rank = |availability: &Availability| match availability {
+        Availability::Watching => 0,
+        Availability::Absent { .. } => 1,
+        Availability::Unreachable { .. } => 2,
+        Availability::Forbidden { .. } => 3,
+    };
+    let worst = standing.values().rev().max_by_key(|availability| rank(availability))?;
+    (*worst != Availability::Watching || standing.len() == parts).then_some(worst)
+}
+
+/// What has to be watched to see a kind.
+fn selections(kind: Kind, options: &WatchOptions) -> Vec<Selection> {
+    let (labels, fields) = match (kind, &options.secrets) {
+        (Kind::Secret, SecretWatch::All { labels, fields }) => (labels.clone(), fields.clone()),
+        _ if is_selected_by_label(kind) => (options.labels.clone(), None),
+        _ => (None, None),
+    };
+    let whole = Selection { namespace: None, labels, fields };
+    match &options.namespaces {
+        Namespaces::Only(namespaces) if kind.is_namespaced() => namespaces
+            .iter()
+            .map(|namespace| Selection { namespace: Some(namespace.clone()), ..whole.clone() })
+            .collect(),
+        Namespaces::Only(_) | Namespaces::All => vec![whole],
+    }
+}
+
+/// Whether objects of a kind ask for something themselves, so that leaving some out leaves nothing else open.
+const fn is_selected_by_label(kind: Kind) -> bool {
+    match kind {
+        Kind::Gateway
+        | Kind::ListenerSet
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::TlsRoute
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::Ingress => true,
+        Kind::GatewayClass
+        | Kind::BackendTlsPolicy
+        | Kind::ReferenceGrant
+        | Kind::IngressClass
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Secret
+        | Kind::ConfigMap
+        | Kind::Namespace => false,
+    }
+}

@@ -1,0 +1,81 @@
+//! What watches have been through, for metrics.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pingsix_translate::Kind;
+
+use super::fault::FaultCategory;
+
+/// What watches have been through since they were started, kind by kind.
+#[derive(Debug)]
+pub struct WatchStats {
+    kinds: BTreeMap<Kind, KindStats>,
+    by_name: AtomicU64,
+}
+
+/// Counters of one kind, over all its watches.
+#[derive(Debug, Default)]
+struct KindStats {
+    lists: AtomicU64,
+    watches: AtomicU64,
+    faults: BTreeMap<FaultCategory, AtomicU64>,
+}
+
+impl Default for WatchStats {
+    fn default() -> Self {
+        let faults = || FaultCategory::ALL.iter().map(|category| (*category, AtomicU64::new(0))).collect();
+        let kinds =
+            Kind::ALL.iter().map(|kind| (*kind, KindStats { faults: faults(), ..KindStats::default() }));
+        Self { kinds: kinds.collect(), by_name: AtomicU64::new(0) }
+    }
+}
+
+impl WatchStats {
+    /// How many lists of a kind were begun: one, and one for every restart that could not go on where it was.
+    pub fn lists(&self, kind: Kind) -> u64 {
+        self.read(kind, |stats| &stats.lists)
+    }
+
+    /// How many watches of a kind were opened. The API server ends each after some minutes.
+    pub fn watches(&self, kind: Kind) -> u64 {
+        self.read(kind, |stats| &stats.watches)
+    }
+
+    /// How many failures of a category there were.
+    pub fn faults(&self, kind: Kind, category: FaultCategory) -> u64 {
+        let count = self.kinds.get(&kind).and_then(|stats| stats.faults.get(&category));
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// How many objects are watched by their name now.
+    pub fn by_name(&self) -> u64 {
+        self.by_name.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn listing(&self, kind: Kind) {
+        self.count(kind, |stats| Some(&stats.lists));
+    }
+
+    pub(super) fn opened(&self, kind: Kind) {
+        self.count(kind, |stats| Some(&stats.watches));
+    }
+
+    pub(super) fn failed(&self, kind: Kind, category: FaultCategory) {
+        self.count(kind, |stats| stats.faults.get(&category));
+    }
+
+    pub(super) fn watching_by_name(&self, count: usize) {
+        self.by_name.store(count as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self, kind: Kind, counter: impl Fn(&KindStats) -> &AtomicU64) -> u64 {
+        self.kinds.get(&kind).map_or(0, |stats| counter(stats).load(Ordering::Relaxed))
+    }
+
+    fn count(&self, kind: Kind, counter: impl Fn(&KindStats) -> Option<&AtomicU64>) {
+        if let Some(counter) = self.kinds.get(&kind).and_then(counter) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! One list and watch of one kind, kept up for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{BoxStream, Stream, StreamExt as _};
+use kube::{Api, Client};
+use kube_runtime::watcher;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::door::Door;
+use super::fault::{Fault, Step};
+use super::object::{Watched, WatchedKind};
+use super::options::WatchOptions;
+use super::stats::WatchStats;
+
+/// Which objects of a kind are watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// In which namespace; everywhere if none is named.
+    pub(super) namespace: Option<String>,
+    pub(super) labels: Option<String>,
+    pub(super) fields: Option<String>,
+}
+
+/// What a watch saw.
+pub(super) enum Seen<K> {
+    /// An event. Between `Init` and `InitDone` stands a whole list, unless a new `Init` says that it was broken off.
+    Event(watcher::Event<Watched<K>>),
+    /// After the list, the watch is open.
+    Opened,
+    /// It failed, and is tried again after a while.
+    Failed(Fault),
+}
+
+/// What watches have in common.
+#[derive(Clone)]
+pub(super) struct Ground {
+    pub(super) client: Client,
+    pub(super) options: Arc<WatchOptions>,
+    pub(super) stats: Arc<WatchStats>,
+}
+
+/// One list and watch, as a stream that never ends. It is read no faster than its consumer reads.
+pub(super) fn list_watch<K: WatchedKind>(
+    ground: &Ground,
+    selection: &Selection,
+    gate: Option<Arc<Semaphore>>,
+) -> impl Stream<Item = Seen<K>> + Send + use<K> {
+    let watch = ListWatch::<K>::new(ground, selection, gate);
+    futures::stream::unfold(watch, |mut watch| async {
+        let seen = watch.next().await;
+        Some((seen, watch))
+    })
+}
+
+struct ListWatch<K> {
+    api: Api<Watched<K>>,
+    config: watcher::Config,
+    timeout: Duration,
+    stats: Arc<WatchStats>,
+    opened: watch::Receiver<Option<Instant>>,
+    /// Lists of many watches take turns.
+    gate: Option<Arc<Semaphore>>,
+    turn: Option<OwnedSemaphorePermit>,
+    backoff: Backoff,
+    pause: Option<Duration>,
+    /// What runs; none if the next thing to do is a list.
+    events: Option<BoxStream<'static, watcher::Result<watcher::Event<Watched<K>>>>>,
+    is_listing: bool,
+}
+
+impl<K: WatchedKind> ListWatch<K> {
+    fn new(ground: &Ground, selection: &Selection, gate: Option<Arc<Semaphore>>) -> Self {
+        let options = &ground.options;
+        let (client, opened) = Door::client(&ground.client, options.request_timeout, options.backoff.min);
+        let api = match &selection.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &()),
+            None => Api::all(client),
+        };
+        let config = watcher::Config {
+            label_selector: selection.labels.clone(),
+            field_selector: selection.fields.clone(),
+            page_size: Some(options.page_size),
+            ..watcher::Config::default()
+        };
+        Self {
+            api,
+            config,
+            timeout: options.request_timeout,
+            stats: ground.stats.clone(),
+            opened,
+            gate,
+            turn: None,
+            backoff: Backoff::new(options.backoff),
+            pause: None,
+            events: None,
+            is_listing: false,
+        }
+    }
+
+    async fn next(&mut self) -> Seen<K> {
+        if let Some(pause) = self.pause.take() {
+            tokio::time::sleep(pause).await;
+        }
+        if self.events.is_none() {
+            if let Some(gate) = &self.gate {
+                // A gate is never closed; if it were, nobody would have to wait.
+                self.turn = gate.clone().acquire_owned().await.ok();
+            }
+            self.events = Some(watcher(self.api.clone(), self.config.clone()).boxed());
+            self.is_listing = true;
+        }
+        let Some(events) = &mut self.events else { return self.failed(Fault::ended(Step::List)) };
+        let event = tokio::select! {
+            biased;
+            Ok(()) = self.opened.changed() => {
+                self.stats.opened(K::KIND);
+                return Seen::Opened;
+            }
+            event = next_within(events, self.is_listing.then_some(self.timeout)) => event,
+        };
+        match event {
+            Ok(event) => {
+                match event {
+                    watcher::Event::Init => {
+                        self.is_listing = true;
+                        self.stats.listing(K::KIND);
+                    }
+                    watcher::Event::InitDone => {
+                        self.is_listing = false;
+                        self.turn = None;
+                    }
+                    watcher::Event::InitApply(_) | watcher::Event::Apply(_) | watcher::Event::Delete(_) => {}
+                }
+                Seen::Event(event)
+            }
+            Err(fault) => self.failed(fault),
+        }
+    }
+
+    fn failed(&mut self, fault: Fault) -> Seen<K> {
+        self.stats.failed(K::KIND, fault.category);
+        self.turn = None;
+        if self.is_listing || !fault.can_go_on() {
+            // Also where the watcher would go on: it would ask for a version that is refused for ever, and an event that
+            // cannot be decoded would leave an old version of its object in force.
+            self.events = None;
+        }
+        let pause = self.backoff.failed();
+        tracing::debug!(
+            kind = %K::KIND,
+            namespace = self.api.namespace(),
+            selector = self.config.field_selector.as_deref(),
+            category = fault.category.as_str(),
+            error = %fault,
+            ?pause,
+            "watch failed"
+        );
+        self.pause = Some(pause);
+        Seen::Failed(fault)
+    }
+}
+
+/// The next event. A list has to get on: each page in time.
+async fn next_within<T>(
+    events: &mut BoxStream<'static, watcher::Result<T>>,
+    limit: Option<Duration>,
+) -> Result<T, Fault> {
+    let event = match limit {
+        Some(limit) => match tokio::time::timeout(limit, events.next()).await {
+            Ok(event) => event,
+            Err(_) => return Err(Fault::timeout(Step::List)),
+        },
+        None => events.next().await,
+    };
+    match event {
+        Some(Ok(event)) => Ok(event),
+        Some(Err(error)) => Err(Fault::of_watch(&error)),
+        None => Err(Fault::ended(Step::Read)),
+    }
+}

@@ -1,0 +1,115 @@
+//! A consumer, as the controller has one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::api_server::ApiServer;
+use crate::watch::{Answer, Availability, Input, WatchOptions, Watches};
+use crate::world::{Stored, World};
+
+/// Takes in what watches tell.
+pub(super) struct Feed {
+    pub(super) watches: Watches,
+    pub(super) inputs: mpsc::Receiver<Input>,
+    pub(super) stop: CancellationToken,
+    pub(super) world: World,
+    pub(super) availability: BTreeMap<Kind, Availability>,
+    pub(super) answers: BTreeMap<ObjectKey, Answer>,
+    /// Everything that was told, as text.
+    pub(super) log: Vec<String>,
+}
+
+impl Feed {
+    pub(super) fn of(server: &ApiServer, options: WatchOptions) -> Self {
+        let stop = CancellationToken::new();
+        let (watches, inputs) = Watches::start(server.client(), options, &stop);
+        Self {
+            watches,
+            inputs,
+            stop,
+            world: World::default(),
+            availability: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// Takes in until something holds; fails when it still does not after long.
+    pub(super) async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let deadline = tokio::time::Instant::now() + Duration::from_mins(10);
+        while !holds(self) {
+            let Ok(input) = tokio::time::timeout_at(deadline, self.inputs.recv()).await else {
+                panic!("not within ten minutes: {what}\n{}", self.log.join("\n"));
+            };
+            self.take(input.unwrap_or_else(|| panic!("the watches ended before {what}")));
+        }
+    }
+
+    /// Takes in whatever comes within a time.
+    pub(super) async fn during(&mut self, time: Duration) {
+        let deadline = tokio::time::Instant::now() + time;
+        while let Ok(Some(input)) = tokio::time::timeout_at(deadline, self.inputs.recv()).await {
+            self.take(input);
+        }
+    }
+
+    /// Takes in until every kind but Secrets and ConfigMaps is known.
+    pub(super) async fn complete(&mut self) {
+        self.until("everything is known", |feed| {
+            let mut kinds = Kind::ALL.iter().filter(|kind| !matches!(kind, Kind::Secret | Kind::ConfigMap));
+            kinds.all(|kind| feed.world.is_complete(*kind))
+        })
+        .await;
+    }
+
+    fn take(&mut self, input: Input) {
+        self.log.push(format!("{input:?}"));
+        match input {
+            Input::Event(event) => drop(self.world.apply(event)),
+            Input::Gone(key) => drop(self.world.remove(&key)),
+            Input::Released(key) => {
+                self.world.remove(&key);
+                self.answers.remove(&key);
+            }
+            Input::Answered { key, answer } => drop(self.answers.insert(key, answer)),
+            Input::Availability { kind, availability } => drop(self.availability.insert(kind, availability)),
+        }
+    }
+
+    pub(super) fn has(&self, kind: Kind, namespace: &str, name: &str) -> bool {
+        self.world.contains(&ObjectKey::new(kind, namespace, name))
+    }
+
+    pub(super) fn get<K: Stored>(&self, namespace: &str, name: &str) -> std::sync::Arc<K> {
+        self.world.get(&ObjectName::new(namespace, name)).unwrap()
+    }
+
+    pub(super) fn is_watching(&self, kind: Kind) -> bool {
+        self.availability.get(&kind) == Some(&Availability::Watching)
+    }
+
+    /// How often something was told that contains a text.
+    pub(super) fn told(&self, text: &str) -> usize {
+        self.log.iter().filter(|line| line.contains(text)).count()
+    }
+}
+
+/// An object with a name and nothing else.
+pub(super) fn named(namespace: &str, name: &str) -> Value {
+    match namespace {
+        "" => json!({"metadata": {"name": name}}),
+        _ => json!({"metadata": {"namespace": namespace, "name": name}}),
+    }
+}
+
+/// A route.
+pub(super) fn route(namespace: &str, name: &str) -> Value {
+    let mut route = named(namespace, name);
+    route["spec"] = json!({"hostnames": [format!("{name}.example")]});
+    route
+}

@@ -1,0 +1,56 @@
+//! How watches end.
+
+use std::time::Duration;
+
+use pingsix_translate::{Kind, ObjectKey};
+use tokio::runtime::Handle;
+
+use super::feed::Feed;
+use crate::api_server::{ApiServer, Failure, Verb};
+use crate::watch::WatchOptions;
+
+/// Once the clients' own workers have seen that nobody needs them, nothing is left.
+async fn tasks_after(ended: impl Future<Output = ()>) -> usize {
+    ended.await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    Handle::current().metrics().num_alive_tasks()
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancellation_leaves_no_task() {
+    let server = ApiServer::new();
+    server.serve(Kind::TcpRoute, &[]);
+    server.fail(Kind::UdpRoute, Verb::List, Failure::Status(500));
+    server.fail(Kind::TlsRoute, Verb::List, Failure::Silence);
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    feed.watches.refer([ObjectKey::new(Kind::Secret, "shop", "tls")].into());
+    feed.during(Duration::from_secs(10)).await;
+    feed.stop.cancel();
+    let left = tasks_after(async move {
+        feed.watches.ended().await.unwrap();
+        feed.during(Duration::from_secs(1)).await;
+        assert!(feed.inputs.recv().await.is_none(), "the consumer is told that it is over");
+    })
+    .await;
+    assert_eq!(left, 0);
+    assert_eq!(Kind::ALL.iter().map(|kind| server.open_watches(*kind)).sum::<usize>(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_consumer_nothing_is_watched() {
+    let server = ApiServer::new();
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    feed.complete().await;
+    let Feed { mut watches, inputs, .. } = feed;
+    drop(inputs);
+    let left = tasks_after(async move { watches.ended().await.unwrap() }).await;
+    assert_eq!(left, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_handle_ends_everything() {
+    let server = ApiServer::new();
+    let feed = Feed::of(&server, WatchOptions::default());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(tasks_after(async move { drop(feed) }).await, 0);
+}

@@ -1,0 +1,276 @@
+//! One kind, and what can happen to its watch.
+
+use std::time::Duration;
+
+use pingsix_translate::Kind;
+use pingsix_translate::snapshot::HttpRoute;
+use serde_json::json;
+
+use super::feed::{Feed, named, route};
+use crate::api_server::{ApiServer, Asked, Failure, Verb};
+use crate::watch::{Availability, FaultCategory, WatchOptions};
+
+const ROUTE: Kind = Kind::HttpRoute;
+
+/// A server with some routes.
+fn with_routes(count: usize) -> ApiServer {
+    let server = ApiServer::new();
+    for index in 0..count {
+        server.apply(ROUTE, route("shop", &format!("r{index:02}")));
+    }
+    server
+}
+
+async fn watching(server: &ApiServer, options: WatchOptions) -> Feed {
+    let mut feed = Feed::of(server, options);
+    feed.complete().await;
+    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
+    feed
+}
+
+fn in_pages_of(page_size: u32) -> WatchOptions {
+    WatchOptions { page_size, ..WatchOptions::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_read_page_by_page_and_then_watched() {
+    let server = with_routes(7);
+    let mut feed = watching(&server, in_pages_of(3)).await;
+    let pages = server.asked(ROUTE, Verb::List);
+    assert_eq!(pages.len(), 3);
+    assert!(pages.iter().all(|page| page.query["limit"] == "3"));
+    // A consistent read: an answer from a cache may be older than what was seen before.
+    assert!(pages.iter().all(|page| !page.query.contains_key("resourceVersion")));
+    assert_eq!(feed.world.reader::<HttpRoute>().len(), 7);
+
+    server.apply(ROUTE, route("shop", "new"));
+    server.delete(ROUTE, "shop", "r00");
+    feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "r00"))
+        .await;
+    assert_eq!((server.count(ROUTE, Verb::List), server.count(ROUTE, Verb::Watch)), (3, 1));
+    assert_eq!((feed.watches.stats().lists(ROUTE), feed.watches.stats().watches(ROUTE)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_goes_on_where_it_was() {
+    let server = with_routes(2);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    server.bookmark(ROUTE);
+    let bookmarked = server.asked(ROUTE, Verb::Watch)[0].query["resourceVersion"].parse::<u64>().unwrap() + 1;
+    feed.during(Duration::from_secs(5)).await;
+    server.end_watches(ROUTE);
+    server.delete(ROUTE, "shop", "r01");
+    feed.until("the deletion is seen", |feed| !feed.has(ROUTE, "shop", "r01")).await;
+    let watches = server.asked(ROUTE, Verb::Watch);
+    assert_eq!((watches.len(), server.count(ROUTE, Verb::List)), (2, 1));
+    assert_eq!(watches[1].query["resourceVersion"], bookmarked.to_string());
+    assert_eq!(feed.told("Unreachable"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_goes_on_where_it_was() {
+    let server = with_routes(2);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    server.break_watches(ROUTE);
+    feed.during(Duration::from_secs(1)).await;
+    server.apply(ROUTE, route("shop", "new"));
+    feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
+    assert_eq!((server.count(ROUTE, Verb::Watch), server.count(ROUTE, Verb::List)), (2, 1));
+    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Transport), 1);
+    // It was cured at once: nobody had to be told.
+    assert_eq!(feed.told("Unreachable"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_version_expires_is_listed_again() {
+    let server = with_routes(2);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    server.compact();
+    feed.until("it is listed again", |feed| feed.told("HttpRoute(InitDone)") == 2).await;
+    server.apply(ROUTE, route("shop", "new"));
+    feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
+    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Expired), 1);
+    assert_eq!(feed.told("Unreachable"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_as_expired_is_listed_again() {
+    let server = with_routes(1);
+    // Before the first event, and as the status of the answer.
+    server.script(ROUTE, Verb::Watch, [Some(Failure::Status(410)), Some(Failure::Status(400))]);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    assert_eq!(server.count(ROUTE, Verb::List), 3);
+    server.apply(ROUTE, route("shop", "new"));
+    feed.until("it is seen", |feed| feed.has(ROUTE, "shop", "new")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_expires_half_way_begins_anew_and_takes_nothing_away() {
+    let server = with_routes(5);
+    let mut feed = watching(&server, in_pages_of(2)).await;
+    server.script(
+        ROUTE,
+        Verb::List,
+        [None, Some(Failure::Status(410)), None, None, Some(Failure::Status(500))],
+    );
+    server.compact();
+    feed.until("the broken lists were seen", |feed| feed.told("HttpRoute(Init)") == 3).await;
+    assert_eq!(feed.world.reader::<HttpRoute>().len(), 5);
+    feed.until("one is whole", |feed| feed.told("HttpRoute(InitDone)") == 2).await;
+    assert_eq!(feed.world.reader::<HttpRoute>().len(), 5);
+    let stats = feed.watches.stats();
+    assert_eq!(
+        (stats.faults(ROUTE, FaultCategory::Expired), stats.faults(ROUTE, FaultCategory::Server)),
+        (2, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_vanished_while_nothing_was_seen_is_found() {
+    let server = with_routes(3);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    server.fail(ROUTE, Verb::Watch, Failure::Status(503));
+    server.fail(ROUTE, Verb::List, Failure::Status(503));
+    server.end_watches(ROUTE);
+    server.delete(ROUTE, "shop", "r01");
+    server.compact();
+    feed.until("it does not answer", |feed| {
+        matches!(feed.availability[&ROUTE], Availability::Unreachable { .. })
+    })
+    .await;
+    feed.during(Duration::from_mins(2)).await;
+    assert_eq!(feed.world.reader::<HttpRoute>().len(), 3, "an error takes nothing away");
+    server.heal(ROUTE);
+    feed.until("the deletion is found", |feed| !feed.has(ROUTE, "shop", "r01")).await;
+    assert_eq!(feed.world.reader::<HttpRoute>().len(), 2);
+    feed.until("it is watched again", |feed| feed.is_watching(ROUTE)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_decoded_costs_no_other() {
+    let server = with_routes(2);
+    let mut broken = route("shop", "broken");
+    broken["spec"] = json!({"rules": "none"});
+    server.apply(ROUTE, broken.clone());
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    assert_eq!(feed.world.reader::<HttpRoute>().len(), 3);
+    assert_eq!(feed.world.undecodable().len(), 1);
+    // One that was in order becomes broken, and one that was broken is put in order.
+    broken["metadata"]["name"] = json!("r00");
+    server.apply(ROUTE, broken);
+    server.apply(ROUTE, route("shop", "broken"));
+    feed.until("both are seen", |feed| {
+        feed.world.undecodable().iter().map(|(key, _)| key.to_string()).eq(["HTTPRoute shop/r00"])
+    })
+    .await;
+    assert_eq!(server.count(ROUTE, Verb::List), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_without_any_sense_leads_to_a_new_list() {
+    let server = with_routes(1);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    let mut changed = route("shop", "r00");
+    changed["spec"] = json!({"hostnames": ["changed.example"]});
+    server.send_line(ROUTE, &json!({"type": "MODIFIED", "object": {"kind": "HTTPRoute", "metadata": {}}}));
+    feed.until("it is listed again", |feed| feed.told("HttpRoute(InitDone)") == 2).await;
+    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Malformed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_errors_is_met_with_patience() {
+    let server = with_routes(1);
+    server.fail(ROUTE, Verb::List, Failure::Status(500));
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    feed.during(Duration::from_mins(10)).await;
+    // About every 22 seconds once the waits are longest.
+    let lists = server.count(ROUTE, Verb::List);
+    assert!((20..=50).contains(&lists), "{lists} lists in ten minutes");
+    assert!(!feed.world.is_complete(ROUTE));
+    assert_eq!(feed.told("HttpRoute, availability: Unreachable"), 1, "{:#?}", feed.log);
+    // The others are not concerned.
+    assert!(feed.is_watching(Kind::Gateway));
+    server.heal(ROUTE);
+    let healed = tokio::time::Instant::now();
+    feed.until("it is watched", |feed| feed.is_watching(ROUTE)).await;
+    assert!(healed.elapsed() <= Duration::from_secs(31));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_answers_in_the_place_of_the_api_server_is_understood() {
+    let server = with_routes(1);
+    server.script(ROUTE, Verb::List, [Some(Failure::Page(502)), Some(Failure::Broken)]);
+    server.script(ROUTE, Verb::Watch, [Some(Failure::Page(502)), Some(Failure::Page(404))]);
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
+    let stats = feed.watches.stats();
+    assert_eq!(stats.faults(ROUTE, FaultCategory::Server), 2);
+    assert_eq!(stats.faults(ROUTE, FaultCategory::Transport), 1);
+    assert_eq!(stats.faults(ROUTE, FaultCategory::NotFound), 1);
+    assert_eq!(feed.told("html"), 1, "only the message of the list repeats what was sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_does_not_answer_is_not_waited_for_for_ever() {
+    let server = with_routes(1);
+    server.script(ROUTE, Verb::List, [Some(Failure::Silence)]);
+    server.script(ROUTE, Verb::Watch, [Some(Failure::Silence)]);
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    let start = tokio::time::Instant::now();
+    feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
+    assert!(start.elapsed() < Duration::from_secs(125), "{:?}", start.elapsed());
+    assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Timeout), 2);
+    assert_eq!(server.count(ROUTE, Verb::List), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_do_not_spin() {
+    let server = with_routes(1);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    let before = server.count(ROUTE, Verb::Watch);
+    for _ in 0..600 {
+        server.end_watches(ROUTE);
+        feed.during(Duration::from_millis(100)).await;
+    }
+    let opened = server.count(ROUTE, Verb::Watch) - before;
+    assert!((50..=80).contains(&opened), "{opened} in a minute");
+    assert_eq!(server.count(ROUTE, Verb::List), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_consumer_is_waited_for() {
+    let server = with_routes(40);
+    let mut feed = Feed::of(&server, WatchOptions { capacity: 1, ..in_pages_of(10) });
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(server.count(ROUTE, Verb::List) <= 2, "pages are fetched when there is room");
+    feed.until("routes are known", |feed| feed.world.is_complete(ROUTE)).await;
+    for index in 0..40 {
+        server.apply(ROUTE, route("shop", &format!("later{index}")));
+    }
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    feed.until("nothing was dropped", |feed| feed.world.reader::<HttpRoute>().len() == 80).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_select_what_asks_for_something_and_nothing_else() {
+    let server = ApiServer::new();
+    let mut ours = route("shop", "ours");
+    ours["metadata"]["labels"] = json!({"team": "shop"});
+    server.apply(ROUTE, ours);
+    server.apply(ROUTE, route("shop", "others"));
+    server.apply(Kind::Namespace, named("", "shop"));
+    let feed =
+        watching(&server, WatchOptions { labels: Some("team=shop".into()), ..WatchOptions::default() }).await;
+    assert!(feed.has(ROUTE, "shop", "ours") && !feed.has(ROUTE, "shop", "others"));
+    assert!(feed.has(Kind::Namespace, "", "shop"));
+    let selected = [Kind::Gateway, Kind::Ingress, ROUTE];
+    for kind in
+        [Kind::Gateway, Kind::Ingress, ROUTE, Kind::BackendTlsPolicy, Kind::ReferenceGrant, Kind::Service]
+    {
+        let lists = server.asked(kind, Verb::List);
+        let is_selected =
+            |list: &Asked| list.query.get("labelSelector").is_some_and(|labels| labels == "team=shop");
+        assert!(lists.iter().all(|list| is_selected(list) == selected.contains(&kind)), "{kind}");
+        assert_eq!(lists.len(), 1, "{kind}");
+    }
+}

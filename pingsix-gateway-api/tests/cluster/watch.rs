@@ -1,0 +1,232 @@
+//! Watches: what only a real API server shows. Roles that name single objects, definitions that come and go with their
+//! objects, validation, versions that expire, and restarts.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::Client;
+use kube::api::DeleteParams;
+use pingsix_gateway_api::watch::{Answer, Availability, Input, Presence, WatchOptions, Watches, presence};
+use pingsix_gateway_api::world::World;
+use pingsix_test_cluster::{Channel, TestCluster};
+use pingsix_translate::{Kind, ObjectKey};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take here.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// May read everything but Secrets, of which it may read one.
+const ROLES: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: watcher
+rules:
+  - apiGroups: [gateway.networking.k8s.io, networking.k8s.io, discovery.k8s.io]
+    resources: ['*']
+    verbs: [list, watch]
+  - apiGroups: ['']
+    resources: [services, namespaces, configmaps]
+    verbs: [list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: one-secret
+  namespace: default
+rules:
+  - apiGroups: ['']
+    resources: [secrets]
+    resourceNames: [tls]
+    verbs: [list, watch]
+";
+
+fn route(name: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata:
+  name: {name}
+spec:
+  hostnames: [{name}.example]
+"
+    )
+}
+
+fn secret(value: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Secret
+metadata:
+  name: tls
+stringData:
+  tls.crt: {value}
+"
+    )
+}
+
+struct Feed {
+    watches: Watches,
+    inputs: mpsc::Receiver<Input>,
+    _stop: CancellationToken,
+    world: World,
+    availability: BTreeMap<Kind, Availability>,
+    answers: BTreeMap<ObjectKey, Answer>,
+}
+
+impl Feed {
+    fn of(client: Client, options: WatchOptions) -> Self {
+        let stop = CancellationToken::new();
+        let (watches, inputs) = Watches::start(client, options, &stop);
+        let (availability, answers) = (BTreeMap::new(), BTreeMap::new());
+        Self { watches, inputs, _stop: stop, world: World::default(), availability, answers }
+    }
+
+    async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds(self) {
+            let Ok(input) = tokio::time::timeout_at(deadline.into(), self.inputs.recv()).await else {
+                panic!("not in time: {what}; {:#?}", self.availability);
+            };
+            match input.expect("watches run") {
+                Input::Event(event) => drop(self.world.apply(event)),
+                Input::Gone(key) => drop(self.world.remove(&key)),
+                Input::Released(key) => {
+                    self.world.remove(&key);
+                    self.answers.remove(&key);
+                }
+                Input::Answered { key, answer } => drop(self.answers.insert(key, answer)),
+                Input::Availability { kind, availability } => {
+                    self.availability.insert(kind, availability);
+                }
+            }
+        }
+    }
+
+    async fn until_watching(&mut self) {
+        self.until("every kind is watched", |feed| {
+            let mut kinds = Kind::ALL.iter().filter(|kind| presence(**kind) != Presence::Referenced);
+            kinds.all(|kind| feed.availability.get(kind) == Some(&Availability::Watching))
+        })
+        .await;
+    }
+
+    fn has(&self, kind: Kind, name: &str) -> bool {
+        self.world.contains(&ObjectKey::new(kind, "default", name))
+    }
+
+    fn secret(&self) -> Option<Vec<u8>> {
+        let secret = self.world.get::<Secret>(&ObjectKey::new(Kind::Secret, "default", "tls").name)?;
+        Some(secret.data.as_ref()?.get("tls.crt")?.0.clone())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_come_and_go_with_their_definitions() {
+    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
+    let mut feed = Feed::of(cluster.admin(), WatchOptions::default());
+    let grpc = Kind::GrpcRoute;
+    feed.until("absence is told", |feed| {
+        [Kind::Gateway, grpc].iter().all(|kind| {
+            matches!(feed.availability.get(kind), Some(Availability::Absent { message })
+                if message.contains("gateway.networking.k8s.io"))
+        }) && feed.world.is_complete(grpc)
+    })
+    .await;
+    assert!(!feed.world.is_complete(Kind::Gateway));
+
+    cluster.install(Channel::Standard).await.unwrap();
+    feed.watches.look_again();
+    feed.until_watching().await;
+    cluster.apply(&route("one")).await.unwrap();
+    feed.until("the route is seen", |feed| feed.has(grpc, "one")).await;
+
+    let definitions = Api::<CustomResourceDefinition>::all(cluster.admin());
+    definitions.delete("grpcroutes.gateway.networking.k8s.io", &DeleteParams::default()).await.unwrap();
+    feed.until("it is gone with its definition", |feed| {
+        !feed.has(grpc, "one") && matches!(feed.availability[&grpc], Availability::Absent { .. })
+    })
+    .await;
+    assert!(feed.world.is_complete(grpc));
+    assert_eq!(feed.availability[&Kind::HttpRoute], Availability::Watching);
+
+    cluster.install(Channel::Standard).await.unwrap();
+    cluster.apply(&route("two")).await.unwrap();
+    feed.until("it is back", |feed| feed.has(grpc, "two") && !feed.has(grpc, "one")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_that_name_single_secrets_suffice() {
+    let Some(cluster) = TestCluster::builder().user("watcher", &[]).start_or_skip().await else { return };
+    cluster.apply(ROLES).await.unwrap();
+    cluster.apply(&secret("one")).await.unwrap();
+    let user = cluster.user("watcher").unwrap();
+    let mut feed = Feed::of(cluster.client(user).unwrap(), WatchOptions::default());
+    feed.until("everything is forbidden", |feed| {
+        matches!(feed.availability.get(&Kind::Gateway), Some(Availability::Forbidden { message })
+            if message.contains("gateways.gateway.networking.k8s.io is forbidden"))
+    })
+    .await;
+    cluster.bind_cluster_role(user, "watcher").await.unwrap();
+    cluster.bind_role("default", user, "one-secret").await.unwrap();
+    feed.until_watching().await;
+
+    let key = |name: &str| ObjectKey::new(Kind::Secret, "default", name);
+    let authority = ObjectKey::new(Kind::ConfigMap, "default", "kube-root-ca.crt");
+    feed.watches.refer([key("tls"), key("other"), authority.clone()].into());
+    feed.until("all are answered", |feed| feed.answers.len() == 3).await;
+    assert_eq!(feed.answers[&key("tls")], Answer::Present);
+    assert!(
+        matches!(&feed.answers[&key("other")], Answer::Forbidden { message } if message.contains("secrets"))
+    );
+    assert_eq!(feed.answers[&authority], Answer::Absent, "nobody makes one here");
+    assert_eq!(feed.secret().as_deref(), Some(&b"one"[..]));
+
+    cluster.apply(&secret("two")).await.unwrap();
+    feed.until("it is rotated", |feed| feed.secret().as_deref() == Some(b"two")).await;
+    let secrets = Api::<Secret>::namespaced(cluster.admin(), "default");
+    secrets.delete("tls", &DeleteParams::default()).await.unwrap();
+    feed.until("it is gone", |feed| feed.answers[&key("tls")] == Answer::Absent).await;
+    assert_eq!(feed.secret(), None);
+    cluster.apply(&secret("three")).await.unwrap();
+    feed.until("it is back", |feed| feed.secret().as_deref() == Some(b"three")).await;
+    feed.watches.refer([authority].into());
+    feed.until("it is let go", |feed| feed.secret().is_none() && feed.answers.len() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_of_the_api_server_loses_nothing() {
+    let compacting = TestCluster::builder().api_server_argument("--etcd-compaction-interval=2s");
+    let Some(cluster) = compacting.start_or_skip().await else { return };
+    for name in ["kept", "deleted"] {
+        cluster.apply(&route(name)).await.unwrap();
+    }
+    let mut feed = Feed::of(cluster.admin(), WatchOptions { page_size: 1, ..WatchOptions::default() });
+    feed.until_watching().await;
+    let grpc = Kind::GrpcRoute;
+    assert!(feed.has(grpc, "kept") && feed.has(grpc, "deleted"));
+
+    cluster.api_server().kill().await.unwrap();
+    feed.until("it is missed", |feed| matches!(feed.availability[&grpc], Availability::Unreachable { .. }))
+        .await;
+    assert!(feed.has(grpc, "kept") && feed.has(grpc, "deleted"));
+    cluster.api_server().start().await.unwrap();
+    // As soon as it answers, before our watches are back.
+    let routes = Api::<kube::api::DynamicObject>::default_namespaced_with(
+        cluster.admin(),
+        &kube::api::ApiResource::erase::<pingsix_translate::snapshot::GrpcRoute>(&()),
+    );
+    routes.delete("deleted", &DeleteParams::default()).await.unwrap();
+    cluster.apply(&route("new")).await.unwrap();
+    feed.until("everything is as it is", |feed| {
+        feed.has(grpc, "kept") && feed.has(grpc, "new") && !feed.has(grpc, "deleted")
+    })
+    .await;
+    feed.until_watching().await;
+}

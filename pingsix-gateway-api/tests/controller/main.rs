@@ -1,0 +1,17 @@
+//! The whole controller against a real API server: objects go in, documents and statuses come out.
+//!
+//! Needs the test cluster (`just cluster`); without it every test says that it did not run.
+
+#![allow(clippy::print_stdout, reason = "how long things took is of interest where a test fails")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod faults;
+mod history;
+mod lab;
+mod leaders;
+mod life;
+mod noise;
+mod reader;
+mod secrets;
+mod shop;
+mod truth;

@@ -1,0 +1,284 @@
+//! What a cluster should have come to, found without a controller: all of it is listed, translated at once and compared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use pingsix_gateway_api::{bridge, bridge_stream};
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
+use pingsix_translate::snapshot::{
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
+    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+};
+use pingsix_translate::verdict::{
+    Address, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict, StatusMerge, Verdicts, finish,
+    judge_gateway_class, judge_ingress_class,
+};
+use pingsix_translate::{
+    Kind, Object, ObjectKey, Objects, Options, Translation, translate, translate_ingress,
+};
+use serde_json::Value;
+
+/// Everything an API server has of the kinds that are watched.
+#[derive(Debug, Default)]
+pub(crate) struct Dump {
+    objects: Objects,
+    /// The same as they came.
+    pub(crate) raw: BTreeMap<ObjectKey, Value>,
+}
+
+macro_rules! list_kinds {
+    ($dump:ident, $client:expr, $($kind:ident)+) => {$(
+        let api: Api<DynamicObject> = Api::all_with($client.clone(), &ApiResource::erase::<$kind>(&()));
+        for object in api.list(&ListParams::default()).await.unwrap() {
+            let raw = serde_json::to_value(object).unwrap();
+            let object: $kind = serde_json::from_value(raw.clone()).unwrap();
+            let object = Object::$kind(Arc::new(object));
+            $dump.raw.insert(object.key(), raw);
+            $dump.objects.insert(object);
+        }
+    )+};
+}
+
+impl Dump {
+    /// Lists everything.
+    pub(crate) async fn of(client: &Client) -> Self {
+        let mut dump = Self::default();
+        list_kinds! { dump, client,
+            GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy
+            ReferenceGrant IngressClass Ingress Service EndpointSlice Secret ConfigMap Namespace
+        }
+        dump
+    }
+
+    /// The version of every object, by which a write is found out.
+    pub(crate) fn versions(&self) -> BTreeMap<String, String> {
+        let version = |raw: &Value| raw["metadata"]["resourceVersion"].to_string();
+        self.raw.iter().map(|(key, raw)| (key.to_string(), version(raw))).collect()
+    }
+}
+
+/// What is to be served and said.
+#[derive(Debug)]
+pub(crate) struct Truth {
+    options: Options,
+    addresses: Vec<Address>,
+    planes: Vec<Desired>,
+    classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
+    owners: Vec<Verdicts>,
+    routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
+}
+
+impl Truth {
+    /// Of a cluster from whose data planes nobody reads.
+    pub(crate) fn of(dump: &Dump, options: &Options, addresses: &[Address]) -> Self {
+        let mut truth = Self {
+            options: options.clone(),
+            addresses: addresses.to_vec(),
+            planes: Vec::new(),
+            classes: BTreeMap::new(),
+            owners: Vec::new(),
+            routes: BTreeMap::new(),
+            policies: BTreeMap::new(),
+        };
+        for (name, class) in dump.objects.gateway_classes() {
+            if let Some(verdict) = judge_gateway_class(class, options) {
+                truth.classes.insert(ObjectKey { kind: Kind::GatewayClass, name: name.clone() }, verdict);
+            }
+        }
+        for (name, gateway) in dump.objects.gateways() {
+            let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
+            if truth.classes.get(&class).is_some_and(GatewayClassVerdict::is_accepted) {
+                let snapshot = dump.objects.snapshot(name).unwrap();
+                truth.add(translate(&snapshot, options));
+            }
+        }
+        for (name, class) in dump.objects.ingress_classes() {
+            if judge_ingress_class(class, options).is_some() {
+                let snapshot = dump.objects.ingress_snapshot(&name.name).unwrap();
+                truth.add(translate_ingress(&snapshot, options));
+            }
+        }
+        truth
+    }
+
+    fn add(&mut self, translation: Translation) {
+        let mut delivery = BTreeMap::new();
+        for key in translation.data_planes.keys().chain(translation.stream_planes.keys()) {
+            delivery.insert(key.clone(), Delivery::Pending("No PingSIX instance is connected.".to_owned()));
+        }
+        for (key, plane) in &translation.data_planes {
+            self.planes.push(bridge(key, plane, &self.options).unwrap().desired);
+        }
+        for (key, plane) in &translation.stream_planes {
+            self.planes.push(bridge_stream(key, plane, &self.options).unwrap().desired);
+        }
+        let verdicts = finish(translation.verdicts, &delivery);
+        for (key, verdict) in &verdicts.routes {
+            let merged = match self.routes.remove(key) {
+                Some(mut held) => {
+                    held.merge(verdict.clone());
+                    held
+                }
+                None => verdict.clone(),
+            };
+            self.routes.insert(key.clone(), merged);
+        }
+        for (key, verdict) in &verdicts.policies {
+            self.policies.entry(key.clone()).or_default().push(verdict.clone());
+        }
+        self.owners.push(verdicts);
+    }
+
+    /// How many documents, and how many objects with a verdict, there are.
+    pub(crate) fn weight(&self) -> (usize, usize) {
+        let documents = self.planes.iter().map(|plane| plane.documents().len()).sum();
+        (documents, self.classes.len() + self.owners.len() + self.routes.len() + self.policies.len())
+    }
+
+    /// What a server holds that it should not, or does not hold that it should.
+    pub(crate) fn unserved(&self, etcd: &EmbeddedEtcd) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for plane in &self.planes {
+            let held = etcd.documents(plane.scope());
+            if pairs(held.as_ref()) != pairs(Some(plane.documents())) {
+                wrong.push(format!(
+                    "{} holds {:?} instead of {:?}",
+                    plane.scope().as_str(),
+                    readable(held.as_ref()),
+                    readable(Some(plane.documents()))
+                ));
+            }
+        }
+        for (scope, _) in etcd.scopes() {
+            let is_gone = !self.planes.iter().any(|plane| *plane.scope() == scope);
+            if is_gone && etcd.documents(&scope).is_some_and(|held| !held.is_empty()) {
+                wrong.push(format!("{} is gone and holds something", scope.as_str()));
+            }
+        }
+        wrong
+    }
+
+    /// Which statuses do not say what they should.
+    pub(crate) fn unsaid(&self, dump: &Dump) -> Vec<String> {
+        // The time of no transition: it may only stand where a condition is missing.
+        let merge = StatusMerge::new(&self.options.controller_name, &Time(jiff::Timestamp::UNIX_EPOCH));
+        let mut wrong = Vec::new();
+        for (key, raw) in &dump.raw {
+            let status = &raw["status"];
+            let expected = self.status(&merge, key, status);
+            if expected != *status {
+                wrong.push(format!("{key} says {status:#} instead of {expected:#}"));
+            }
+        }
+        wrong
+    }
+
+    fn status(&self, merge: &StatusMerge, key: &ObjectKey, status: &Value) -> Value {
+        let owner = |found: &dyn Fn(&Verdicts) -> bool| self.owners.iter().find(|owner| found(owner));
+        match key.kind {
+            Kind::GatewayClass => match self.classes.get(key) {
+                Some(verdict) => merge.gateway_class(status, verdict),
+                None => without_verdict(status),
+            },
+            Kind::Gateway => {
+                let verdicts =
+                    owner(&|owner| owner.gateway.as_ref().is_some_and(|gateway| *gateway.key == *key));
+                match verdicts.and_then(|verdicts| verdicts.gateway.as_ref()) {
+                    Some(verdict) => {
+                        merge.gateway_addresses(&merge.gateway(status, verdict), &self.addresses)
+                    }
+                    None => without_verdict(status),
+                }
+            }
+            Kind::ListenerSet => {
+                let verdicts = owner(&|owner| owner.listener_sets.contains_key(key));
+                match verdicts.and_then(|verdicts| verdicts.listener_sets.get(key)) {
+                    Some(verdict) => merge.listener_set(status, verdict),
+                    None => without_verdict(status),
+                }
+            }
+            Kind::Ingress => match owner(&|owner| owner.ingresses.contains(key)) {
+                Some(_) => merge.ingress(status, &self.addresses),
+                None => without_verdict(status),
+            },
+            Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
+                match self.routes.get(key) {
+                    Some(verdict) => merge.route(status, verdict),
+                    None => merge.release_entries(status),
+                }
+            }
+            Kind::BackendTlsPolicy => match self.policies.get(key) {
+                Some(verdicts) => merge.policy(status, verdicts),
+                None => merge.release_entries(status),
+            },
+            Kind::ReferenceGrant
+            | Kind::IngressClass
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Namespace => status.clone(),
+        }
+    }
+}
+
+/// A status that nobody of us has anything to say in: what the API server puts there by default stays, and what others
+/// do, whose conditions have types with a domain in these tests.
+fn without_verdict(status: &Value) -> Value {
+    let mut status = status.clone();
+    let is_foreign = |condition: &Value| {
+        condition["status"] == "Unknown" || condition["type"].as_str().is_some_and(|kind| kind.contains('/'))
+    };
+    let conditions = |holder: &mut Value| {
+        if let Some(conditions) = holder.get_mut("conditions").and_then(Value::as_array_mut) {
+            conditions.retain(|condition| is_foreign(condition));
+        }
+    };
+    conditions(&mut status);
+    if let Some(listeners) = status.get_mut("listeners").and_then(Value::as_array_mut) {
+        listeners.iter_mut().for_each(conditions);
+        listeners.retain(|listener| listener["conditions"].as_array().is_some_and(|held| !held.is_empty()));
+    }
+    // Whoever else has a say here may have counted too.
+    let is_alone = status["conditions"].as_array().is_none_or(Vec::is_empty);
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove("addresses");
+        if is_alone {
+            fields.remove("attachedListenerSets");
+        }
+        if fields.contains_key("loadBalancer") {
+            fields.insert("loadBalancer".to_owned(), Value::Object(serde_json::Map::default()));
+        }
+    }
+    status
+}
+
+fn pairs(documents: Option<&DocumentSet>) -> BTreeMap<String, Vec<u8>> {
+    let documents = documents.into_iter().flat_map(DocumentSet::iter);
+    documents.map(|document| (document.key.to_string(), document.value.to_vec())).collect()
+}
+
+fn readable(documents: Option<&DocumentSet>) -> BTreeMap<String, String> {
+    let pairs = pairs(documents).into_iter();
+    // A certificate comes with its key, which no log is to have, not even of a test.
+    pairs
+        .map(|(key, value)| {
+            let text = String::from_utf8_lossy(&value).into_owned();
+            let text = if key.starts_with("ssls/") { format!("{} bytes", text.len()) } else { text };
+            (key, text)
+        })
+        .collect()
+}
+
+/// What two servers hold, by scope; scopes with nothing in them do not count.
+pub(crate) fn held(etcd: &EmbeddedEtcd) -> BTreeMap<Scope, BTreeMap<String, Vec<u8>>> {
+    let held = etcd.scopes().into_iter().map(|(scope, _)| {
+        let documents = pairs(etcd.documents(&scope).as_ref());
+        (scope, documents)
+    });
+    held.filter(|(_, documents)| !documents.is_empty()).collect()
+}

@@ -1,0 +1,56 @@
+//! The examples do what they say.
+//!
+//! They are run from here, not as programs: what is tested is then what has just been compiled, and where it prints to
+//! is for the test to say.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[cfg(feature = "controller")]
+mod cluster;
+#[cfg(feature = "controller")]
+#[path = "../../examples/embedded_controller.rs"]
+#[allow(dead_code, reason = "it has a main of its own")]
+mod embedded_controller;
+#[cfg(feature = "controller")]
+#[path = "../../examples/reflector_store.rs"]
+#[allow(dead_code, reason = "it has a main of its own")]
+mod reflector_store;
+#[path = "../../examples/translate_manifests.rs"]
+#[allow(dead_code, reason = "it has a main of its own")]
+mod translate_manifests;
+
+const SHOP: &str = include_str!("../../examples/shop.yaml");
+
+#[tokio::test]
+async fn manifests_become_documents_and_requests_are_explained() {
+    let mut out = Vec::new();
+    translate_manifests::run(SHOP, &mut out).await.unwrap();
+    let said = String::from_utf8(out).unwrap();
+    println!("{said}");
+    assert!(said.starts_with("/pingsix/shop/web: 2 created, 0 updated, 0 deleted\n"), "{said}");
+    assert!(said.contains(" because of HTTPRoute shop/cart\n"), "{said}");
+    assert!(said.contains("10.1.2.3:8080"), "{said}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_manifests_is_told() {
+    let mut out = Vec::new();
+    let misspelled = SHOP.replace("backendRefs: [{name: cart,", "backendRefs: [{name: card,");
+    translate_manifests::run(&misspelled, &mut out).await.unwrap();
+    let said = String::from_utf8(out).unwrap();
+    assert!(said.contains("problem: ") && said.contains("card"), "{said}");
+}
+
+#[cfg(feature = "controller")]
+#[tokio::test]
+async fn a_script_says_which_deployments_have_to_restart() {
+    let mut out = Vec::new();
+    reflector_store::follow(reflector_store::script(), &mut out).await.unwrap();
+    let expected = "\
+ConfigMap shop/settings has changed: restart shop/cart, shop/web
+Secret shop/session-key has come: restart shop/web
+Secret shop/session-key is gone: restart shop/web
+ConfigMap shop/settings is gone: restart shop/cart, shop/web
+";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}

@@ -1,0 +1,79 @@
+//! A cluster, our picture of it, and the writers.
+
+use std::time::{Duration, Instant};
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use kube_runtime::watcher;
+use pingsix_gateway_api::leader::Leadership;
+use pingsix_gateway_api::status::{
+    EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
+};
+use pingsix_gateway_api::watch::{Watched, WatchedKind};
+use pingsix_gateway_api::world::{Event, Stored, World};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const OURS: &str = "example.com/ours";
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Looks until the answer is yes, and fails when it does not come.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
+    let started = Instant::now();
+    while !look().await {
+        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+pub(crate) struct Lab {
+    pub(crate) client: Client,
+    pub(crate) world: World,
+    pub(crate) board: StatusBoard,
+    pub(crate) events: EventBoard,
+    pub(crate) writer: StatusWriter,
+    stop: CancellationToken,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Lab {
+    pub(crate) fn new(client: Client) -> Self {
+        let (world, board, events) = (World::default(), StatusBoard::default(), EventBoard::default());
+        let (readers, stop) = (Readers::of(&world), CancellationToken::new());
+        let writer =
+            StatusWriter::new(client.clone(), readers.clone(), board.clone(), WriterOptions::new(OURS));
+        tokio::spawn(writer.clone().run(Leadership::always(), stop.clone()));
+        let teller =
+            EventWriter::new(client.clone(), readers, events.clone(), EventOptions::new(OURS, "pod-1"));
+        tokio::spawn(teller.run(Leadership::always(), stop.clone()));
+        Self { client, world, board, events, writer, stop }
+    }
+
+    /// Reads an object anew, as a watch would bring it.
+    pub(crate) async fn see<K: WatchedKind + Stored>(&mut self, api: Api<Watched<K>>, name: &str)
+    where
+        Event: From<watcher::Event<Watched<K>>>,
+    {
+        let object = api.get(name).await.unwrap();
+        for key in self.world.apply(watcher::Event::Apply(object).into()).touched {
+            self.board.touched(&key);
+        }
+    }
+}
+
+/// `default` has everything that has a namespace.
+pub(crate) fn namespaced<K: WatchedKind>(client: &Client) -> Api<Watched<K>> {
+    Api::namespaced_with(client.clone(), "default", &())
+}
+
+/// Writes a part of a status as another controller would.
+pub(crate) async fn write_status<K: WatchedKind>(api: &Api<Watched<K>>, name: &str, status: Value) {
+    let patch = Patch::Merge(json!({ "status": status }));
+    api.patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+}

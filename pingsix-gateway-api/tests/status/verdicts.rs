@@ -1,0 +1,186 @@
+//! What the API server makes of statuses and Events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use pingsix_gateway_api::status::Wanted;
+use pingsix_gateway_api::watch::Watched;
+use pingsix_test_cluster::TestCluster;
+use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress};
+use pingsix_translate::verdict::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, OURS, eventually, namespaced, write_status};
+
+const MANIFESTS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: { name: ours }
+spec: { controllerName: example.com/ours }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: web, namespace: default }
+spec:
+  gatewayClassName: ours
+  listeners: [{ name: http, port: 80, protocol: HTTP }]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: cart, namespace: default, labels: { team: shop } }
+spec:
+  parentRefs: [{ name: web }]
+  rules: [{ backendRefs: [{ name: nowhere, port: 80 }] }]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: { name: shop, namespace: default, labels: { team: shop }, annotations: { a: b } }
+spec:
+  defaultBackend: { service: { name: nowhere, port: { number: 80 } } }
+";
+
+fn options() -> Options {
+    Options {
+        controller_name: OURS.to_owned(),
+        responder: Some(([127, 0, 0, 1], 8089).into()),
+        ..Options::default()
+    }
+}
+
+fn condition(kind: &str) -> Value {
+    json!({
+        "type": kind, "status": "True", "reason": "Reason", "message": "Another controller's.",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
+/// The Gateway's and its route's verdicts, as if everything was delivered.
+fn judge(lab: &Lab) -> Verdicts {
+    let snapshot = lab.world.to_objects().snapshot(&ObjectName::new("default", "web")).unwrap();
+    let translation = translate(&snapshot, &options());
+    let delivery: BTreeMap<_, _> =
+        translation.data_planes.keys().map(|key| (key.clone(), Delivery::Confirmed)).collect();
+    finish(translation.verdicts, &delivery)
+}
+
+#[tokio::test]
+async fn statuses_are_taken_beside_those_of_others() {
+    let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
+    cluster.apply(MANIFESTS).await.unwrap();
+    let mut lab = Lab::new(cluster.admin());
+    let classes: Api<Watched<GatewayClass>> = Api::all(lab.client.clone());
+    let gateways = namespaced::<Gateway>(&lab.client);
+    let routes = namespaced::<HttpRoute>(&lab.client);
+    let ingresses = namespaced::<Ingress>(&lab.client);
+    let theirs = json!({
+        "parentRef": { "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "elsewhere" },
+        "controllerName": "example.com/theirs", "conditions": [condition("Accepted"), condition("example.com/Odd")],
+    });
+    write_status(&routes, "cart", json!({ "parents": [theirs] })).await;
+    lab.see(classes.clone(), "ours").await;
+    lab.see(gateways.clone(), "web").await;
+    lab.see(routes.clone(), "cart").await;
+    lab.see(ingresses.clone(), "shop").await;
+    // The Gateway has more in it by now than the picture knows.
+    write_status(&gateways, "web", json!({ "conditions": [condition("example.com/Checked")] })).await;
+
+    let class = lab.world.get::<GatewayClass>(&ObjectName::new("", "ours")).unwrap();
+    let bundles = BTreeMap::from([("gateways".to_owned(), Some("v1.6.3".to_owned()))]);
+    let class = judge_gateway_class(&class, &options()).unwrap().with_bundles(Some(&bundles));
+    let verdicts = judge(&lab);
+    let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
+    let address = Address::Ip([192, 0, 2, 1].into());
+    let ingress = ObjectKey::new(Kind::Ingress, "default", "shop");
+    lab.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(class));
+    lab.board.set(
+        gateway.clone(),
+        Wanted::Gateway { verdict: verdicts.gateway.unwrap(), addresses: Some(vec![address.clone()]) },
+    );
+    lab.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
+    lab.board.set(ingress, Wanted::Ingress { addresses: vec![address] });
+    eventually("four statuses", || async { lab.writer.counts().written == 4 }).await;
+    assert_eq!(lab.writer.counts().failures, 0);
+    assert_eq!(lab.writer.counts().conflicts, 1);
+
+    let status = classes.get("ours").await.unwrap().status();
+    assert_eq!(status["conditions"].as_array().unwrap().len(), 2);
+    assert!(status["supportedFeatures"].as_array().unwrap().contains(&json!({ "name": "HTTPRoute" })));
+    let status = gateways.get("web").await.unwrap().status();
+    assert_eq!(status["addresses"], json!([{ "type": "IPAddress", "value": "192.0.2.1" }]));
+    assert!(status["conditions"].as_array().unwrap().contains(&condition("example.com/Checked")));
+    assert_eq!(status["listeners"][0]["attachedRoutes"], 1);
+    let stored = routes.get("cart").await.unwrap();
+    assert_eq!(stored.status()["parents"][0], theirs);
+    assert_eq!(stored.status()["parents"][1]["controllerName"], OURS);
+    let stored = Api::<k8s_openapi::api::networking::v1::Ingress>::namespaced(lab.client.clone(), "default");
+    let stored = stored.get("shop").await.unwrap();
+    assert_eq!((stored.labels()["team"].as_str(), stored.annotations()["a"].as_str()), ("shop", "b"));
+    assert_eq!(
+        ingresses.get("shop").await.unwrap().status()["loadBalancer"]["ingress"][0]["ip"],
+        "192.0.2.1"
+    );
+
+    // Our own writes come back, and lead to nothing.
+    lab.see(classes, "ours").await;
+    lab.see(gateways, "web").await;
+    lab.see(routes.clone(), "cart").await;
+    lab.see(ingresses, "shop").await;
+    eventually("four looks", || async { lab.writer.counts().suppressed >= 4 }).await;
+    assert_eq!(lab.writer.counts().written, 4);
+
+    // A version that the picture does not have: a conflict, and the newest is merged into.
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "other" } } }));
+    routes.patch("cart", &PatchParams::default(), &label).await.unwrap();
+    lab.board.set(cart.clone(), Wanted::Released);
+    eventually("a release", || async { lab.writer.counts().written == 5 }).await;
+    assert_eq!(lab.writer.counts().conflicts, 2);
+    assert_eq!(routes.get("cart").await.unwrap().status(), json!({ "parents": [theirs] }));
+}
+
+#[tokio::test]
+async fn events_are_taken_and_counted() {
+    let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
+    cluster.apply(MANIFESTS).await.unwrap();
+    let mut lab = Lab::new(cluster.admin());
+    lab.see(Api::<Watched<GatewayClass>>::all(lab.client.clone()), "ours").await;
+    lab.see(namespaced::<Gateway>(&lab.client), "web").await;
+    lab.see(namespaced::<HttpRoute>(&lab.client), "cart").await;
+    let problems: Vec<Problem> =
+        judge(&lab).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+    assert_eq!(problems.len(), 1);
+    let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
+    let class = ObjectKey::new(Kind::GatewayClass, "", "ours");
+    let of_class = Problem { object: Arc::new(class.clone()), ..problems[0].clone() };
+    lab.events.set(&class, vec![of_class]);
+    lab.events.set(&gateway, problems.clone());
+    let events = Api::<Event>::namespaced(lab.client.clone(), "default");
+    let told = || async {
+        let listed = events.list(&ListParams::default()).await.unwrap().items;
+        listed
+            .into_iter()
+            .filter(|event| event.reporting_controller.as_deref() == Some(OURS))
+            .collect::<Vec<_>>()
+    };
+    eventually("two Events", || async { told().await.len() == 2 }).await;
+    let event = told().await.into_iter().find(|event| event.name_any().starts_with("cart.")).unwrap();
+    assert_eq!(event.reason.as_deref(), Some("BackendNotFound"));
+    assert!(event.note.unwrap().starts_with("spec.rules[0].backendRefs[0]"));
+    assert!(event.regarding.unwrap().uid.is_some());
+
+    // It goes, and comes back.
+    lab.events.set(&gateway, Vec::new());
+    lab.events.set(&gateway, problems);
+    eventually("a series", || async {
+        told().await.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 2))
+    })
+    .await;
+    assert_eq!(told().await.len(), 2);
+}
+
+fn cart() -> ObjectKey {
+    ObjectKey::new(Kind::HttpRoute, "default", "cart")
+}

@@ -1,0 +1,148 @@
+//! The features of Gateway API that are claimed: one table that the status of GatewayClasses and the documentation read.
+//!
+//! A name in `GatewayClass.status.supportedFeatures` is a promise to pass the conformance tests behind it, so what rests on
+//! a limit is not in the table, however close it comes. Not claimed, and why:
+//!
+//! | feature | what is missing |
+//! |---|---|
+//! | `BackendTLSPolicy`, `BackendTLSPolicySANValidation`, `GatewayBackendClientCertificate` | PingSIX has one set of CA certificates for all backends, and shows them no certificate |
+//! | `GatewayAddressEmpty`, `GatewayStaticAddresses`, `GatewayInfrastructure` | who runs the data planes has the addresses |
+//! | `GatewayFrontendClientCertificateValidation`, also with `InsecureFallback` | PingSIX asks clients for no certificates |
+//! | `GatewayHTTPSListenerDetectMisdirectedRequests` | PingSIX does not compare the server name with the host |
+//! | `HTTPRouteBackendRequestHeaderModification` | filters are the same for all backends of a rule |
+//! | `HTTPRouteBackendTimeout`, `HTTPRouteRequestTimeout` | idle timers of whole seconds, answered with 502 |
+//! | `HTTPRouteCORS` | with credentials, the methods `*` are a list and not an echo |
+//! | `HTTPRouteRequestMirror`, `HTTPRouteRequestMultipleMirrors`, `HTTPRouteRequestPercentageMirror` | PingSIX does not mirror |
+//! | `HTTPRouteRetry`, `HTTPRouteRetryBackendTimeout`, `HTTPRouteRetryConnectionError` | PingSIX retries failures to connect alone, at most 16 times |
+//! | `TLSRoute`, `TCPRoute`, `UDPRoute` and what they have | the stream documents are for another program to serve |
+
+use crate::options::{Layout, Options};
+
+/// A feature that is claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Its name in `status.supportedFeatures`.
+    pub name: &'static str,
+    /// What it means, in a few words.
+    pub summary: &'static str,
+    /// What an installation needs for it.
+    pub needs: &'static [Need],
+}
+
+/// What an installation may have or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// [`Options::responder`]: some answers PingSIX cannot give itself, among them the 404 behind conditions that nothing
+    /// meets.
+    Responder,
+    /// [`Layout::PerPort`]: what tells ports apart.
+    PerPort,
+}
+
+impl Need {
+    /// The option that gives it.
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::Responder => "--responder",
+            Self::PerPort => "--layout perPort",
+        }
+    }
+
+    fn is_met(self, options: &Options) -> bool {
+        match self {
+            Self::Responder => options.responder.is_some(),
+            Self::PerPort => options.layout == Layout::PerPort,
+        }
+    }
+}
+
+const fn feature(name: &'static str, needs: &'static [Need], summary: &'static str) -> Feature {
+    Feature { name, summary, needs }
+}
+
+const NOTHING: &[Need] = &[];
+const RESPONDER: &[Need] = &[Need::Responder];
+const PER_PORT: &[Need] = &[Need::PerPort];
+const BOTH: &[Need] = &[Need::Responder, Need::PerPort];
+
+/// Every feature that is claimed by some installation, sorted by name. At most 64, for a status holds no more.
+pub const FEATURES: &[Feature] = &[
+    feature("GRPCRoute", RESPONDER, "routes of gRPC calls"),
+    feature("GRPCRouteNamedRouteRule", RESPONDER, "rules of a GRPCRoute may have names"),
+    feature("Gateway", NOTHING, "Gateways and their listeners"),
+    feature("GatewayHTTPListenerIsolation", NOTHING, "a request is for the most specific listener alone"),
+    feature("GatewayPort8080", PER_PORT, "listeners on a second port for HTTP"),
+    feature(
+        "GatewayRouteHostnameIntersectionPrecedence",
+        RESPONDER,
+        "of equal intersections, the hostname as written decides",
+    ),
+    feature("HTTPRoute", RESPONDER, "routes of HTTP requests"),
+    feature("HTTPRoute303RedirectStatusCode", RESPONDER, "redirects with status 303"),
+    feature("HTTPRoute307RedirectStatusCode", RESPONDER, "redirects with status 307"),
+    feature("HTTPRoute308RedirectStatusCode", RESPONDER, "redirects with status 308"),
+    feature("HTTPRouteBackendProtocolH2C", RESPONDER, "backends that speak HTTP/2 without TLS"),
+    feature("HTTPRouteBackendProtocolWebSocket", RESPONDER, "backends that speak WebSocket"),
+    feature("HTTPRouteDestinationPortMatching", BOTH, "a parentRef may select listeners by port"),
+    feature("HTTPRouteHostRewrite", RESPONDER, "the host that backends see"),
+    feature("HTTPRouteMethodMatching", RESPONDER, "matches of methods"),
+    feature("HTTPRouteNamedRouteRule", RESPONDER, "rules of an HTTPRoute may have names"),
+    feature("HTTPRouteParentRefPort", BOTH, "a parentRef may name a port"),
+    feature("HTTPRoutePathRedirect", RESPONDER, "redirects to another path"),
+    feature("HTTPRoutePathRewrite", RESPONDER, "the path that backends see"),
+    feature("HTTPRoutePortRedirect", BOTH, "redirects to another port"),
+    feature("HTTPRouteQueryParamMatching", RESPONDER, "matches of query parameters"),
+    feature("HTTPRouteResponseHeaderModification", RESPONDER, "headers of responses"),
+    feature("HTTPRouteSchemeRedirect", RESPONDER, "redirects to another scheme"),
+    feature("ListenerSet", NOTHING, "listeners that are added to a Gateway"),
+    feature("ReferenceGrant", NOTHING, "references into other namespaces"),
+];
+
+/// What an installation with these options claims: sorted, without repetitions.
+pub fn supported_features(options: &Options) -> impl Iterator<Item = &'static Feature> {
+    FEATURES.iter().filter(|feature| feature.needs.iter().all(|need| need.is_met(options)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = include_str!("../../docs/features.md");
+
+    fn names(options: &Options) -> Vec<&'static str> {
+        supported_features(options).map(|feature| feature.name).collect()
+    }
+
+    #[test]
+    fn the_table_fits_a_status() {
+        assert!(FEATURES.len() <= 64);
+        assert!(FEATURES.windows(2).all(|pair| pair[0].name < pair[1].name), "sorted, each once");
+        assert!(FEATURES.iter().all(|feature| feature.name.chars().all(char::is_alphanumeric)));
+    }
+
+    #[test]
+    fn an_installation_claims_what_it_has() {
+        let bare = Options::default();
+        assert_eq!(
+            names(&bare),
+            ["Gateway", "GatewayHTTPListenerIsolation", "ListenerSet", "ReferenceGrant"]
+        );
+        let responder = Options { responder: Some(([127, 0, 0, 1], 8089).into()), ..bare };
+        assert!(names(&responder).contains(&"HTTPRoute"));
+        assert!(!names(&responder).contains(&"HTTPRoutePortRedirect"), "ports are not told apart");
+        let all = Options { layout: Layout::PerPort, ..responder };
+        assert_eq!(names(&all).len(), FEATURES.len());
+    }
+
+    #[test]
+    fn the_document_has_the_table() {
+        let mut rows = DOCUMENT.lines().filter(|line| line.starts_with("| `"));
+        for feature in FEATURES {
+            let needs: Vec<String> =
+                feature.needs.iter().map(|need| format!("`{}`", need.option())).collect();
+            let row = format!("| `{}` | {} | {} |", feature.name, feature.summary, needs.join(", "));
+            assert_eq!(rows.next(), Some(row.replace("|  |", "| |").as_str()));
+        }
+        assert_eq!(rows.next(), None);
+    }
+}

@@ -1,0 +1,34 @@
+//! The store alone, for objects that are nobody else's business.
+
+use std::error::Error;
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube_runtime::watcher::Event;
+use pingsix_gateway_api::store::{Change, Edge, ObjectName, ReflectorStore};
+use serde_json::json;
+
+static EDGES: &[Edge<ServiceAccount, String>] = &[
+    Edge::depends_on("pull secret", |account, targets| {
+        let secrets = account.image_pull_secrets.iter().flatten();
+        targets.extend(secrets.map(|secret| secret.name.clone()));
+    }),
+    Edge::concerns("namespace", |account, targets| targets.extend(account.metadata.namespace.clone())),
+];
+
+/// Who reads a Secret.
+pub fn readers(secret: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut store = ReflectorStore::new(EDGES).comparing(|one, other| one.metadata == other.metadata);
+    let account = serde_json::from_value(json!({
+        "metadata": {"name": "builder", "namespace": "shop"},
+        "imagePullSecrets": [{"name": secret}],
+    }))?;
+    for change in store.apply(Event::Apply(account)) {
+        match change {
+            Change::Applied { name, concerned, .. } => println!("{name} {concerned:?}"),
+            Change::Touched { name, .. } | Change::Removed { name, .. } => println!("{name}"),
+        }
+    }
+    let is_there = store.get(&ObjectName::new("shop", "builder")).is_some();
+    println!("{is_there} {} {}", store.is_complete(), store.work().entries);
+    Ok(store.dependents(&secret.to_owned()).map(ToString::to_string).collect())
+}
