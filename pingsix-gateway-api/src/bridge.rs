@@ -17,22 +17,25 @@
 //! Whatever happens to a document is in [`Bridged::quarantined`], and in [`Bridged::problems`] with the objects that
 //! asked for it.
 
+mod memo;
 mod order;
 mod quarantine;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
-use pingsix_translate::pingsix::{Config, DocumentKey};
+use pingsix_translate::pingsix::{self, Config, DocumentKey};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, Section};
+use pingsix_translate::{
+    DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, Section, SharedMap,
+};
 
+pub use memo::Bridge;
 pub use order::order_hint;
 use quarantine::{Guarded, quarantine};
 pub use quarantine::{Measure, Quarantined};
@@ -103,12 +106,7 @@ fn sentences(violations: &[Violation]) -> String {
 ///
 /// [`BridgeError`] when nothing can be published at all. What was published before then stays the best there is.
 pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
-    let acceptance = ValidateOptions {
-        prefix: key.prefix(&options.root),
-        bytes_budget: options.budget.bytes,
-        entries_budget: options.budget.matcher_entries,
-        ..ValidateOptions::default()
-    };
+    let acceptance = acceptance(key, options);
     let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
     let Guarded { config, quarantined, refused, remarks } =
         quarantine(&plane.config, failure, |config| validate(config, &acceptance));
@@ -117,9 +115,7 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     }
     let owner = Arc::new(key.owner());
     let origins = |key: &DocumentKey| origins_of(&plane.provenance, key, &owner);
-    let desired = desired(&acceptance.prefix, &config, |key| {
-        Owner::new(origins(key).first().map_or_else(|| owner.to_string(), |origin| origin.object.to_string()))
-    });
+    let desired = desired(&acceptance.prefix, &config, |key| owner_of(&plane.provenance, key, &owner));
     let desired = desired.map_err(|source| BridgeError::Key { data_plane: key.clone(), source })?;
 
     let mut problems = Vec::new();
@@ -147,6 +143,26 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     Ok(Bridged { desired, config, quarantined, problems })
 }
 
+/// The rules a data plane is judged by.
+fn acceptance(key: &DataPlaneKey, options: &Options) -> ValidateOptions {
+    ValidateOptions {
+        prefix: key.prefix(&options.root),
+        bytes_budget: options.budget.bytes,
+        entries_budget: options.budget.matcher_entries,
+        ..ValidateOptions::default()
+    }
+}
+
+/// Who a document is delivered for.
+fn owner_of(
+    provenance: &SharedMap<DocumentKey, Provenance>,
+    key: &DocumentKey,
+    owner: &Arc<ObjectKey>,
+) -> Owner {
+    let origins = origins_of(provenance, key, owner);
+    Owner::new(origins.first().map_or_else(|| owner.to_string(), |origin| origin.object.to_string()))
+}
+
 /// The wish that a prefix holds nothing, for a data plane that is gone.
 ///
 /// # Errors
@@ -162,21 +178,23 @@ fn desired(
     config: &Config,
     owner: impl Fn(&DocumentKey) -> Owner,
 ) -> Result<Desired, SinkError> {
-    let documents = config.iter().map(|(key, document)| {
-        Ok(Document {
-            key: Key::new(key.to_string())?,
-            value: Bytes::from(document.to_json()),
-            order: order_hint(document),
-            owner: owner(key),
-        })
-    });
+    let documents = config.iter().map(|(key, document)| delivered(key, document, owner(key)));
     let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
     Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
 }
 
+fn delivered(key: &DocumentKey, document: &pingsix::Document, owner: Owner) -> Result<Document, SinkError> {
+    Ok(Document {
+        key: Key::new(key.to_string())?,
+        value: Bytes::from(document.to_json()),
+        order: order_hint(document),
+        owner,
+    })
+}
+
 /// Who asked for a document: every rule a Route answers for, once per object; never empty.
 pub(crate) fn origins_of(
-    provenance: &BTreeMap<DocumentKey, Provenance>,
+    provenance: &SharedMap<DocumentKey, Provenance>,
     key: &DocumentKey,
     owner: &Arc<ObjectKey>,
 ) -> Vec<Origin> {

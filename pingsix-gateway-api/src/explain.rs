@@ -13,8 +13,6 @@ mod listener;
 mod tests;
 mod text;
 
-use std::collections::BTreeMap;
-
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName};
 use pingsix_translate::pingsix::plugin::ProxyRewrite;
@@ -22,7 +20,7 @@ use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
 use pingsix_translate::verdict::{ConditionType, Verdicts};
-use pingsix_translate::{DataPlaneKey, Kind, Provenance};
+use pingsix_translate::{DataPlaneKey, Kind, Provenance, SharedMap};
 
 pub use candidates::{Loser, Loss};
 pub use connection::{StreamPorts, explain_connection};
@@ -41,7 +39,7 @@ pub struct Plane<'a> {
     /// What is published: [`crate::Bridged::config`], or the translation's own configuration.
     pub config: &'a Config,
     /// Where the documents come from.
-    pub provenance: &'a BTreeMap<DocumentKey, Provenance>,
+    pub provenance: &'a SharedMap<DocumentKey, Provenance>,
     /// The verdicts of the translation.
     pub verdicts: &'a Verdicts,
 }

@@ -19,6 +19,7 @@
 //! Without features, the crate is the bridge, for programs that have objects from elsewhere:
 //!
 //! - [`bridge()`] makes of a translated data plane what a sink can publish. What PingSIX would refuse never passes.
+//! - [`Bridge`] does it again and again, looking only at what is different.
 //! - [`bridge_stream()`] does the same for the stream documents of a Gateway.
 //! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients will not accept at
 //!   a given time; translation has no clock.
@@ -91,7 +92,7 @@ pub mod watch;
 #[cfg(feature = "controller")]
 pub mod world;
 
-pub use bridge::{BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
+pub use bridge::{Bridge, BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 #[cfg(feature = "controller")]
 pub use clock::Clock;
 pub use expiry::{outdated_certificates, outdated_stream_certificates};

@@ -1,5 +1,6 @@
 //! What one data plane shall hold.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -85,6 +86,27 @@ impl DocumentSet {
             }),
             None => Ok(Self(documents.into())),
         }
+    }
+
+    /// The same documents but for some keys: each with what stands there now, or nothing.
+    #[must_use]
+    pub fn with_changes(&self, changes: BTreeMap<Key, Option<Document>>) -> Self {
+        if changes.is_empty() {
+            return self.clone();
+        }
+        let mut documents = Vec::with_capacity(self.len() + changes.len());
+        let mut rest = self.as_slice();
+        for (key, document) in changes {
+            let (before, after) = rest.split_at(rest.partition_point(|other| other.key < key));
+            documents.extend_from_slice(before);
+            rest = match after.split_first() {
+                Some((replaced, rest)) if replaced.key == key => rest,
+                Some(_) | None => after,
+            };
+            documents.extend(document.map(|document| Document { key, ..document }));
+        }
+        documents.extend_from_slice(rest);
+        Self(documents.into())
     }
 
     /// The document with this key.
@@ -183,6 +205,36 @@ mod tests {
         assert!(scope("/x/y").overlaps(&scope("/x")));
         assert!(!scope("/x").overlaps(&scope("/xy")));
         assert!(!scope("/x/web").overlaps(&scope("/x/web:80")));
+    }
+
+    #[test]
+    fn changes_of_a_set_are_as_if_it_had_been_made_with_them() {
+        let document = |key: &str, value: &str| Document {
+            key: Key::new(key).unwrap(),
+            value: bytes::Bytes::from(value.to_owned()),
+            order: OrderHint(0),
+            owner: Owner::new("owner"),
+        };
+        let set = |documents: &[(&str, &str)]| {
+            DocumentSet::new(documents.iter().map(|(key, value)| document(key, value))).unwrap()
+        };
+        let before = set(&[("a/1", "one"), ("a/2", "two"), ("b/1", "three")]);
+        let changes = |changes: &[(&str, Option<&str>)]| {
+            let changes = changes
+                .iter()
+                .map(|(key, value)| (Key::new(*key).unwrap(), value.map(|value| document(key, value))));
+            before.with_changes(changes.collect())
+        };
+        assert_eq!(changes(&[]), before);
+        assert_eq!(
+            changes(&[("a/3", None), ("a/2", Some("2"))]),
+            set(&[("a/1", "one"), ("a/2", "2"), ("b/1", "three")])
+        );
+        assert_eq!(
+            changes(&[("a/0", Some("0")), ("a/1", None), ("c", Some("c"))]),
+            set(&[("a/0", "0"), ("a/2", "two"), ("b/1", "three"), ("c", "c")])
+        );
+        assert_eq!(changes(&[("a/1", None), ("a/2", None), ("b/1", None)]), DocumentSet::default());
     }
 
     #[test]

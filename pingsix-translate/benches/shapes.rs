@@ -103,3 +103,25 @@ fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Valu
         "spec": {"parentRefs": [{"name": "gateway"}], "hostnames": [hostname], "rules": rules},
     }))));
 }
+
+/// The same, but for the path of one rule.
+pub(crate) fn with_other_route(snapshot: &Snapshot) -> Snapshot {
+    let mut other = snapshot.clone();
+    if let Some((name, route)) = snapshot.http_routes.iter().nth(snapshot.http_routes.len() / 2) {
+        let mut value = serde_json::to_value(&**route).expect("routes can be written");
+        value["spec"]["rules"][0]["matches"][0]["path"]["value"] = json!("/another/path");
+        other.http_routes.insert(name.clone(), object(value));
+    }
+    other
+}
+
+/// The same, but for the address of one endpoint.
+pub(crate) fn with_other_endpoint(snapshot: &Snapshot) -> Snapshot {
+    let mut other = snapshot.clone();
+    if let Some((service, slices)) = snapshot.referents.endpoint_slices.iter().nth(SERVICES / 2) {
+        let mut value = serde_json::to_value(&*slices[0]).expect("slices can be written");
+        value["endpoints"][0]["addresses"][0] = json!("10.2.3.4");
+        other.referents.endpoint_slices.insert(service.clone(), vec![object(value)]);
+    }
+    other
+}

@@ -7,8 +7,8 @@ use std::io::Write as _;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pingsix_translate::pingsix::validate::{ValidateOptions, validate};
-use pingsix_translate::{Budget, Options, Snapshot, translate};
-use shapes::{Shape, snapshot};
+use pingsix_translate::{Budget, Options, Snapshot, Translator, translate};
+use shapes::{Shape, snapshot, with_other_endpoint, with_other_route};
 
 const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
@@ -56,6 +56,34 @@ fn full_translation(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// One object changes back and forth.
+fn change(criterion: &mut Criterion) {
+    for (name, other) in [
+        ("one route changed", with_other_route as fn(&Snapshot) -> Snapshot),
+        ("one endpoint changed", with_other_endpoint),
+    ] {
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(20);
+        for (shape, routes) in [Shape::FlatHosts, Shape::SharedHost]
+            .into_iter()
+            .flat_map(|shape| SIZES.map(|size| (shape, size)))
+        {
+            let one = snapshot(shape, routes);
+            let snapshots = [other(&one), one];
+            let mut translator = Translator::new(options());
+            translator.translate(&snapshots[1]);
+            let mut turn = 0;
+            group.bench_function(BenchmarkId::new(shape.name(), routes), |bencher| {
+                bencher.iter(|| {
+                    turn += 1;
+                    translator.translate(black_box(&snapshots[turn % 2]))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 fn acceptance(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("validate");
     group.sample_size(10);
@@ -75,5 +103,5 @@ fn acceptance(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, full_translation, acceptance);
+criterion_group!(benches, full_translation, change, acceptance);
 criterion_main!(benches);

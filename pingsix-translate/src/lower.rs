@@ -4,9 +4,10 @@
 //! [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone
 //! into Routes with decision lists; [`closure`] makes the table independent of PingSIX's insertion order; [`decision`]
 //! lowers the lists, with [`plugins`] and [`redirect`] for filters and [`upstream`] for targets; [`document`] writes
-//! everything down. [`stream`] does all that for TCP, UDP and TLS, where there is little to decide by.
+//! everything down. [`change`] does all that for what changed alone. [`stream`] does all that for TCP, UDP and TLS, where there is little to decide by.
 
 mod budget;
+mod change;
 mod closure;
 mod condition;
 mod decision;
@@ -22,8 +23,9 @@ mod stream;
 mod table;
 mod upstream;
 
-pub(crate) use budget::{Lowered, lower_plane};
-pub(crate) use plane::{RuleRef, data_plane_of, ingress_plane, planes};
+pub(crate) use budget::{Lowered, lower_plane, lower_plane_to_change};
+pub(crate) use change::{Changed, LoweredPlane, RouteChange, Stale};
+pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{RouteInput, ZoneRefusal, ZoneRefusalCause};
 pub(crate) use ssl::ServedCertificate;
 pub(crate) use stream::{LoweredStreams, lower_streams};

@@ -24,8 +24,8 @@ mod uri;
 pub mod validate;
 
 pub use self::checks::{ActiveCheck, CheckType, Health, HealthCheck, Unhealthy};
-pub(crate) use self::config::FRAMING;
 pub use self::config::{Config, DecodeError, StaticConfigError};
+pub(crate) use self::config::{FRAMING, listed_bytes};
 pub use self::document::Document;
 pub(crate) use self::document::json_len;
 pub use self::global_rule::GlobalRule;

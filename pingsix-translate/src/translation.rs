@@ -8,6 +8,7 @@ use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::options::Budget;
 use crate::pingsix::{Config, DocumentKey};
 use crate::provenance::{Provenance, StreamProvenance};
+use crate::shared_map::SharedMap;
 use crate::stream::{StreamConfig, StreamKey};
 use crate::verdict::Verdicts;
 
@@ -29,7 +30,7 @@ pub struct DataPlane {
     /// The documents.
     pub config: Config,
     /// One entry per document of `config`.
-    pub provenance: BTreeMap<DocumentKey, Provenance>,
+    pub provenance: SharedMap<DocumentKey, Provenance>,
     /// How much of the budget is used.
     pub size: Size,
 }

@@ -29,7 +29,7 @@ pub use finish::{Delivery, finish};
 pub(crate) use gateway::{judge_gateway, refuse_gateway};
 pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
 pub use ingress_class::{IngressClassVerdict, judge_ingress_class};
-pub(crate) use listener::{Judged, attached_routes};
+pub(crate) use listener::{Judged, attached_to};
 pub(crate) use listener_set::judge_listener_sets;
 pub use merge_status::StatusMerge;
 pub(crate) use policy::judge_policies;
@@ -40,6 +40,7 @@ pub(crate) use route::{Refusals, judge_route};
 use crate::object::ObjectKey;
 use crate::options::Layout;
 use crate::route::ParentRef;
+use crate::shared_map::SharedMap;
 use crate::translation::DataPlaneKey;
 
 /// Verdicts on every object of a snapshot.
@@ -50,7 +51,7 @@ pub struct Verdicts {
     /// Every ListenerSet whose parentRef is the Gateway.
     pub listener_sets: BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
     /// Every route that names the Gateway or one of its ListenerSets.
-    pub routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+    pub routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
     /// Every policy that takes part in what the Gateway serves.
     pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
     /// Every Ingress that the IngressClass serves, also one of which parts are refused: their `status.loadBalancer`

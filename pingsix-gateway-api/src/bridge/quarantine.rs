@@ -115,7 +115,7 @@ pub(super) fn quarantine(
 
 /// A literal path is no oversight of translation: it is what Gateway API asks for, and for an Ingress translation names
 /// the field itself.
-fn is_ours_to_tell(remark: &Violation) -> bool {
+pub(super) fn is_ours_to_tell(remark: &Violation) -> bool {
     remark.rule != Rule::LiteralWildcard
 }
 

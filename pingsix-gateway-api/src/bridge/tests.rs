@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use pingsix_sink::plan::Step;
 use pingsix_sink::{OrderHint, plan};
 use pingsix_translate::Kind;
@@ -310,4 +312,91 @@ fn upstreams(router: &Router<'_>, path: &str) -> Vec<String> {
         | Outcome::Redirect { .. }
         | Outcome::Preflight { .. }) => vec![format!("{other:?}")],
     }
+}
+
+/// Compares a remembering bridge with a fresh one, and tells whether it shared its documents with the time before.
+fn bridge_again(
+    bridging: &mut Bridge,
+    key: &DataPlaneKey,
+    plane: &DataPlane,
+    before: &mut DocumentSet,
+) -> (Bridged, usize) {
+    let got = bridging.bridge(key, plane, &options()).unwrap();
+    let fresh = bridge(key, plane, &options()).unwrap();
+    assert_eq!(got.desired, fresh.desired);
+    let rest =
+        |bridged: &Bridged| format!("{:?} {:?} {:?}", bridged.config, bridged.quarantined, bridged.problems);
+    assert_eq!(rest(&got), rest(&fresh));
+    let documents = got.desired.documents();
+    let shared = documents.iter().filter(|document| {
+        before.get(&document.key).is_some_and(|before| before.value.as_ptr() == document.value.as_ptr())
+    });
+    let shared = shared.count();
+    *before = documents.clone();
+    (got, shared)
+}
+
+#[test]
+fn a_bridge_that_remembers_gives_what_a_fresh_one_does() {
+    let (key, first) = two_routes();
+    let mut bridging = Bridge::new();
+    let mut before = DocumentSet::default();
+    let mut check = |plane: &DataPlane| {
+        let (bridged, shared) = bridge_again(&mut bridging, &key, plane, &mut before);
+        (bridged.quarantined.len(), shared, bridged.config.len())
+    };
+    let (_, none, all) = check(&first);
+    assert_eq!((none, check(&first).1), (0, all), "what is the same is shared");
+
+    // A route changes, then another one comes to be at fault, and is mended again.
+    let mut plane = first.clone();
+    let route = route_of(&plane.config, "shop.example.com", "/cart/1");
+    damage(&mut plane, &route, |route| route.methods = vec!["GET".to_owned()]);
+    assert_eq!(check(&plane), (0, all - 1, all));
+    let sound = plane.clone();
+    damage(&mut plane, &route, |route| route.plugins.insert_raw("no-such-plugin", json!({})));
+    assert_eq!(check(&plane).0, 1);
+    assert_eq!(check(&plane).0, 1);
+    assert_eq!(check(&sound).0, 0);
+    assert_eq!(check(&sound).1, all);
+
+    // An upstream goes that a route still names.
+    let mut plane = sound.clone();
+    let upstream = plane.config.route(&route.id).unwrap().upstream_id.clone().unwrap();
+    let upstream = DocumentKey::new(ResourceKind::Upstream, upstream);
+    plane.config.remove(&upstream);
+    assert_eq!(check(&plane).0, 1);
+    // It goes together with the route that names it, and the other way round it is not named at all.
+    check(&sound);
+    plane.config.remove(&route);
+    plane.provenance.remove(&route);
+    assert_eq!(check(&plane), (0, all - 2, all - 2));
+    assert_eq!(check(&sound), (0, all - 2, all));
+    // Only where a document comes from changes.
+    let mut plane = sound.clone();
+    let other = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", "other"));
+    plane.provenance.insert(route.clone(), Provenance::Backend { service: other, port: 1 });
+    assert_eq!(check(&plane), (0, all, all));
+    // Certificates, and patterns that may conflict.
+    for harm in [
+        |route: &mut Route| route.uri = Some("/{a}/b".to_owned()),
+        |route: &mut Route| route.uri = Some("no-slash".to_owned()),
+        |route: &mut Route| route.service_id = Some("missing".to_owned()),
+    ] {
+        let mut plane = sound.clone();
+        damage(&mut plane, &route, |route| {
+            route.uris.clear();
+            harm(route);
+        });
+        check(&plane);
+        check(&plane);
+        check(&sound);
+    }
+    let mut plane = sound.clone();
+    plane.config.insert("broken", Ssl { snis: vec!["a.test".to_owned()], ..Ssl::default() });
+    assert_eq!(check(&plane).0, 1);
+    check(&sound);
+    // Another budget is another data plane.
+    let size = pingsix_translate::Size { bytes: usize::MAX, ..sound.size };
+    check(&DataPlane { size, ..sound.clone() });
 }

@@ -11,13 +11,13 @@ use pingsix_translate::verdict::{
     judge_gateway_class, judge_ingress_class,
 };
 use pingsix_translate::{
-    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress,
+    DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, SharedMap, Translation, Translator,
 };
 
 use super::verdicts::Shared;
-use crate::bridge::withdrawn;
+use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Cut, Effects, Event, OwnerSnapshot, World};
-use crate::{BridgeError, bridge, bridge_stream, outdated_certificates, outdated_stream_certificates};
+use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
 
 /// Holds the picture of the cluster and what was last made of each owner.
 #[derive(Debug)]
@@ -43,6 +43,17 @@ struct Owned {
     streams: BTreeSet<DataPlaneKey>,
     /// The Secrets and ConfigMaps it refers to.
     referenced: BTreeSet<ObjectKey>,
+    memo: Memo,
+}
+
+/// What was made of an owner, so that only what is different has to be made again.
+#[derive(Debug, Default)]
+struct Memo {
+    cut: Option<Cut>,
+    /// Objects of concern that came, went or changed since.
+    changed: BTreeSet<ObjectKey>,
+    translator: Option<Translator>,
+    bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
 
 /// What a data plane shall hold.
@@ -137,6 +148,11 @@ impl Reconciler {
     }
 
     fn judge_classes(&mut self, effects: Effects) -> Effects {
+        for owner in &effects.owners {
+            if let Some(made) = self.owners.get_mut(owner) {
+                made.memo.changed.extend(effects.touched.iter().chain(&effects.removed).cloned());
+            }
+        }
         for class in &effects.classes {
             let verdict = self
                 .world
@@ -188,32 +204,55 @@ impl Reconciler {
 
     /// Reconsiders an owner.
     pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> Standing {
-        let cut = if self.is_ours(owner) { self.world.cut(owner) } else { None };
-        let Some(Cut { snapshot, referenced }) = cut else {
+        let cut = if self.is_ours(owner) { self.cut(owner) } else { None };
+        let Some(cut) = cut else {
             return Standing::Withdrawn(self.withdraw(owner));
         };
         let is_known = |key: &ObjectKey| self.answered.contains(key) || self.world.is_complete(key.kind);
-        let missing: BTreeSet<ObjectKey> = referenced.iter().filter(|key| !is_known(key)).cloned().collect();
+        let missing: BTreeSet<ObjectKey> =
+            cut.referenced.iter().filter(|key| !is_known(key)).cloned().collect();
         let made = self.owners.entry(owner.clone()).or_default();
-        self.references_changed |= made.referenced != referenced;
-        made.referenced = referenced;
+        if made.referenced != cut.referenced {
+            self.references_changed = true;
+            made.referenced.clone_from(&cut.referenced);
+        }
+        let Cut { snapshot, .. } = made.memo.cut.insert(cut);
         if !missing.is_empty() {
             return Standing::Waiting(missing);
         }
-        let translation = match &snapshot {
-            OwnerSnapshot::Gateway(snapshot) => translate(snapshot, &self.options),
-            OwnerSnapshot::Ingress(snapshot) => translate_ingress(snapshot, &self.options),
+        let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
+        let translation = match snapshot {
+            OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
+            OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
         };
         Standing::Current(self.take(owner, translation, now))
     }
 
+    /// What an owner may see now.
+    fn cut(&mut self, owner: &ObjectKey) -> Option<Cut> {
+        let memo = self.owners.get_mut(owner).map(|made| &mut made.memo);
+        let kept = memo.and_then(|memo| {
+            let changed = std::mem::take(&mut memo.changed);
+            Some((memo.cut.take()?, changed))
+        });
+        if let Some((mut cut, changed)) = kept
+            && self.world.recut(&mut cut, &changed)
+        {
+            return Some(cut);
+        }
+        self.world.cut(owner)
+    }
+
     fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
         let Translation { data_planes, stream_planes, verdicts } = translation;
+        let made = self.owners.entry(owner.clone()).or_default();
+        let mut before = std::mem::take(made);
         let mut reconciled = Reconciled::default();
         let mut problems = verdicts.problems.clone();
         for (key, plane) in &data_planes {
             problems.extend(outdated_certificates(plane, now));
-            let bridged = bridge(key, plane, &self.options);
+            let bridged =
+                before.memo.bridges.entry(key.clone()).or_default().bridge(key, plane, &self.options);
             reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
         }
         for (key, plane) in &stream_planes {
@@ -223,8 +262,7 @@ impl Reconciler {
         }
         problems.sort();
         problems.dedup();
-        let made = self.owners.entry(owner.clone()).or_default();
-        let before = std::mem::take(made);
+        before.memo.bridges.retain(|key, _| data_planes.contains_key(key));
         let planes_before = before.planes.keys().chain(&before.streams);
         let gone =
             planes_before.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key));
@@ -242,6 +280,7 @@ impl Reconciler {
             planes: data_planes,
             streams: stream_planes.into_keys().collect(),
             referenced: before.referenced,
+            memo: before.memo,
         };
         reconciled
     }
@@ -270,7 +309,7 @@ impl Reconciler {
         let own = Verdicts {
             gateway: gateway.clone(),
             listener_sets: listener_sets.clone(),
-            routes: BTreeMap::new(),
+            routes: SharedMap::new(),
             policies: BTreeMap::new(),
             ingresses: ingresses.clone(),
             problems: Vec::new(),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::ObjectKey;
 use pingsix_translate::verdict::{PolicyVerdict, RouteVerdict, Verdicts};
+use pingsix_translate::{Change, ObjectKey, SharedMap};
 
 /// Verdicts by object, and within it by the owner whose translation gave them.
 #[derive(Debug, Default)]
@@ -38,7 +38,21 @@ impl Shared {
             self.own.entry(key.clone()).or_default().insert(owner.clone());
             changed.insert(key);
         }
-        replace(&mut self.routes, owner, before.map(|v| &v.routes), after.map(|v| &v.routes), &mut changed);
+        let routes = |verdicts: Option<&Verdicts>| verdicts.map_or_else(SharedMap::new, |v| v.routes.clone());
+        let (routes_before, routes_after) = (routes(before), routes(after));
+        for change in routes_after.changes(&routes_before) {
+            match change {
+                Change::Replaced(_, one, other) if one == other => {}
+                Change::Added(key, verdict) | Change::Replaced(key, _, verdict) => {
+                    self.routes.entry(key.clone()).or_default().insert(owner.clone(), verdict.clone());
+                    changed.insert(key.clone());
+                }
+                Change::Removed(key, _) => {
+                    remove(&mut self.routes, owner, key);
+                    changed.insert(key.clone());
+                }
+            }
+        }
         replace(
             &mut self.policies,
             owner,
@@ -78,6 +92,19 @@ fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = Arc<ObjectKey>> {
     gateway.into_iter().chain(sets).chain(ingresses).cloned()
 }
 
+fn remove<V>(
+    held: &mut BTreeMap<Arc<ObjectKey>, BTreeMap<ObjectKey, V>>,
+    owner: &ObjectKey,
+    key: &Arc<ObjectKey>,
+) {
+    if let Some(verdicts) = held.get_mut(key) {
+        verdicts.remove(owner);
+        if verdicts.is_empty() {
+            held.remove(key);
+        }
+    }
+}
+
 fn replace<V: Clone + PartialEq>(
     held: &mut BTreeMap<Arc<ObjectKey>, BTreeMap<ObjectKey, V>>,
     owner: &ObjectKey,
@@ -89,12 +116,7 @@ fn replace<V: Clone + PartialEq>(
         if after.is_some_and(|after| after.contains_key(key)) {
             continue;
         }
-        if let Some(verdicts) = held.get_mut(key) {
-            verdicts.remove(owner);
-            if verdicts.is_empty() {
-                held.remove(key);
-            }
-        }
+        remove(held, owner, key);
         changed.insert(key.clone());
     }
     for (key, verdict) in after.into_iter().flatten() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     EndpointSlice, IngressSnapshot, Referents, RouteReferences, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, services_of_ingress,
+    secrets_of_ingress, secrets_of_listener_set, service_of_slice, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -51,6 +51,67 @@ impl World {
         } else {
             self.cut_ingress_class(&owner.name)
         }
+    }
+
+    /// Brings a cut up to date, if that is to be had without looking at everything. `changed` are the objects that came,
+    /// went or changed since, as far as they concern the owner. When it returns `false`, the cut is of no use any more.
+    ///
+    /// It is for what changes all the time: routes that refer to what they did before, Services, EndpointSlices.
+    pub fn recut(&self, cut: &mut Cut, changed: &BTreeSet<ObjectKey>) -> bool {
+        let OwnerSnapshot::Gateway(snapshot) = &mut cut.snapshot else { return changed.is_empty() };
+        changed.iter().all(|ObjectKey { kind, name }| match kind {
+            Kind::HttpRoute => self.replace_route(&mut snapshot.http_routes, name),
+            Kind::GrpcRoute => self.replace_route(&mut snapshot.grpc_routes, name),
+            Kind::TlsRoute => self.replace_route(&mut snapshot.tls_routes, name),
+            Kind::TcpRoute => self.replace_route(&mut snapshot.tcp_routes, name),
+            Kind::UdpRoute => self.replace_route(&mut snapshot.udp_routes, name),
+            Kind::Service => {
+                let held = snapshot.referents.services.get_mut(name);
+                held.zip(self.get(name)).map(|(held, service)| *held = service).is_some()
+            }
+            Kind::EndpointSlice => self.replace_slice(&mut snapshot.referents.endpoint_slices, name),
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::ListenerSet
+            | Kind::BackendTlsPolicy
+            | Kind::ReferenceGrant
+            | Kind::IngressClass
+            | Kind::Ingress
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Namespace => false,
+        })
+    }
+
+    /// Replaces a route that names the same parents and Services as before.
+    fn replace_route<R: Stored + RouteReferences>(
+        &self,
+        routes: &mut BTreeMap<ObjectName, Arc<R>>,
+        name: &ObjectName,
+    ) -> bool {
+        let Some((held, route)) = routes.get_mut(name).zip(self.get::<R>(name)) else { return false };
+        let is_alike = held.parent_refs() == route.parent_refs()
+            && held.services(&name.namespace) == route.services(&name.namespace);
+        if is_alike {
+            *held = route;
+        }
+        is_alike
+    }
+
+    /// Replaces a slice that belongs to the same Service as before.
+    fn replace_slice(
+        &self,
+        slices: &mut BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>>,
+        name: &ObjectName,
+    ) -> bool {
+        let Some(slice) = self.get::<EndpointSlice>(name) else { return false };
+        let of_service = service_of_slice(&slice).and_then(|service| slices.get_mut(&service));
+        let is_it = |held: &&mut Arc<EndpointSlice>| {
+            held.metadata.name.as_deref() == Some(&*name.name)
+                && held.metadata.namespace.as_deref() == Some(&*name.namespace)
+        };
+        let held = of_service.and_then(|slices| slices.iter_mut().find(is_it));
+        held.map(|held| *held = slice).is_some()
     }
 
     fn cut_gateway(&self, name: &ObjectName) -> Option<Cut> {

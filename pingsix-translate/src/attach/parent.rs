@@ -9,7 +9,7 @@ use crate::route::{Hostnames, ParentRef, Refusal, Route};
 use crate::verdict::Reason;
 
 /// What one parentRef that names our Gateway or one of its ListenerSets came to.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Attachment {
     pub(crate) parent_ref: ParentRef,
     /// The listeners attached to (indices into those of the translation), or why there are none.

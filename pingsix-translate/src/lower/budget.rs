@@ -1,7 +1,9 @@
 //! Which rules a data plane has room for.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use super::change::LoweredPlane;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
@@ -29,27 +31,50 @@ pub(crate) struct Lowered {
 /// When the budget does not suffice, rules are admitted oldest first and the others refused.
 pub(crate) fn lower_plane(
     plane: &Plane,
-    routes: &[RouteInput],
+    routes: &[Arc<RouteInput>],
     backends: &Backends,
     options: &Options,
 ) -> Lowered {
     let rows = PlaneRows::new(plane, routes);
-    let lowering = Lowering { plane, rows: &rows, routes, backends, options };
-    let Written { data_plane, mut refused_rules } = match within(&lowering, None) {
-        Some(all) => all,
-        None => oldest_within(&lowering),
+    let lowering = Lowering { plane, routes, backends, options };
+    lower_rows(&lowering, &rows).0
+}
+
+/// As [`lower_plane`], ready to be changed: what comes second is `None` when not everything fits.
+pub(crate) fn lower_plane_to_change(
+    plane: &Plane,
+    routes: &[Arc<RouteInput>],
+    backends: &Backends,
+    options: &Options,
+) -> (Lowered, Option<LoweredPlane>) {
+    let rows = PlaneRows::new(plane, routes);
+    let lowering = Lowering { plane, routes, backends, options };
+    let (lowered, written) = lower_rows(&lowering, &rows);
+    let plane = written.map(|written| LoweredPlane::new(&lowering, rows, written));
+    (lowered, plane)
+}
+
+fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Option<Written>) {
+    let all = within(lowering, rows, None);
+    let is_all = all.is_some();
+    let mut written = all.unwrap_or_else(|| oldest_within(lowering, rows));
+    written.refused_rules.sort_by_key(|(rule, _)| *rule);
+    let lowered = Lowered {
+        data_plane: written.data_plane.clone(),
+        refused_rules: written.refused_rules.clone(),
+        refused_zones: rows.refused(),
+        served_zones: rows.served(),
     };
-    refused_rules.sort_by_key(|(rule, _)| *rule);
-    Lowered { data_plane, refused_rules, refused_zones: rows.refused(), served_zones: rows.served() }
+    (lowered, is_all.then_some(written))
 }
 
 /// What fits of the rules, oldest first; the others are refused.
-fn oldest_within(lowering: &Lowering<'_>) -> Written {
-    let oldest_first = oldest_first(lowering.routes, &lowering.rows.routes());
-    let (fitting, written) = admit(&oldest_first, |admitted| within(lowering, Some(admitted)));
+fn oldest_within<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> Written {
+    let oldest_first = oldest_first(lowering.routes, &rows.routes());
+    let (fitting, written) = admit(&oldest_first, |admitted| within(lowering, rows, Some(admitted)));
     // Without rules only the guards are left; a budget too small even for them is exceeded.
     let mut written = written
-        .or_else(|| lowering.lower(Some(&BTreeSet::new()), &mut Room::unlimited()))
+        .or_else(|| lowering.lower(rows, Some(&BTreeSet::new()), &mut Room::unlimited()))
         .unwrap_or_default();
     let refused =
         no_room(&oldest_first, fitting, lowering.routes, &lowering.plane.key, lowering.options.budget);
@@ -91,7 +116,7 @@ enum Older {
 pub(super) fn no_room(
     oldest_first: &[RuleRef],
     fitting: usize,
-    routes: &[RouteInput],
+    routes: &[Arc<RouteInput>],
     plane: &DataPlaneKey,
     budget: Budget,
 ) -> Vec<(RuleRef, Refusal)> {
@@ -109,7 +134,7 @@ pub(super) fn no_room(
 }
 
 fn refusal(
-    routes: &[RouteInput],
+    routes: &[Arc<RouteInput>],
     rule: RuleRef,
     older: Older,
     plane: &DataPlaneKey,
@@ -140,15 +165,19 @@ fn refusal(
 }
 
 /// Lowers the admitted rules, or all, if the result fits the budget.
-fn within(lowering: &Lowering<'_>, admitted: Option<&[RuleRef]>) -> Option<Written> {
+fn within<'a>(
+    lowering: &Lowering<'a>,
+    rows: &PlaneRows<'a>,
+    admitted: Option<&[RuleRef]>,
+) -> Option<Written> {
     let budget = lowering.options.budget;
     let admitted: Option<BTreeSet<RuleRef>> = admitted.map(|rules| rules.iter().copied().collect());
-    let written = lowering.lower(admitted.as_ref(), &mut Room::of(budget))?;
+    let written = lowering.lower(rows, admitted.as_ref(), &mut Room::of(budget))?;
     written.data_plane.size.fits(budget).then_some(written)
 }
 
 /// The rules of the routes that have a place in a data plane, oldest route first.
-pub(super) fn oldest_first(routes: &[RouteInput], placed: &BTreeSet<usize>) -> Vec<RuleRef> {
+pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>) -> Vec<RuleRef> {
     let mut order: Vec<usize> = placed.iter().copied().collect();
     order.sort_by(|left, right| {
         let (left, right) = (&routes[*left].route, &routes[*right].route);

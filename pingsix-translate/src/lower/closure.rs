@@ -30,15 +30,15 @@ const REST: &str = "{*p}";
 
 /// A path pattern of PingSIX: an exact path, or everything behind a slash, at least one character.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pattern {
+pub(super) struct Pattern {
     /// Without the catch-all.
-    literal: Arc<str>,
-    catch_all: bool,
+    pub(super) literal: Arc<str>,
+    pub(super) catch_all: bool,
 }
 
 impl Pattern {
     /// The patterns that together match what a path does. PingSIX's catch-all needs at least one character.
-    fn of(path: Option<&Path>) -> Vec<Self> {
+    pub(super) fn of(path: Option<&Path>) -> Vec<Self> {
         let exact = |literal: Arc<str>| Self { literal, catch_all: false };
         let below = |literal: Arc<str>| Self { literal, catch_all: true };
         let root = || {
@@ -80,7 +80,26 @@ pub(crate) struct Closed {
     pub(crate) uris: Vec<String>,
 }
 
+/// What a Route matches by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matched<'a> {
+    pub(crate) path: Option<&'a Path>,
+    pub(crate) host: Option<&'a Hostname>,
+}
+
+impl<'a> Matched<'a> {
+    pub(crate) fn by(route: &'a TableRoute) -> Self {
+        Self { path: route.key.path.as_ref(), host: route.host.as_ref() }
+    }
+}
+
 impl Closed {
+    /// Bytes that the patterns take at least.
+    pub(super) fn bytes(&self) -> usize {
+        let lengths = |patterns: &[String]| patterns.iter().map(String::len).sum::<usize>();
+        lengths(&self.hosts) + lengths(&self.uris)
+    }
+
     /// Entries in PingSIX's matchers.
     pub(crate) fn matcher_entries(&self) -> usize {
         self.hosts.len().max(1) * self.uris.len()
@@ -89,12 +108,12 @@ impl Closed {
 
 /// Closes a table: one entry per Route, in the same order. `None` as soon as there cannot be room for the result:
 /// a wildcard over many hosts with paths of their own multiplies them, and what nobody can use need not be built.
-pub(crate) fn close(routes: &[TableRoute], room: &mut Room) -> Option<Vec<Closed>> {
-    let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.key.path.as_ref())).collect();
+pub(crate) fn close(routes: &[Matched<'_>], room: &mut Room) -> Option<Vec<Closed>> {
+    let own: Vec<Vec<Pattern>> = routes.iter().map(|route| Pattern::of(route.path)).collect();
     // What the Routes with one host bring into its router themselves.
     let mut brought: BTreeMap<Option<&Hostname>, Patterns> = BTreeMap::new();
     for (route, patterns) in routes.iter().zip(&own) {
-        brought.entry(route.host.as_ref()).or_default().extend(patterns.iter().cloned());
+        brought.entry(route.host).or_default().extend(patterns.iter().cloned());
     }
     let tree = HostTree::new(brought.keys().filter_map(|host| *host));
     let carried = carried_patterns(&brought, &tree);
@@ -106,7 +125,7 @@ pub(crate) fn close(routes: &[TableRoute], room: &mut Room) -> Option<Vec<Closed
         .iter()
         .zip(&own)
         .map(|(route, own)| {
-            let host = route.host.as_ref();
+            let host = route.host;
             let uris: Vec<String> = match host {
                 // All that a wildcard's Routes have to list is in S(W).
                 Some(wildcard) if wildcard.is_wildcard() => listed(own, [&carried[wildcard]].into_iter()),
@@ -174,7 +193,7 @@ fn carried_patterns<'h>(
 }
 
 /// A Route's own patterns and those its catch-alls cover: exact ones first, then catch-alls, longest first.
-fn listed<'p>(own: &[Pattern], visible: impl Iterator<Item = &'p Patterns>) -> Vec<String> {
+pub(super) fn listed<'p>(own: &[Pattern], visible: impl Iterator<Item = &'p Patterns>) -> Vec<String> {
     let mut list: Vec<&Pattern> = own.iter().collect();
     for patterns in visible {
         for catch_all in own.iter().filter(|pattern| pattern.catch_all) {
@@ -193,7 +212,7 @@ fn listed<'p>(own: &[Pattern], visible: impl Iterator<Item = &'p Patterns>) -> V
 
 /// Which host patterns of a table cover which.
 #[derive(Debug)]
-struct HostTree<'h> {
+pub(super) struct HostTree<'h> {
     /// For each wildcard, the hosts it strictly covers.
     covered: BTreeMap<&'h Hostname, Vec<&'h Hostname>>,
     /// For each host, the wildcards that strictly cover it.
@@ -201,7 +220,7 @@ struct HostTree<'h> {
 }
 
 impl<'h> HostTree<'h> {
-    fn new(hosts: impl Iterator<Item = &'h Hostname>) -> Self {
+    pub(super) fn new(hosts: impl Iterator<Item = &'h Hostname>) -> Self {
         let hosts: BTreeSet<&'h Hostname> = hosts.collect();
         let mut tree = Self { covered: BTreeMap::new(), wider: BTreeMap::new() };
         for &host in &hosts {
@@ -213,6 +232,11 @@ impl<'h> HostTree<'h> {
             }
         }
         tree
+    }
+
+    /// Every host that covers another one, or is covered.
+    pub(super) fn linked(&self) -> BTreeSet<Hostname> {
+        self.covered.keys().chain(self.wider.keys()).map(|host| (*host).clone()).collect()
     }
 
     /// The wildcards that strictly cover a host.

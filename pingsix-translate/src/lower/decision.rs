@@ -5,7 +5,7 @@
 //! must agree on the rest.
 
 use super::condition::lower_conditions;
-use super::document::Writer;
+use super::document::{Lowering, Writer};
 use super::plugins::add_filters;
 use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
 use super::table::{Audience, Row};
@@ -19,8 +19,8 @@ use crate::route::{Filters, Redirect, Refusal};
 use crate::verdict::Reason;
 
 impl<'a> Writer<'a, '_> {
-    fn action(&self, row: &Row<'_>, zone: usize) -> Action {
-        if self.lowering.rows.is_refused(zone, row.rule.route) {
+    fn action(&self, row: &Row<'_>) -> Action {
+        if row.is_refused {
             return Action::status(self.failure(row));
         }
         self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()
@@ -43,7 +43,7 @@ impl<'a> Writer<'a, '_> {
             .iter()
             .map(|row| Step {
                 conditions: lower_conditions(row.conditions),
-                action: self.action(row, zone),
+                action: self.action(row),
                 filters: self.filters(row),
             })
             .collect();
@@ -74,7 +74,7 @@ impl<'a> Writer<'a, '_> {
         let status = steps.first().filter(|_| may_answer).and_then(|step| step.action.only_status());
         let (mut document, split_rules) = if let Some(plugin) = native {
             let plugins = Plugins::default().with(&plugin);
-            let upstream_id = Some(self.upstreams.nowhere().to_owned());
+            let upstream_id = Some(self.naming.upstreams.nowhere().to_owned());
             (pingsix::Route { plugins, upstream_id, ..pingsix::Route::default() }, vec![0])
         } else if let Some(status) = status {
             (self.native_status(status), vec![0])
@@ -104,6 +104,12 @@ impl<'a> Writer<'a, '_> {
             document.plugins.insert(&plugin);
         }
         Decided { document, decisions, redirect: to_https.map(origin_of) }
+    }
+
+    fn target(&mut self, target: Target) -> Option<String> {
+        let Lowering { options, backends, .. } = *self.lowering;
+        let id = self.naming.upstreams.target(target, options.responder, backends, &mut self.naming.ids);
+        id.map(str::to_owned)
     }
 
     fn filters(&self, row: &Row<'_>) -> Option<&'a Filters> {
@@ -216,7 +222,7 @@ impl<'a> Writer<'a, '_> {
             }
         }
         let upstream_id = match own {
-            Some(target) => self.upstreams.target(target, &mut self.ids)?.to_owned(),
+            Some(target) => self.target(target)?,
             // The last rule always holds; a Route needs an upstream of its own all the same.
             None => rules.last()?.weighted_upstreams.first()?.upstream_id.clone()?,
         };
@@ -231,7 +237,7 @@ impl<'a> Writer<'a, '_> {
         targets
             .iter()
             .map(|&(target, weight)| {
-                let id = self.upstreams.target(target, &mut self.ids)?.to_owned();
+                let id = self.target(target)?;
                 Some(WeightedUpstream { upstream_id: Some(id), upstream: None, weight })
             })
             .collect()

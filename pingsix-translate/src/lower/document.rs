@@ -1,20 +1,21 @@
 //! Writes the table of a data plane down as PingSIX documents.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::budget::Room;
-use super::closure::{Closed, close};
+use super::closure::{Closed, Matched, close};
 use super::decision::{Decided, origin_of};
 use super::id::Ids;
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
 use super::ssl::write_certificates;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
-use super::upstream::Upstreams;
+use super::upstream::{UpstreamKey, Upstreams};
 use crate::attach::Hostname;
 use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Config, DocumentKey, Plugins, ResourceKind};
+use crate::pingsix::{self, Document, DocumentKey, Plugins, ResourceKind, listed_bytes};
 use crate::provenance::Provenance;
 use crate::resolve::Backends;
 use crate::route::{PathKind, Refusal};
@@ -26,69 +27,223 @@ pub(crate) struct Written {
     pub(crate) data_plane: DataPlane,
     /// Rules that cannot be expressed.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
+    /// How the Routes came to be.
+    pub(super) table: Vec<WrittenRoute>,
+    pub(super) naming: Naming,
+    /// The parts with cells that get no Route.
+    pub(super) unreached: BTreeSet<PartKey>,
+}
+
+/// Where rows are that may have to do with each other: those of a group whose paths have one first segment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PartKey {
+    /// Index of the zone.
+    pub(super) zone: usize,
+    pub(super) original: Option<Hostname>,
+    /// Empty for the root, and what else may cover paths with several first segments.
+    pub(super) segment: Box<str>,
+}
+
+/// A Route that was written, and what it takes to do that again.
+#[derive(Debug)]
+pub(super) struct WrittenRoute {
+    /// Index of its zone.
+    pub(super) zone: usize,
+    pub(super) key: TableKey,
+    pub(super) host: Option<Hostname>,
+    pub(super) id: String,
+    /// The upstreams that were asked for.
+    pub(super) uses: Vec<UpstreamKey>,
+    /// What is refused because of it, each rule once.
+    pub(super) refused: BTreeMap<RuleRef, Refusal>,
+    /// Bytes of room that it takes, without its patterns.
+    pub(super) room: usize,
+    /// Bytes of room that its patterns take.
+    pub(super) pattern_bytes: usize,
+    pub(super) matcher_entries: usize,
+    /// Bytes of the list response.
+    pub(super) bytes: usize,
+}
+
+/// What documents are called.
+#[derive(Debug, Default)]
+pub(crate) struct Naming {
+    pub(super) upstreams: Upstreams,
+    pub(super) ids: Ids,
 }
 
 /// What a data plane is written from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lowering<'a> {
     pub(crate) plane: &'a Plane,
-    pub(crate) rows: &'a PlaneRows<'a>,
-    pub(crate) routes: &'a [RouteInput],
+    pub(crate) routes: &'a [Arc<RouteInput>],
     pub(crate) backends: &'a Backends,
     pub(crate) options: &'a Options,
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
     /// Lowers the admitted rules, or all. `None` when the documents cannot fit the room; what needs a little more
     /// may come back all the same.
-    pub(crate) fn lower(&self, admitted: Option<&BTreeSet<RuleRef>>, room: &mut Room) -> Option<Written> {
+    pub(crate) fn lower(
+        &self,
+        rows: &PlaneRows<'a>,
+        admitted: Option<&BTreeSet<RuleRef>>,
+        room: &mut Room,
+    ) -> Option<Written> {
         let mut groups = Vec::new();
         let mut table = Vec::new();
         let mut zone_of = Vec::new();
+        let mut unreached = BTreeSet::new();
         for zone in 0..self.plane.zones.len() {
-            let (zone_groups, zone_routes) = compile_zone(self.rows.zone(zone, admitted), room)?;
-            groups.push(zone_groups);
-            zone_of.extend(std::iter::repeat_n(zone, zone_routes.len()));
-            table.extend(zone_routes);
+            let compiled = compile_zone(rows.zone(zone, admitted), None, room)?;
+            unreached.extend(compiled.unreached.iter().map(|(group, path)| PartKey {
+                zone,
+                original: compiled.groups[*group].0.clone(),
+                segment: path.first_segment().into(),
+            }));
+            zone_of.extend(std::iter::repeat_n(zone, compiled.routes.len()));
+            groups.push(compiled.groups);
+            table.extend(compiled.routes);
         }
-        let closed = close(&table, room)?;
+        let matched: Vec<Matched<'_>> = table.iter().map(Matched::by).collect();
+        let closed = close(&matched, room)?;
 
-        let mut writer = Writer {
-            lowering: self,
-            upstreams: Upstreams::new(self.backends, self.options.responder),
-            ids: Ids::default(),
-            config: Config::default(),
-            provenance: BTreeMap::new(),
-            refused: BTreeMap::new(),
-        };
-        let matcher_entries = closed.iter().map(Closed::matcher_entries).sum();
-        for ((route, closed), zone) in table.iter().zip(closed).zip(zone_of) {
-            writer.write(route, closed, zone, &groups[zone]);
+        let mut naming = Naming::default();
+        let mut documents: Vec<(DocumentKey, Document)> = Vec::with_capacity(table.len());
+        let mut provenance = Vec::with_capacity(table.len());
+        let mut written: Vec<WrittenRoute> = Vec::with_capacity(table.len());
+        let mut asked_for = BTreeSet::new();
+        for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
+            let Drafted { mut document, origin, uses, refused } =
+                self.draft(&route, zone, &groups[zone], &mut naming);
+            let (room, id) = (route.room(&groups[zone]), id_of(&route.key, &mut naming.ids));
+            let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
+            closed.put_into(&mut document);
+            let key = DocumentKey { kind: ResourceKind::Route, id: id.clone() };
+            let document = Document::Route(document);
+            let bytes = listed_bytes(&key, &document);
+            provenance.push((key.clone(), origin));
+            documents.push((key, document));
+            asked_for.extend(uses.iter().copied());
+            let TableRoute { key, host, .. } = route;
+            written.push(WrittenRoute {
+                zone,
+                key,
+                host,
+                id,
+                uses,
+                refused,
+                room,
+                pattern_bytes,
+                matcher_entries,
+                bytes,
+            });
         }
-        let Writer { upstreams, mut ids, mut config, mut provenance, refused, .. } = writer;
-        write_certificates(&self.plane.certificates, &mut ids, &mut config, &mut provenance);
-        upstreams.write(&mut config, &mut provenance);
+        for (key, ssl, origin) in write_certificates(&self.plane.certificates, &mut naming.ids) {
+            documents.push((key.clone(), Document::Ssl(ssl)));
+            provenance.push((key, origin));
+        }
+        for upstream in asked_for {
+            if let Some((key, (document, origin))) =
+                naming.upstreams.key(upstream).zip(upstream.write(self.options.responder, self.backends))
+            {
+                documents.push((key.clone(), Document::Upstream(document)));
+                provenance.push((key, origin));
+            }
+        }
+        let config: pingsix::Config = documents.into_iter().collect();
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
-        Some(Written {
-            data_plane: DataPlane { config, provenance, size: Size { bytes, matcher_entries } },
-            refused_rules: refused.into_iter().collect(),
-        })
+        let matcher_entries = written.iter().map(|route| route.matcher_entries).sum();
+        let data_plane = DataPlane {
+            config,
+            provenance: provenance.into_iter().collect(),
+            size: Size { bytes, matcher_entries },
+        };
+        let refused_rules = first_refusals(&written);
+        Some(Written { data_plane, refused_rules, table: written, naming, unreached })
+    }
+
+    /// A Route without its patterns.
+    pub(super) fn draft(
+        &self,
+        route: &TableRoute,
+        zone: usize,
+        groups: &Groups<'a>,
+        naming: &mut Naming,
+    ) -> Drafted {
+        let mut writer = Writer { lowering: self, naming, refused: BTreeMap::new() };
+        let (mut document, origin) = writer.write(route, zone, groups);
+        document.methods = route.key.method.map(str::to_owned).into_iter().collect();
+        document.priority = route.key.priority();
+        let Writer { refused, .. } = writer;
+        Drafted { document, origin, uses: naming.upstreams.take_asked_for(), refused }
     }
 }
 
-/// A data plane being written.
+/// A Route that is written but for its patterns.
+pub(super) struct Drafted {
+    pub(super) document: pingsix::Route,
+    pub(super) origin: Provenance,
+    pub(super) uses: Vec<UpstreamKey>,
+    pub(super) refused: BTreeMap<RuleRef, Refusal>,
+}
+
+/// Of what several Routes refuse of one rule, what the first of them says counts.
+fn first_refusals(table: &[WrittenRoute]) -> Vec<(RuleRef, Refusal)> {
+    let mut first: BTreeMap<RuleRef, (&TableKey, &Refusal)> = BTreeMap::new();
+    for route in table {
+        for (rule, refusal) in &route.refused {
+            let held = first.entry(*rule).or_insert((&route.key, refusal));
+            if route.key < *held.0 {
+                *held = (&route.key, refusal);
+            }
+        }
+    }
+    first.into_iter().map(|(rule, (_, refusal))| (rule, refusal.clone())).collect()
+}
+
+impl TableRoute {
+    /// Bytes of room that the Route takes at least, without its patterns.
+    pub(super) fn room(&self, groups: &Groups<'_>) -> usize {
+        let conditional = match &self.answer {
+            Answer::Guard => 0,
+            Answer::Decide { list, .. } => {
+                list.iter().filter(|(group, row)| !groups[*group].1[*row].conditions.is_empty()).count()
+            }
+        };
+        conditional.saturating_mul(Room::SPLIT_RULE).saturating_add(Room::ROUTE)
+    }
+}
+
+impl Closed {
+    /// Has a Route match what it lists.
+    pub(super) fn put_into(self, document: &mut pingsix::Route) {
+        (document.uri, document.uris) = match <[String; 1]>::try_from(self.uris) {
+            Ok([uri]) => (Some(uri), Vec::new()),
+            Err(uris) => (None, uris),
+        };
+        (document.host, document.hosts) = match self.hosts.as_slice() {
+            [host] => (Some(host.clone()), Vec::new()),
+            hosts => (None, hosts.to_vec()),
+        };
+    }
+}
+
+/// A Route being written.
 pub(super) struct Writer<'a, 'l> {
     pub(super) lowering: &'l Lowering<'a>,
-    pub(super) upstreams: Upstreams<'a>,
-    pub(super) ids: Ids,
-    config: Config,
-    provenance: BTreeMap<DocumentKey, Provenance>,
+    pub(super) naming: &'l mut Naming,
     pub(super) refused: BTreeMap<RuleRef, Refusal>,
 }
 
 impl<'a> Writer<'a, '_> {
-    fn write(&mut self, route: &TableRoute, closed: Closed, zone: usize, groups: &Groups<'a>) {
-        let (mut document, provenance) = match &route.answer {
+    fn write(
+        &mut self,
+        route: &TableRoute,
+        zone: usize,
+        groups: &Groups<'a>,
+    ) -> (pingsix::Route, Provenance) {
+        match &route.answer {
             Answer::Guard => {
                 let listener = route.key.zone.as_ref().map(ToString::to_string).unwrap_or_default();
                 (self.native_status(404), Provenance::Guard { listener })
@@ -110,34 +265,7 @@ impl<'a> Writer<'a, '_> {
                     (document, provenance)
                 }
             }
-        };
-        match <[String; 1]>::try_from(closed.uris) {
-            Ok([uri]) => document.uri = Some(uri),
-            Err(uris) => document.uris = uris,
         }
-        match closed.hosts.as_slice() {
-            [host] => document.host = Some(host.clone()),
-            hosts => document.hosts = hosts.to_vec(),
-        }
-        document.methods = route.key.method.map(str::to_owned).into_iter().collect();
-        document.priority = route.key.priority();
-        let id = self.id_of(&route.key);
-        self.provenance.insert(DocumentKey { kind: ResourceKind::Route, id: id.clone() }, provenance);
-        self.config.insert(id, document);
-    }
-
-    fn id_of(&mut self, key: &TableKey) -> String {
-        let host = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string).unwrap_or_default();
-        let kind = match key.path.as_ref().map(|path| path.kind) {
-            None => "guard",
-            Some(PathKind::Exact) => "exact",
-            Some(PathKind::Prefix) => "prefix",
-        };
-        let path = key.path.as_ref().map(|path| &*path.text).unwrap_or_default();
-        self.ids.assign(
-            'r',
-            &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()],
-        )
     }
 
     /// A Route that gives a status itself.
@@ -146,10 +274,22 @@ impl<'a> Writer<'a, '_> {
         pingsix::Route {
             plugins: Plugins::default()
                 .with(&FaultInjection { abort: Some(abort), ..FaultInjection::default() }),
-            upstream_id: Some(self.upstreams.nowhere().to_owned()),
+            upstream_id: Some(self.naming.upstreams.nowhere().to_owned()),
             ..pingsix::Route::default()
         }
     }
+}
+
+/// The id of a Route.
+pub(super) fn id_of(key: &TableKey, ids: &mut Ids) -> String {
+    let host = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let kind = match key.path.as_ref().map(|path| path.kind) {
+        None => "guard",
+        Some(PathKind::Exact) => "exact",
+        Some(PathKind::Prefix) => "prefix",
+    };
+    let path = key.path.as_ref().map(|path| &*path.text).unwrap_or_default();
+    ids.assign('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])
 }
 
 /// `kind/namespace/name/rule` of the first row.

@@ -1,6 +1,7 @@
 //! Which rows each zone of a data plane holds, and which routes cannot be served there alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
@@ -10,26 +11,38 @@ use crate::resolve::ResolvedRule;
 use crate::route::Route;
 
 /// A route with what the earlier stages found out about it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct RouteInput {
-    pub(crate) route: Route,
+    pub(crate) route: Arc<Route>,
     /// One per rule of the route.
     pub(crate) rules: Vec<ResolvedRule>,
     /// One per parentRef that is ours.
     pub(crate) parents: Vec<Attachment>,
     /// Listeners attached to through any of them.
     listeners: BTreeSet<usize>,
+    is_gone: bool,
 }
 
 impl RouteInput {
-    pub(crate) fn new(route: Route, rules: Vec<ResolvedRule>, parents: Vec<Attachment>) -> Self {
+    pub(crate) fn new(route: Arc<Route>, rules: Vec<ResolvedRule>, parents: Vec<Attachment>) -> Self {
         let listeners = attached_listeners(&parents).collect();
-        Self { route, rules, parents, listeners }
+        Self { route, rules, parents, listeners, is_gone: false }
     }
 
     /// A route that every data plane of the translation serves.
     pub(crate) fn everywhere(route: Route, rules: Vec<ResolvedRule>) -> Self {
-        Self { route, rules, parents: Vec::new(), listeners: BTreeSet::from([EVERY_PORT]) }
+        let listeners = BTreeSet::from([EVERY_PORT]);
+        Self { route: Arc::new(route), rules, parents: Vec::new(), listeners, is_gone: false }
+    }
+
+    /// In the place of a route that is not there any more: nothing comes of it.
+    pub(crate) fn gone(route: Arc<Route>) -> Self {
+        Self { route, rules: Vec::new(), parents: Vec::new(), listeners: BTreeSet::new(), is_gone: true }
+    }
+
+    /// Whether it stands for a route.
+    pub(crate) const fn is_there(&self) -> bool {
+        !self.is_gone
     }
 
     /// The listeners the route is attached to, through whichever parentRef.
@@ -63,141 +76,177 @@ pub(crate) enum ZoneRefusalCause {
 #[derive(Debug)]
 pub(crate) struct PlaneRows<'a> {
     plane: &'a Plane,
-    routes: &'a [RouteInput],
-    /// By zone.
-    zones: Vec<Vec<NamedRoute>>,
+    routes: &'a [Arc<RouteInput>],
+    /// By zone: index of the route, and what it is there.
+    zones: Vec<Vec<(usize, Placement)>>,
 }
 
 /// A route in a zone.
-#[derive(Debug)]
-struct NamedRoute {
-    /// Index of the route.
-    route: usize,
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Placement {
+    pub(super) zone: usize,
     /// Its names there, at least one.
-    names: Vec<ServedName>,
+    pub(super) names: Vec<ServedName>,
     /// Whom it is served to, or why it is not.
-    audience: Result<Audience, ZoneRefusalCause>,
+    pub(super) audience: Result<Audience, ZoneRefusalCause>,
 }
 
-impl<'a> PlaneRows<'a> {
-    pub(crate) fn new(plane: &'a Plane, routes: &'a [RouteInput]) -> Self {
+/// Finds the zones of a data plane that a route has names in.
+#[derive(Debug)]
+pub(super) struct Placer<'a> {
+    plane: &'a Plane,
+    /// The zones of each listener that are served.
+    zones_of: BTreeMap<usize, Vec<usize>>,
+    hostnames: BTreeSet<&'a Hostname>,
+}
+
+impl<'a> Placer<'a> {
+    pub(super) fn new(plane: &'a Plane) -> Self {
         let mut zones_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (zone, members) in plane.zones.iter().enumerate().filter(|(_, members)| members.is_served) {
             for &listener in &members.listeners {
                 zones_of.entry(listener).or_default().push(zone);
             }
         }
-        let hostnames: BTreeSet<&Hostname> =
-            plane.zones.iter().filter_map(|zone| zone.hostname.as_ref()).collect();
-        let mut by_zone: Vec<Vec<NamedRoute>> = plane.zones.iter().map(|_| Vec::new()).collect();
+        let hostnames = plane.zones.iter().filter_map(|zone| zone.hostname.as_ref()).collect();
+        Self { plane, zones_of, hostnames }
+    }
+
+    /// Where a route has names, by itself: what routes do to each other is up to [`serve_over_tls`].
+    pub(super) fn place(&self, input: &RouteInput) -> Vec<Placement> {
+        let zones: BTreeSet<usize> = input
+            .listeners
+            .iter()
+            .filter_map(|listener| self.zones_of.get(listener))
+            .flatten()
+            .copied()
+            .collect();
+        let placement = |zone: usize| {
+            let members = &self.plane.zones[zone];
+            let own = members.hostname.as_ref();
+            let mut names = served_names(&input.route.hostnames, own);
+            // Every host of the others belongs to a narrower zone.
+            names.retain(|name| most_specific(&self.hostnames, name.served.as_ref()).as_ref() == own);
+            let audience = || audience(members, input, &names);
+            (!names.is_empty()).then(|| Placement { zone, audience: audience(), names: names.clone() })
+        };
+        zones.into_iter().filter_map(placement).collect()
+    }
+}
+
+impl<'a> PlaneRows<'a> {
+    pub(crate) fn new(plane: &'a Plane, routes: &'a [Arc<RouteInput>]) -> Self {
+        let placer = Placer::new(plane);
+        let mut by_zone: Vec<Vec<(usize, Placement)>> = plane.zones.iter().map(|_| Vec::new()).collect();
         for (route, input) in routes.iter().enumerate() {
-            let zones: BTreeSet<usize> = input
-                .listeners
-                .iter()
-                .filter_map(|listener| zones_of.get(listener))
-                .flatten()
-                .copied()
-                .collect();
-            for zone in zones {
-                let members = &plane.zones[zone];
-                let own = members.hostname.as_ref();
-                let mut names = served_names(&input.route.hostnames, own);
-                // Every host of the others belongs to a narrower zone.
-                names.retain(|name| most_specific(&hostnames, name.served.as_ref()).as_ref() == own);
-                if !names.is_empty() {
-                    let audience = audience(members, input, &names);
-                    by_zone[zone].push(NamedRoute { route, names, audience });
-                }
+            for placement in placer.place(input) {
+                by_zone[placement.zone].push((route, placement));
             }
         }
-        for (members, named) in plane.zones.iter().zip(&mut by_zone) {
-            serve_over_tls(members, named, routes);
+        for (members, placed) in plane.zones.iter().zip(&mut by_zone) {
+            if placed.iter().any(|(_, placement)| placement.audience == Ok(Audience::Plaintext)) {
+                for (route, placement) in placed {
+                    serve_over_tls(members, placement, &routes[*route]);
+                }
+            }
         }
         Self { plane, routes, zones: by_zone }
     }
 
-    /// Index of every route that has a name somewhere.
-    pub(crate) fn routes(&self) -> BTreeSet<usize> {
-        self.zones.iter().flatten().map(|named| named.route).collect()
+    /// Every route with its places, in the order of zones.
+    pub(super) fn into_placements(self) -> impl Iterator<Item = (usize, Placement)> {
+        self.zones.into_iter().flatten()
     }
 
-    /// Whether a route is refused in a zone, so that its rules answer 500 there.
-    pub(crate) fn is_refused(&self, zone: usize, route: usize) -> bool {
-        let named = &self.zones[zone];
-        named
-            .binary_search_by_key(&route, |named| named.route)
-            .is_ok_and(|position| named[position].audience.is_err())
+    /// Index of every route that has a name somewhere.
+    pub(crate) fn routes(&self) -> BTreeSet<usize> {
+        self.zones.iter().flatten().map(|(route, _)| *route).collect()
     }
 
     /// Routes that cannot be served in a zone without being served where they are not attached.
     pub(crate) fn refused(&self) -> Vec<ZoneRefusal> {
-        self.attached()
-            .filter_map(|(named, listener)| {
-                Some(ZoneRefusal { route: named.route, listener, cause: named.audience.err()? })
-            })
+        let all = self.zones.iter().flatten();
+        all.flat_map(|(route, placement)| refusals(self.plane, *route, &self.routes[*route], placement))
             .collect()
     }
 
     /// Routes and listeners that serve them for at least some hosts: index of the route, listener.
     pub(crate) fn served(&self) -> BTreeSet<(usize, usize)> {
-        self.attached()
-            .filter(|(named, _)| named.audience.is_ok())
-            .map(|(named, listener)| (named.route, listener))
-            .collect()
-    }
-
-    /// Every route in every zone, with each listener of the zone it is attached to.
-    fn attached(&self) -> impl Iterator<Item = (&NamedRoute, usize)> {
-        self.plane.zones.iter().zip(&self.zones).flat_map(move |(zone, named)| {
-            named.iter().flat_map(move |named| {
-                let attached = &self.routes[named.route].listeners;
-                zone.listeners
-                    .iter()
-                    .filter(move |listener| attached.contains(listener))
-                    .map(move |&listener| (named, listener))
-            })
+        let all = self.zones.iter().flatten();
+        all.flat_map(|(route, placement)| {
+            serving(self.plane, &self.routes[*route], placement).map(|listener| (*route, listener))
         })
+        .collect()
     }
 
     /// The rows of a zone: those of the admitted rules, or all.
     pub(crate) fn zone(&self, zone: usize, admitted: Option<&BTreeSet<RuleRef>>) -> Zone<'a> {
         let members = &self.plane.zones[zone];
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
-        for NamedRoute { route, names, audience } in &self.zones[zone] {
-            let audience = audience.unwrap_or(Audience::Everybody);
-            for name in names {
-                groups
-                    .entry(name.original.clone())
-                    .or_default()
-                    .extend(self.rows(*route, audience, admitted));
+        for (route, placement) in &self.zones[zone] {
+            for name in &placement.names {
+                let rows = rows(*route, &self.routes[*route], placement.audience)
+                    .filter(|row| admitted.is_none_or(|admitted| admitted.contains(&row.rule)));
+                groups.entry(name.original.clone()).or_default().extend(rows);
             }
         }
         Zone { hostname: members.hostname.clone(), guarded: members.guarded, groups }
     }
+}
 
-    fn rows<'s>(
-        &'s self,
-        position: usize,
-        audience: Audience,
-        admitted: Option<&'s BTreeSet<RuleRef>>,
-    ) -> impl Iterator<Item = Row<'a>> + 's {
-        let route = &self.routes[position].route;
-        let part = route.part;
-        route.rules.iter().enumerate().flat_map(move |(rule, content)| {
-            let reference = RuleRef { route: position, rule };
-            let admitted = admitted.is_none_or(|admitted| admitted.contains(&reference));
-            content.matches.iter().filter(move |_| admitted).map(move |matched| Row {
-                rule: reference,
-                route: &route.key,
-                age: route.age,
-                section: part.section(content, matched),
-                path: &matched.path,
-                method: matched.method,
-                conditions: &matched.conditions,
-                audience,
-            })
+/// The rows of a route in a zone, under one of its names.
+pub(super) fn rows(
+    position: usize,
+    input: &RouteInput,
+    audience: Result<Audience, ZoneRefusalCause>,
+) -> impl Iterator<Item = Row<'_>> {
+    let route = &*input.route;
+    let is_refused = audience.is_err();
+    let audience = audience.unwrap_or(Audience::Everybody);
+    route.rules.iter().enumerate().flat_map(move |(rule, content)| {
+        content.matches.iter().map(move |matched| Row {
+            rule: RuleRef { route: position, rule },
+            route: &route.key,
+            age: route.age,
+            section: route.part.section(content, matched),
+            path: &matched.path,
+            method: matched.method,
+            conditions: &matched.conditions,
+            audience,
+            is_refused,
         })
-    }
+    })
+}
+
+/// The listeners of a zone that a route in it is attached to.
+fn attached<'s>(
+    plane: &'s Plane,
+    input: &'s RouteInput,
+    placement: &Placement,
+) -> impl Iterator<Item = usize> + 's {
+    let listeners = plane.zones[placement.zone].listeners.iter();
+    listeners.filter(|listener| input.listeners.contains(listener)).copied()
+}
+
+/// What a route is refused of in a zone.
+pub(super) fn refusals(
+    plane: &Plane,
+    route: usize,
+    input: &RouteInput,
+    placement: &Placement,
+) -> Vec<ZoneRefusal> {
+    let Err(cause) = placement.audience else { return Vec::new() };
+    attached(plane, input, placement).map(|listener| ZoneRefusal { route, listener, cause }).collect()
+}
+
+/// The listeners that serve a route in a zone.
+pub(super) fn serving<'s>(
+    plane: &'s Plane,
+    input: &'s RouteInput,
+    placement: &Placement,
+) -> impl Iterator<Item = usize> + 's {
+    let is_served = placement.audience.is_ok();
+    attached(plane, input, placement).filter(move |_| is_served)
 }
 
 /// Whom a route with these names is served to, or why it cannot be served in a zone alone.
@@ -225,15 +274,10 @@ fn audience(
     }
 }
 
-/// Where requests in plaintext are sent to HTTPS, routes attached to the HTTPS listeners alone can be served.
-fn serve_over_tls(zone: &ZoneListeners, named: &mut [NamedRoute], routes: &[RouteInput]) {
-    if !named.iter().any(|named| named.audience == Ok(Audience::Plaintext)) {
-        return;
-    }
-    for named in named.iter_mut().filter(|named| named.audience.is_err()) {
-        if zone.is_attached_by(Protocol::Https, &routes[named.route].listeners) {
-            named.audience = Ok(Audience::Tls);
-        }
+/// Where requests in plaintext are sent to HTTPS, a route attached to the HTTPS listeners alone can be served.
+pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, input: &RouteInput) {
+    if placement.audience.is_err() && zone.is_attached_by(Protocol::Https, &input.listeners) {
+        placement.audience = Ok(Audience::Tls);
     }
 }
 

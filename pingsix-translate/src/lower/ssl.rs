@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::id::Ids;
 use crate::attach::{Hostname, Listener, ServerName};
-use crate::pingsix::{Config, DocumentKey, ResourceKind, Ssl};
+use crate::pingsix::{DocumentKey, ResourceKind, Ssl};
 use crate::provenance::Provenance;
 use crate::resolve::Certificate;
 use crate::route::Limit;
@@ -124,14 +124,13 @@ fn taken(certificate: &Certificate, names: &[String], provider: &Listener) -> Li
     )
 }
 
-/// Writes one Ssl document per name.
+/// One Ssl document per name, each with where it comes from.
 pub(crate) fn write_certificates(
     certificates: &ServedCertificates,
     ids: &mut Ids,
-    config: &mut Config,
-    provenance: &mut BTreeMap<DocumentKey, Provenance>,
-) {
-    for ServedCertificate { name, certificate, provenance: origin } in &certificates.served {
+) -> Vec<(DocumentKey, Ssl, Provenance)> {
+    let write = |served: &ServedCertificate| {
+        let ServedCertificate { name, certificate, provenance } = served;
         let sni = name.to_string();
         let id = ids.assign('s', &[&sni]);
         let ssl = Ssl {
@@ -140,9 +139,9 @@ pub(crate) fn write_certificates(
             snis: vec![sni],
             ..Ssl::default()
         };
-        config.insert(id.clone(), ssl);
-        provenance.insert(DocumentKey { kind: ResourceKind::Ssl, id }, origin.clone());
-    }
+        (DocumentKey { kind: ResourceKind::Ssl, id }, ssl, provenance.clone())
+    };
+    certificates.served.iter().map(write).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod document;
 mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use self::document::{Writer, origin};
 use self::place::{Contender, Place, Wanted, places, stream_listeners};
@@ -43,7 +44,7 @@ pub(crate) struct LoweredStreams {
 pub(crate) fn lower_streams(
     gateway: &ObjectName,
     listeners: &[Listener],
-    routes: &[RouteInput],
+    routes: &[Arc<RouteInput>],
     backends: &Backends,
     options: &Options,
 ) -> LoweredStreams {
@@ -71,7 +72,7 @@ pub(crate) fn lower_streams(
 /// What stream documents are made of.
 struct Lowering<'a> {
     listeners: &'a [Listener],
-    routes: &'a [RouteInput],
+    routes: &'a [Arc<RouteInput>],
     backends: &'a Backends,
     prefix: &'a str,
     places: &'a BTreeMap<Place, Wanted>,

@@ -74,6 +74,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::cell::Audiences;
 use self::chain::{Decided, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
@@ -94,6 +95,8 @@ pub(crate) struct Row<'a> {
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
     pub(crate) audience: Audience,
+    /// Whether the route is refused in the zone, so that its rules answer an error there.
+    pub(crate) is_refused: bool,
 }
 
 /// Requests that a row counts for. A data plane for several ports cannot tell them apart, but it can tell whether a
@@ -193,15 +196,45 @@ pub(crate) type RowIndex = (usize, usize);
 /// The rows of a zone's groups, in the order row indices refer to.
 pub(crate) type Groups<'a> = Vec<(Option<Hostname>, Vec<Row<'a>>)>;
 
-/// Compiles one zone. `None` as soon as there cannot be room for the result.
-pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Groups<'a>, Vec<TableRoute>)> {
+/// The Routes of a zone before closure.
+#[derive(Debug)]
+pub(crate) struct Compiled<'a> {
+    pub(crate) groups: Groups<'a>,
+    pub(crate) routes: Vec<TableRoute>,
+    /// Cells that get no Route, because others take all their requests: group and path.
+    pub(crate) unreached: Vec<(usize, &'a Path)>,
+}
+
+/// Part of a zone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Only<'z> {
+    /// The group whose Routes are asked for.
+    pub(crate) original: &'z Option<Hostname>,
+    /// Whether the zone has rows that are not for everybody.
+    pub(crate) divided: bool,
+}
+
+/// Compiles one zone, or the Routes of one of its groups. `None` as soon as there cannot be room for the result.
+///
+/// What comes of a group depends on that group, on those with the same host, and on those with wider names, and of
+/// these on the rows whose paths are below the same first segment or may cover any.
+pub(crate) fn compile_zone<'a>(
+    zone: Zone<'a>,
+    only: Option<Only<'_>>,
+    room: &mut Room,
+) -> Option<Compiled<'a>> {
     let mut groups: Groups<'a> = zone.groups.into_iter().collect();
     for (_, rows) in &mut groups {
         rows.sort_by(Row::compare_in_cell);
     }
     let hosts: Vec<Option<Hostname>> =
         groups.iter().map(|(original, _)| host_of(original.as_ref(), zone.hostname.as_ref())).collect();
-    let decided = decide_groups(&groups, &hosts, room)?;
+    let audiences = match only {
+        Some(Only { divided, .. }) => Audiences::divided(divided),
+        None => Audiences::of(groups.iter().flat_map(|(_, rows)| rows)),
+    };
+    let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
+    let (decided, unreached) = decide_groups(&groups, &hosts, is_asked_for, audiences, room)?;
     let route = |(group, Decided { path, method, list, shadowed }): (usize, Decided<'a>)| TableRoute {
         key: TableKey {
             zone: zone.hostname.clone(),
@@ -221,11 +254,11 @@ pub(crate) fn compile_zone<'a>(zone: Zone<'a>, room: &mut Room) -> Option<(Group
             answer: Answer::Guard,
         });
     }
-    Some((groups, routes))
+    Some(Compiled { groups, routes, unreached })
 }
 
 /// The host that PingSIX matches for rows with this hostname.
-fn host_of(original: Option<&Hostname>, listener: Option<&Hostname>) -> Option<Hostname> {
+pub(crate) fn host_of(original: Option<&Hostname>, listener: Option<&Hostname>) -> Option<Hostname> {
     match (original, listener) {
         (None, listener) => listener.cloned(),
         (Some(original), None) => Some(original.clone()),

@@ -3,13 +3,14 @@
 //! Always named, never inline: whether a Service is used once or twice is not an attribute of a Route, and a
 //! Route's document must not change because another Route came.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::id::Ids;
 use crate::object::{Kind, ObjectKey};
-use crate::pingsix::{Config, DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
+use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::provenance::Provenance;
 use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::responder::status_host;
@@ -21,62 +22,87 @@ const NOWHERE: &str = "127.0.0.1:9";
 /// Seconds to connect; PingSIX's own default, which must be repeated when the others are set.
 const CONNECT_SECONDS: u64 = 5;
 
-/// The named upstreams of a data plane, made when first asked for.
-#[derive(Debug)]
-pub(crate) struct Upstreams<'a> {
-    backends: &'a Backends,
-    responder: Option<SocketAddr>,
+/// The names of a data plane's upstreams, given when first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Upstreams {
     ids: BTreeMap<UpstreamKey, String>,
-    made: Vec<(String, Upstream, Provenance)>,
+    /// What was asked for since this was last taken, also in vain.
+    asked_for: BTreeSet<UpstreamKey>,
 }
 
+/// What an upstream stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum UpstreamKey {
+pub(crate) enum UpstreamKey {
     Target(Target),
     Nowhere,
 }
 
-impl<'a> Upstreams<'a> {
-    pub(crate) fn new(backends: &'a Backends, responder: Option<SocketAddr>) -> Self {
-        Self { backends, responder, ids: BTreeMap::new(), made: Vec::new() }
-    }
-
+impl Upstreams {
     /// The id of a target's upstream; `None` for a status when there is no responder.
-    pub(crate) fn target(&mut self, target: Target, ids: &mut Ids) -> Option<&str> {
+    pub(crate) fn target(
+        &mut self,
+        target: Target,
+        responder: Option<SocketAddr>,
+        backends: &Backends,
+        ids: &mut Ids,
+    ) -> Option<&str> {
         let key = UpstreamKey::Target(target);
-        if !self.ids.contains_key(&key) {
-            let (id, upstream, provenance) = match target {
-                Target::Backend(index) => of_backend(self.backends.get(index), ids),
-                Target::Status(status) => of_status(status, self.responder?),
-                Target::Redirect => of_redirect(self.responder?),
-            };
-            self.made.push((id.clone(), upstream, provenance));
-            self.ids.insert(key, id);
-        }
-        self.ids.get(&key).map(String::as_str)
+        let id = match self.ids.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(match target {
+                Target::Backend(index) => id_of_backend(backends.get(index), ids),
+                Target::Status(status) => responder.map(|_| format!("status-{status}"))?,
+                Target::Redirect => responder.map(|_| "redirect".to_owned())?,
+            }),
+        };
+        self.asked_for.insert(key);
+        Some(id)
     }
 
     /// The id of the upstream of Routes that answer before they would reach one.
     pub(crate) fn nowhere(&mut self) -> &str {
-        let made = &mut self.made;
-        self.ids.entry(UpstreamKey::Nowhere).or_insert_with(|| {
-            let upstream =
-                Upstream { nodes: BTreeMap::from([(NOWHERE.to_owned(), 1)]), ..Upstream::default() };
-            made.push(("nowhere".to_owned(), upstream, Provenance::Status { status: None }));
-            "nowhere".to_owned()
-        })
+        self.asked_for.insert(UpstreamKey::Nowhere);
+        self.ids.entry(UpstreamKey::Nowhere).or_insert_with(|| "nowhere".to_owned())
     }
 
-    /// Writes the upstreams that were asked for.
-    pub(crate) fn write(self, config: &mut Config, provenance: &mut BTreeMap<DocumentKey, Provenance>) {
-        for (id, upstream, origin) in self.made {
-            config.insert(id.clone(), upstream);
-            provenance.insert(DocumentKey { kind: ResourceKind::Upstream, id }, origin);
+    /// What was asked for since the last time.
+    pub(crate) fn take_asked_for(&mut self) -> Vec<UpstreamKey> {
+        std::mem::take(&mut self.asked_for).into_iter().collect()
+    }
+
+    /// The key of an upstream's document, if it was ever asked for.
+    pub(crate) fn key(&self, upstream: UpstreamKey) -> Option<DocumentKey> {
+        Some(DocumentKey { kind: ResourceKind::Upstream, id: self.ids.get(&upstream)?.clone() })
+    }
+
+    /// Gives up the name of an upstream that nobody asks for any more.
+    pub(crate) fn release(&mut self, upstream: UpstreamKey, ids: &mut Ids) {
+        if let Some(id) = self.ids.remove(&upstream) {
+            ids.release(&id);
         }
     }
 }
 
-fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance) {
+impl UpstreamKey {
+    /// The document and where it comes from; `None` for what takes a responder when there is none.
+    pub(crate) fn write(
+        self,
+        responder: Option<SocketAddr>,
+        backends: &Backends,
+    ) -> Option<(Upstream, Provenance)> {
+        match self {
+            Self::Target(Target::Backend(index)) => Some(of_backend(backends.get(index))),
+            Self::Target(Target::Status(status)) => Some(of_status(status, responder?)),
+            Self::Target(Target::Redirect) => Some(of_redirect(responder?)),
+            Self::Nowhere => {
+                let nodes = BTreeMap::from([(NOWHERE.to_owned(), 1)]);
+                Some((Upstream { nodes, ..Upstream::default() }, Provenance::Status { status: None }))
+            }
+        }
+    }
+}
+
+fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     let BackendKey { service, port, usage } = &backend.key;
     let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = usage;
     let port_text = port.to_string();
@@ -89,7 +115,12 @@ fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance
     ];
     let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
     attributes.extend(usages.iter().flatten().map(String::as_str));
-    let id = ids.assign('u', &attributes);
+    ids.assign('u', &attributes)
+}
+
+fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
+    let BackendKey { service, port, usage } = &backend.key;
+    let Usage { exchange: Exchange { timeout, retries }, host, tls, .. } = usage;
     let sent = tls.as_ref().or(host.as_ref());
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),
@@ -116,7 +147,7 @@ fn of_backend(backend: &Backend, ids: &mut Ids) -> (String, Upstream, Provenance
         service: Arc::new(ObjectKey { kind: Kind::Service, name: service.clone() }),
         port: *port,
     };
-    (id, upstream, provenance)
+    (upstream, provenance)
 }
 
 /// PingSIX wants all three. To connect takes no longer than it would without.
@@ -125,17 +156,17 @@ fn idle_for(seconds: u64) -> Timeout {
 }
 
 /// The responder needs the Host that the client sent.
-fn of_redirect(responder: SocketAddr) -> (String, Upstream, Provenance) {
+fn of_redirect(responder: SocketAddr) -> (Upstream, Provenance) {
     let upstream = Upstream { nodes: BTreeMap::from([(responder.to_string(), 1)]), ..Upstream::default() };
-    ("redirect".to_owned(), upstream, Provenance::Redirect)
+    (upstream, Provenance::Redirect)
 }
 
-fn of_status(status: u16, responder: SocketAddr) -> (String, Upstream, Provenance) {
+fn of_status(status: u16, responder: SocketAddr) -> (Upstream, Provenance) {
     let upstream = Upstream {
         nodes: BTreeMap::from([(responder.to_string(), 1)]),
         pass_host: PassHost::Rewrite,
         upstream_host: Some(status_host(status)),
         ..Upstream::default()
     };
-    (format!("status-{status}"), upstream, Provenance::Status { status: Some(status) })
+    (upstream, Provenance::Status { status: Some(status) })
 }

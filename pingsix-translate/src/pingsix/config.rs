@@ -1,33 +1,32 @@
 //! A whole configuration: every document of one prefix.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use super::kind::canonical_prefix;
 use super::{Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream};
+use crate::shared_map::SharedMap;
 
 /// Bytes a list response spends on each key beside key and value: field tags, lengths and revisions.
 pub(crate) const FRAMING: usize = 25;
 
 /// The documents of one prefix, ordered by key and therefore by dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config(BTreeMap<DocumentKey, Document>);
+pub struct Config(SharedMap<DocumentKey, Document>);
 
 impl Config {
     /// No documents.
     pub const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(SharedMap::new())
     }
 
-    /// Puts a document under an id, its kind deciding the rest of the key, and returns what was there.
-    pub fn insert(&mut self, id: impl Into<String>, document: impl Into<Document>) -> Option<Document> {
+    /// Puts a document under an id, its kind deciding the rest of the key, and returns whether there was one.
+    pub fn insert(&mut self, id: impl Into<String>, document: impl Into<Document>) -> bool {
         let document = document.into();
         self.0.insert(DocumentKey::new(document.kind(), id), document)
     }
 
-    /// Takes a document out.
-    pub fn remove(&mut self, key: &DocumentKey) -> Option<Document> {
+    /// Takes a document out. Returns whether there was one.
+    pub fn remove(&mut self, key: &DocumentKey) -> bool {
         self.0.remove(key)
     }
 
@@ -75,9 +74,14 @@ impl Config {
         self.0.iter()
     }
 
+    /// The documents, sharing those that are the same with the configurations they came from.
+    pub const fn documents(&self) -> &SharedMap<DocumentKey, Document> {
+        &self.0
+    }
+
     /// The documents of a kind in id order.
     pub fn of_kind(&self, kind: ResourceKind) -> impl Iterator<Item = (&DocumentKey, &Document)> {
-        self.0.range(DocumentKey::new(kind, "")..).take_while(move |(key, _)| key.kind == kind)
+        self.0.from_key(&DocumentKey::new(kind, "")).take_while(move |(key, _)| key.kind == kind)
     }
 
     /// The named upstreams in id order.
@@ -126,13 +130,13 @@ impl Config {
     /// the framing of each. PingSIX reads the prefix in one response of at most 4 MiB (`src/config/etcd.rs`).
     pub fn size_in_bytes(&self, prefix: &str) -> usize {
         let prefix = canonical_prefix(prefix).len();
-        self.0.iter().map(|(key, document)| prefix + key.len() + document.json_len() + FRAMING).sum()
+        self.0.iter().map(|(key, document)| prefix + listed_bytes(key, document)).sum()
     }
 
     /// The etcd keys and values of a prefix, in key order.
     pub fn to_pairs(&self, prefix: &str) -> impl Iterator<Item = (String, String)> {
         let prefix = canonical_prefix(prefix);
-        self.0.iter().map(move |(key, document)| (format!("{prefix}{key}"), document.to_json()))
+        self.iter().map(move |(key, document)| (format!("{prefix}{key}"), document.to_json()))
     }
 
     /// Reads the etcd keys and values of a prefix. Metadata keys are skipped, as PingSIX does.
@@ -173,7 +177,7 @@ impl Config {
                 let key = DocumentKey::new(kind, id);
                 let document = Document::decode(kind, item)
                     .map_err(|source| DecodeError::Value { key: key.clone(), source })?;
-                if config.0.insert(key.clone(), document).is_some() {
+                if config.0.insert(key.clone(), document) {
                     return Err(StaticConfigError::DuplicateId { key });
                 }
             }
@@ -193,6 +197,18 @@ impl Config {
             }
         }
         Value::Object(lists)
+    }
+}
+
+/// The bytes a document takes in a list response, without those of the prefix.
+pub(crate) fn listed_bytes(key: &DocumentKey, document: &Document) -> usize {
+    key.len() + document.json_len() + FRAMING
+}
+
+impl FromIterator<(DocumentKey, Document)> for Config {
+    /// The kind of a key must be that of its document.
+    fn from_iter<I: IntoIterator<Item = (DocumentKey, Document)>>(documents: I) -> Self {
+        Self(documents.into_iter().collect())
     }
 }
 

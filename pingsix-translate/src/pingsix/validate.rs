@@ -30,7 +30,7 @@ pub(crate) use self::pem::{check_authorities, check_chain_and_key, check_leaf_an
 pub use self::raw::{validate_pairs, validate_raw, validate_static};
 pub use self::violation::{Rule, Severity, Subject, Violation, is_refused};
 
-use super::{Config, DocumentKey};
+use super::{Config, DocumentKey, Route};
 
 /// What the acceptance rules need to know about the PingSIX that will read the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +87,23 @@ pub enum Encryption {
 /// The rules look at the values as they are; a [`Config`] has already lost what only raw JSON can express.
 pub fn validate(config: &Config, options: &ValidateOptions) -> Vec<Violation> {
     validate_known(config, &BTreeSet::new(), config.size_in_bytes(&options.prefix), options)
+}
+
+/// The faults of one document of a configuration: those that are not about several documents at once, and references
+/// that lead nowhere. Nothing for a key without a document.
+pub fn validate_document(config: &Config, key: &DocumentKey, options: &ValidateOptions) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if let Some(value) = config.get(key) {
+        let context = document::Context { config, undecodable: &BTreeSet::new(), options, key };
+        document::check(value, &context, &mut violations);
+    }
+    violations
+}
+
+/// Whether the path patterns of a route could conflict with those of others: whether any has parameters or doubled
+/// braces.
+pub fn may_conflict(route: &Route) -> bool {
+    route.path_patterns().iter().any(|pattern| pattern::is_peculiar(pattern))
 }
 
 /// As [`validate`], with keys of documents that exist but could not be decoded, so that references to them are

@@ -1,6 +1,6 @@
 //! backendRefs to the backends a request is sent to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::service::Unusable;
@@ -35,7 +35,7 @@ pub(crate) struct Usage {
 }
 
 /// A Service port with at least one endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backend {
     pub(crate) key: BackendKey,
     /// Of no meaning unless HTTP is spoken.
@@ -48,6 +48,10 @@ pub(crate) struct Backend {
 pub(crate) struct Backends {
     known: BTreeMap<BackendKey, Found>,
     list: Vec<Backend>,
+    /// Indices of those that were forgotten, which they get again.
+    forgotten: BTreeMap<BackendKey, usize>,
+    /// Indices of those that were found to be others than before they were forgotten.
+    changed: BTreeSet<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,10 +65,44 @@ impl Backends {
     pub(crate) fn get(&self, index: usize) -> &Backend {
         &self.list[index]
     }
+
+    /// Has the ports of a Service looked up again.
+    pub(crate) fn forget(&mut self, service: &ObjectName) {
+        let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Usage::default() };
+        let of_service = self.known.range(first..).map(|(key, _)| key);
+        let keys: Vec<BackendKey> = of_service.take_while(|key| key.service == *service).cloned().collect();
+        for key in keys {
+            if let Some(Found::Backend(index)) = self.known.remove(&key) {
+                self.forgotten.insert(key, index);
+            }
+        }
+    }
+
+    /// Whether most of what is kept was forgotten.
+    pub(crate) fn is_overgrown(&self) -> bool {
+        self.list.len() > 2 * self.known.len() + 1024
+    }
+
+    /// The backends that are others than they were.
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.changed)
+    }
+
+    fn add(&mut self, backend: Backend) -> usize {
+        let Some(index) = self.forgotten.remove(&backend.key) else {
+            self.list.push(backend);
+            return self.list.len() - 1;
+        };
+        if self.list[index] != backend {
+            self.list[index] = backend;
+            self.changed.insert(index);
+        }
+        index
+    }
 }
 
 /// A rule with its references resolved.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere. The share of a backend answers [`Traffic::failure`]; a rule with a mirror answers
@@ -91,7 +129,7 @@ impl ResolvedRule {
 }
 
 /// A policy that counts for a backend of a rule.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PolicyUse {
     /// Index into [`crate::policy::BackendTlsPolicies`].
     pub(crate) policy: usize,
@@ -198,11 +236,14 @@ impl References<'_> {
             }
         }
         let key = BackendKey { service, port, usage };
-        let Backends { known, list } = backends;
-        let to = match known.entry(key.clone()).or_insert_with(|| self.look_up(&key, service_port, list)) {
-            Found::Backend(index) => Destination::Backend(*index),
-            Found::NoEndpoints => Destination::NoEndpoints(key),
-            Found::Refused(unusable) => return Err(unusable.clone().at(&at())),
+        if !backends.known.contains_key(&key) {
+            let found = self.look_up(&key, service_port, backends);
+            backends.known.insert(key.clone(), found);
+        }
+        let to = match backends.known.get(&key) {
+            Some(Found::Backend(index)) => Destination::Backend(*index),
+            Some(Found::Refused(unusable)) => return Err(unusable.clone().at(&at())),
+            Some(Found::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
         Ok(Resolved { to, policy: used })
     }
@@ -233,7 +274,7 @@ impl References<'_> {
         Ok((service, port, service_port))
     }
 
-    fn look_up(&self, key: &BackendKey, service_port: &ServicePort, list: &mut Vec<Backend>) -> Found {
+    fn look_up(&self, key: &BackendKey, service_port: &ServicePort, backends: &mut Backends) -> Found {
         let BackendKey { service: name, port, usage } = key;
         let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
@@ -252,8 +293,7 @@ impl References<'_> {
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
             Some(endpoints) => {
-                list.push(Backend { key: key.clone(), protocol, endpoints });
-                Found::Backend(list.len() - 1)
+                Found::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
             }
             None if Endpoints::are_names(slices) => unusable(
                 "name",

@@ -7,7 +7,7 @@ use crate::field::FieldPath;
 use crate::object::Kind;
 
 /// A backend that a filter wants copies of requests sent to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mirror {
     /// The field of the reference.
     pub(crate) at: FieldPath,

@@ -59,6 +59,12 @@ impl Path {
         Self { kind: PathKind::Prefix, text: Arc::from("") }
     }
 
+    /// The first segment: what covers a path has the same, or none, which is empty.
+    pub(crate) fn first_segment(&self) -> &str {
+        let text = self.text.strip_prefix('/').unwrap_or(&self.text);
+        text.split_once('/').map_or(text, |(first, _)| first)
+    }
+
     /// Reads a path as written. With a flaw that leaves it usable, the path is there as well.
     pub(crate) fn parse(kind: PathKind, text: &str) -> (Option<Self>, Option<PathFlaw>) {
         if !text.starts_with('/') {

@@ -9,7 +9,7 @@ use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 use crate::provenance::Section;
 
 /// A route of any kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Route {
     pub(crate) key: Arc<ObjectKey>,
     /// Which part of the object it is.
@@ -124,7 +124,7 @@ pub(crate) enum Hostnames {
 }
 
 /// One rule of a route.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
     /// Index into `spec.rules`, or what [`Part`] says.
     pub(crate) index: usize,
@@ -146,7 +146,7 @@ pub(crate) struct Rule {
 }
 
 /// One match of a rule: all parts must hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Match {
     /// Index into `spec.rules[].matches`.
     pub(crate) index: usize,
@@ -157,7 +157,7 @@ pub(crate) struct Match {
 }
 
 /// A backend a rule refers to, not yet looked up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BackendRef {
     /// Index into `spec.rules[].backendRefs`.
     pub(crate) index: usize,

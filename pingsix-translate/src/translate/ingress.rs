@@ -16,6 +16,7 @@ use crate::policy::{BackendTlsPolicies, Carried};
 use crate::provenance::{Origin, Provenance, Section};
 use crate::resolve::{Backends, References};
 use crate::route::normalise_ingress;
+use crate::shared_map::SharedMap;
 use crate::snapshot::{IngressSnapshot, key_of};
 use crate::translation::{DataPlane, DataPlaneKey, Translation};
 use crate::verdict::{Problem, Reason, Severity, Verdicts, judge_ingress_class};
@@ -28,7 +29,7 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
     let mut verdicts = Verdicts {
         gateway: None,
         listener_sets: BTreeMap::new(),
-        routes: BTreeMap::new(),
+        routes: SharedMap::new(),
         policies: BTreeMap::new(),
         ingresses: BTreeSet::new(),
         problems: Vec::new(),
@@ -73,7 +74,7 @@ fn lower(
         for route in normalise_ingress(ingress, problems) {
             let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
             let rules = route.rules.iter().map(resolve).collect();
-            routes.push(RouteInput::everywhere(route, rules));
+            routes.push(Arc::new(RouteInput::everywhere(route, rules)));
         }
     }
     let certificates = certificates(&snapshot.ingresses, &references, problems);

@@ -1,14 +1,12 @@
 //! Verdicts on listeners, whoever owns them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use super::limited::limited;
 use super::route::Refusals;
 use super::{Condition, ConditionStatus, ConditionType, Conditions, ListenerVerdict, Reason, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::lower::{RouteInput, data_plane_of};
-use crate::object::ObjectKey;
 use crate::options::Layout;
 use crate::route::{Refusal, joined};
 
@@ -55,31 +53,21 @@ pub(super) fn unserved(listeners: &[Listener]) -> (String, bool) {
     (bad.join(", "), bad.len() < listeners.len())
 }
 
-/// How many accepted routes each listener has; a route counts once, through however many parentRefs. One that a listener
-/// does not serve at all does not count there, though another listener of the same parentRef serves it.
-pub(crate) fn attached_routes(
-    routes: &[RouteInput],
-    verdicts: &BTreeMap<Arc<ObjectKey>, RouteVerdict>,
+/// The listeners that count a route as attached, through however many parentRefs. One that does not serve it at all does
+/// not count it, though another listener of the same parentRef serves it.
+pub(crate) fn attached_to(
+    index: usize,
+    route: &RouteInput,
+    verdict: &RouteVerdict,
     refusals: &Refusals,
-    listeners: usize,
-) -> Vec<i32> {
-    let mut counts = vec![0; listeners];
-    for (index, route) in routes.iter().enumerate() {
-        let Some(verdict) = verdicts.get(&route.route.key) else { continue };
-        let accepted = route
-            .parents
-            .iter()
-            .zip(&verdict.parents)
-            .filter(|(_, verdict)| verdict.conditions.is_true(ConditionType::Accepted));
-        let listeners: BTreeSet<usize> =
-            accepted.filter_map(|(parent, _)| parent.outcome.as_ref().ok()).flatten().copied().collect();
-        for listener in listeners {
-            if !refusals.is_refused_on(index, listener) {
-                counts[listener] += 1;
-            }
-        }
-    }
-    counts
+) -> BTreeSet<usize> {
+    let accepted = route
+        .parents
+        .iter()
+        .zip(&verdict.parents)
+        .filter(|(_, verdict)| verdict.conditions.is_true(ConditionType::Accepted));
+    let listeners = accepted.filter_map(|(parent, _)| parent.outcome.as_ref().ok()).flatten().copied();
+    listeners.filter(|listener| !refusals.is_refused_on(index, *listener)).collect()
 }
 
 fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {

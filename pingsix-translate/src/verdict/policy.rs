@@ -17,7 +17,7 @@ use crate::route::{Refusal, joined};
 pub(crate) fn judge_policies(
     policies: &BackendTlsPolicies,
     gateway: &Arc<ObjectKey>,
-    routes: &[RouteInput],
+    routes: &[Arc<RouteInput>],
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<Arc<ObjectKey>, PolicyVerdict> {
@@ -91,7 +91,7 @@ fn flaws(policy: &BackendTls) -> &[Refusal] {
 }
 
 /// The Services that routes which are attached may refer to and do, whether they exist or not.
-fn services_in_use(routes: &[RouteInput], references: &References<'_>) -> BTreeSet<ObjectName> {
+fn services_in_use(routes: &[Arc<RouteInput>], references: &References<'_>) -> BTreeSet<ObjectName> {
     attached(routes)
         .flat_map(|input| {
             let backends = input.route.rules.iter().flat_map(|rule| &rule.backends);
@@ -102,8 +102,9 @@ fn services_in_use(routes: &[RouteInput], references: &References<'_>) -> BTreeS
         .collect()
 }
 
-fn attached(routes: &[RouteInput]) -> impl Iterator<Item = &RouteInput> {
-    routes.iter().filter(|input| input.parents.iter().any(|parent| parent.outcome.is_ok()))
+fn attached(routes: &[Arc<RouteInput>]) -> impl Iterator<Item = &RouteInput> {
+    let routes = routes.iter().map(|route| &**route);
+    routes.filter(|input| input.parents.iter().any(|parent| parent.outcome.is_ok()))
 }
 
 /// Targets of a policy that it does not apply to.
@@ -190,7 +191,7 @@ impl Uses {
 }
 
 /// By policy, what routes that are attached make of it.
-fn uses(routes: &[RouteInput]) -> BTreeMap<usize, Uses> {
+fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<usize, Uses> {
     let mut uses: BTreeMap<usize, Uses> = BTreeMap::new();
     for input in attached(routes) {
         for used in input.rules.iter().flat_map(|rule| &rule.policies) {

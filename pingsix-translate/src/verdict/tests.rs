@@ -34,7 +34,7 @@ fn objects() -> Objects {
 fn judge(spec: &Value) -> RouteVerdict {
     let mut objects = objects();
     add_route(&mut objects, "r", spec);
-    run(&objects, &per_port()).verdicts.routes.into_values().next().unwrap()
+    run(&objects, &per_port()).verdicts.routes.values().next().unwrap().clone()
 }
 
 fn rule(path: &str, backend: &str) -> Value {
@@ -93,7 +93,7 @@ fn a_rule_is_dropped_only_when_none_of_its_backends_is_served() {
     let read_all = |rules: &[Value]| {
         let mut objects = with_h2c.clone();
         add_route(&mut objects, "r", &json!({"parentRefs": [{"name": "public"}], "rules": rules}));
-        let verdict = run(&objects, &options).verdicts.routes.into_values().next().unwrap();
+        let verdict = run(&objects, &options).verdicts.routes.values().next().unwrap().clone();
         let conditions = &verdict.parents[0].conditions;
         let partial = conditions.get(ConditionType::PartiallyInvalid);
         let start = |condition: &Condition| condition.message.split(": PingSIX").next().unwrap().to_owned();

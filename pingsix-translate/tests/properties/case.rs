@@ -236,6 +236,9 @@ pub(crate) fn decode(object: &Value) -> Object {
         "IngressClass" => Object::IngressClass(read(object)),
         "Ingress" => Object::Ingress(read(object)),
         "Secret" => Object::Secret(read::<Secret>(object)),
+        "TCPRoute" => Object::TcpRoute(read(object)),
+        "TLSRoute" => Object::TlsRoute(read(object)),
+        "BackendTLSPolicy" => Object::BackendTlsPolicy(read(object)),
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
         other => panic!("tables have no objects of kind {other}"),
     }

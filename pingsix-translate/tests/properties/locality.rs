@@ -1,10 +1,10 @@
 //! How much of a configuration one route more or less changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use pingsix_translate::pingsix::{Config, Document, DocumentKey, ResourceKind, Route, RouteTable};
 use pingsix_translate::verdict::RouteVerdict;
-use pingsix_translate::{DataPlane, ObjectKey, Provenance};
+use pingsix_translate::{DataPlane, ObjectKey, Provenance, SharedMap};
 use serde_json::Value;
 
 use crate::case::{Case, Setting};
@@ -184,7 +184,7 @@ impl Owner {
     fn answers_there(
         &self,
         plane: &DataPlane,
-        provenance: &BTreeMap<DocumentKey, Provenance>,
+        provenance: &SharedMap<DocumentKey, Provenance>,
         absent: &Route,
     ) -> bool {
         let path = absent.path_patterns().last().unwrap().replace("{*p}", "zz-fresh");
@@ -213,7 +213,7 @@ impl Owner {
         (paths, hosts)
     }
 
-    fn decides(&self, key: &DocumentKey, provenance: &BTreeMap<DocumentKey, Provenance>) -> bool {
+    fn decides(&self, key: &DocumentKey, provenance: &SharedMap<DocumentKey, Provenance>) -> bool {
         let Some(Provenance::Rules { decisions, .. }) = provenance.get(key) else { return false };
         let mut origins = decisions.iter().filter_map(|decision| decision.origin.as_ref());
         origins.any(|origin| self.is(&origin.object))

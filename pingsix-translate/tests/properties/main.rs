@@ -25,6 +25,7 @@ mod evaluate;
 mod garbage;
 mod gateways;
 mod generate;
+mod incremental;
 mod ingress;
 mod listener_set;
 mod locality;
@@ -266,6 +267,21 @@ fn every_answer_of_each_of_several_gateways_is_the_oracles() {
 #[test]
 fn what_is_attached_to_one_gateway_does_not_affect_another() {
     check_tables_of_two(|objects, setting, _, _| gateways::interference(objects, setting));
+}
+
+#[test]
+fn a_translator_gives_what_a_fresh_one_does() {
+    let mut all = incremental::Seen::default();
+    for tables in [table as Tables, table_of_sets, incremental::lively, incremental::lively] {
+        for seed in 0..cases() / 2 {
+            match incremental::history(tables, seed + all.histories()) {
+                Ok(seen) => all.add(seen),
+                Err(difference) => panic!("seed {seed}: {difference}"),
+            }
+        }
+    }
+    println!("{all:?}");
+    assert!(all.is_everything(), "some kind of history never happened: {all:?}");
 }
 
 #[test]

@@ -22,9 +22,13 @@ fn exact(host: &str, path: &str) -> TableRoute {
     route(host, PathKind::Exact, path)
 }
 
+fn matched(routes: &[TableRoute]) -> Vec<Matched<'_>> {
+    routes.iter().map(Matched::by).collect()
+}
+
 /// `hosts` and `uris` of each Route, as they are written.
 fn closed(routes: &[TableRoute]) -> Vec<(String, String)> {
-    close(routes, &mut Room::unlimited())
+    close(&matched(routes), &mut Room::unlimited())
         .unwrap()
         .into_iter()
         .map(|closed| (closed.hosts.join(" "), closed.uris.join(" ")))
@@ -92,7 +96,7 @@ fn the_closure_is_a_fixpoint() {
     let [narrow_x, ..] = closed(&routes).try_into().unwrap_or_else(|_| <[(String, String); 4]>::default());
     assert_eq!(narrow_x.1, "/x/y/z /x/y/ /x/y /x/ /x /x/y/{*p} /x/{*p}");
     let entries: usize =
-        close(&routes, &mut Room::unlimited()).unwrap().iter().map(Closed::matcher_entries).sum();
+        close(&matched(&routes), &mut Room::unlimited()).unwrap().iter().map(Closed::matcher_entries).sum();
     // Two hosts of seven patterns, one of four, four of four, one of one.
     assert_eq!(entries, 2 * 7 + 4 + 4 * 4 + 1);
 }
@@ -101,7 +105,7 @@ fn the_closure_is_a_fixpoint() {
 fn a_closure_there_is_no_room_for_is_given_up() {
     let routes = [prefix("*.test", "/"), exact("a.test", "/x")];
     let fits = |matcher_entries| {
-        close(&routes, &mut Room::of(Budget { bytes: usize::MAX, matcher_entries })).is_some()
+        close(&matched(&routes), &mut Room::of(Budget { bytes: usize::MAX, matcher_entries })).is_some()
     };
     // Two hosts of three patterns, one of one.
     assert!(fits(7));

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::attach::{Hostname, Listener, Protocol, hostname_precedence, served_names};
 use crate::lower::plane::{most_specific, ports, wider};
@@ -38,7 +39,7 @@ pub(super) struct Contender {
 }
 
 /// Every place that somebody wants or that is guarded.
-pub(super) fn places(listeners: &[Listener], routes: &[RouteInput]) -> BTreeMap<Place, Wanted> {
+pub(super) fn places(listeners: &[Listener], routes: &[Arc<RouteInput>]) -> BTreeMap<Place, Wanted> {
     let mut places: BTreeMap<Place, Wanted> = BTreeMap::new();
     let tls: Vec<usize> = stream_listeners(listeners)
         .filter(|(_, protocol)| *protocol == StreamProtocol::Tls)

@@ -31,6 +31,11 @@ impl Audiences {
         Self { split: rows.any(|row| row.audience != Audience::Everybody) }
     }
 
+    /// Those of a zone with such rows, or without.
+    pub(super) const fn divided(divided: bool) -> Self {
+        Self { split: divided }
+    }
+
     /// Each audience, as whether it comes by TLS.
     fn iter(self) -> impl Iterator<Item = bool> {
         std::iter::once(true).chain(self.split.then_some(false))

@@ -29,14 +29,18 @@ impl Ranked for Decided<'_> {
     }
 }
 
-/// The Routes of every group, by index of the group. `hosts` are what PingSIX matches for each of them. `None` as soon as
-/// there cannot be room for them.
+/// Routes with the index of their group, and the cells that get none: group and path.
+type DecidedGroups<'a> = (Vec<(usize, Decided<'a>)>, Vec<(usize, &'a Path)>);
+
+/// The Routes of every group, or of those asked for, by index of the group. `hosts` are what PingSIX matches for each of them.
+/// `None` as soon as there cannot be room for them.
 pub(super) fn decide_groups<'a>(
     groups: &Groups<'a>,
     hosts: &[Option<Hostname>],
+    only: impl Fn(usize) -> bool,
+    audiences: Audiences,
     room: &mut Room,
-) -> Option<Vec<(usize, Decided<'a>)>> {
-    let audiences = Audiences::of(groups.iter().flat_map(|(_, rows)| rows));
+) -> Option<DecidedGroups<'a>> {
     let cells: Vec<PathMap<'a, Cell<'a>>> = groups.iter().map(|(_, rows)| cells(rows, audiences)).collect();
     let position: BTreeMap<Option<&Hostname>, usize> =
         groups.iter().enumerate().map(|(index, (original, _))| (original.as_ref(), index)).collect();
@@ -47,6 +51,7 @@ pub(super) fn decide_groups<'a>(
     let precedence = |group: usize| hostname_precedence(groups[group].0.as_ref());
     let mut decided = Vec::new();
     let mut unreached = Vec::new();
+    let mut without = Vec::new();
     for (own, (original, _)) in groups.iter().enumerate() {
         let mut alike = with_host[&hosts[own].as_ref()].clone();
         alike.retain(|&other| precedence(other) > precedence(own));
@@ -54,11 +59,15 @@ pub(super) fn decide_groups<'a>(
         let wider = wider_names(original.as_ref());
         let wider = wider.filter_map(|name| position.get(&name.as_ref()).copied()).collect();
         let chain = Chain { own, alike, wider, cells: &cells, groups, audiences };
-        decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
-        unreached.extend(chain.unreached());
+        if only(own) {
+            decided.extend(chain.routes(room)?.into_iter().map(|route| (own, route)));
+        }
+        let of_group = chain.unreached();
+        without.extend(of_group.iter().map(|cell| (own, cell.path)));
+        unreached.extend(of_group);
     }
     name_unreached(&mut decided, unreached);
-    Some(decided)
+    Some((decided, without))
 }
 
 /// The names that cover a name strictly, longest first, ending with none for every host.
@@ -71,6 +80,7 @@ type Place<'a> = (usize, &'a Path, Option<&'static str>);
 
 /// A cell without a Route, because another one takes all its requests.
 struct Unreached<'a> {
+    path: &'a Path,
     taken_by: Place<'a>,
     rows: Vec<RowIndex>,
 }
@@ -83,7 +93,7 @@ fn name_unreached<'a>(decided: &mut [(usize, Decided<'a>)], unreached: Vec<Unrea
     let tried: BTreeSet<RowIndex> = decided.iter().flat_map(|(_, route)| &route.list).copied().collect();
     let mut routes: BTreeMap<Place<'a>, &mut Decided<'a>> =
         decided.iter_mut().map(|(group, route)| ((*group, route.path, route.method), route)).collect();
-    for Unreached { taken_by, rows } in unreached {
+    for Unreached { taken_by, rows, .. } in unreached {
         if let Some(route) = routes.get_mut(&taken_by) {
             route.shadowed.extend(rows.into_iter().filter(|row| !tried.contains(row)));
         }
@@ -162,7 +172,7 @@ impl<'c, 'a> Chain<'c, 'a> {
         let of = |cell: &Cell<'a>| {
             let taken_by = self.taken_by(cell.path, cell.method)?;
             let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row)).collect();
-            Some(Unreached { taken_by, rows })
+            Some(Unreached { path: cell.path, taken_by, rows })
         };
         self.cells[self.own].iter().filter_map(of).collect()
     }

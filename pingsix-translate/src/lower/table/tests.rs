@@ -45,6 +45,7 @@ impl Parts {
                 method: *method,
                 conditions,
                 audience: Audience::Everybody,
+                is_refused: false,
             });
         }
         let hostname = hostname.map(|name| Hostname::parse(name).unwrap());
@@ -56,7 +57,8 @@ impl Parts {
 /// nothing to)`.
 fn compile(zone: Option<&str>, rows: &[Written]) -> Vec<String> {
     let parts = Parts::of(rows);
-    let (groups, mut routes) = compile_zone(parts.zone(zone), &mut Room::unlimited()).unwrap();
+    let Compiled { groups, mut routes, .. } =
+        compile_zone(parts.zone(zone), None, &mut Room::unlimited()).unwrap();
     routes.sort_by_key(|route| route.key.priority());
     let describe = |route: &TableRoute| {
         let host = route.host.as_ref().map_or("any", |host| host.as_str());
@@ -207,7 +209,7 @@ fn a_table_there_is_no_room_for_is_given_up() {
     let parts = Parts::of(&rows);
     let room = |bytes: usize| {
         let mut room = Room::of(Budget { bytes, matcher_entries: 0 });
-        compile_zone(parts.zone(None), &mut room).is_some()
+        compile_zone(parts.zone(None), None, &mut room).is_some()
     };
     let needed = 2 * Room::ROUTE + Room::SPLIT_RULE;
     assert!(room(needed));

@@ -80,7 +80,7 @@ fn takes_in(pattern: &str, text: &str) -> bool {
 
 /// Whether a pattern has parameters or doubled braces. Only such ones can conflict: any other is either found by
 /// the look-up that comes before insertion, or free.
-fn is_peculiar(pattern: &str) -> bool {
+pub(super) fn is_peculiar(pattern: &str) -> bool {
     pattern.contains(['{', '}'])
         && inspect_pattern(pattern).is_ok_and(|shape| shape.escapes || shape.params > 0)
 }

@@ -1,0 +1,144 @@
+//! From one event to what is published: one of many routes changes, or one endpoint.
+
+use std::fmt::Debug;
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use jiff::Timestamp;
+use kube_runtime::watcher;
+use pingsix_gateway_api::reconcile::{Reconciler, Standing};
+use pingsix_gateway_api::watch::Watched;
+use pingsix_gateway_api::world::Event;
+use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Kind, ObjectKey, Options};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const SIZES: [usize; 4] = [100, 1_000, 3_000, 10_000];
+
+fn apply<K>(reconciler: &mut Reconciler, object: Value)
+where
+    Watched<K>: DeserializeOwned + Debug,
+    Event: From<watcher::Event<Watched<K>>>,
+{
+    let object = serde_json::from_value(object).expect("the object is well-formed");
+    reconciler.apply(watcher::Event::Apply(object).into());
+}
+
+fn route(number: usize, path: &str, version: usize) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {
+            "name": format!("route-{number}"), "namespace": "bench", "generation": version,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {
+            "parentRefs": [{"name": "gateway"}], "hostnames": [format!("host-{number}.example.com")],
+            "rules": [{
+                "matches": [{"path": {"type": "PathPrefix", "value": path}}],
+                "backendRefs": [{"name": format!("service-{number}"), "port": 80}],
+            }],
+        },
+    })
+}
+
+fn slice(number: usize, address: &str) -> Value {
+    let service = format!("service-{number}");
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": service, "namespace": "bench", "labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": [address]}],
+    })
+}
+
+/// One Gateway with routes of one rule each, every one with a Service and a slice of its own.
+fn cluster(routes: usize) -> Reconciler {
+    let budget = Budget { bytes: 4_000_000, matcher_entries: usize::MAX };
+    let mut reconciler = Reconciler::new(Options { budget, ..Options::default() });
+    apply::<pingsix_translate::snapshot::GatewayClass>(
+        &mut reconciler,
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+            "metadata": {"name": "pingsix"}, "spec": {"controllerName": DEFAULT_CONTROLLER_NAME},
+        }),
+    );
+    apply::<pingsix_translate::snapshot::Gateway>(
+        &mut reconciler,
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+            "metadata": {"name": "gateway", "namespace": "bench", "generation": 1},
+            "spec": {"gatewayClassName": "pingsix", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+        }),
+    );
+    for number in 0..routes {
+        apply::<pingsix_translate::snapshot::HttpRoute>(&mut reconciler, route(number, "/", 1));
+        apply::<pingsix_translate::snapshot::Service>(
+            &mut reconciler,
+            json!({
+                "apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": format!("service-{number}"), "namespace": "bench"},
+                "spec": {"ports": [{"port": 80}]},
+            }),
+        );
+        apply::<pingsix_translate::snapshot::EndpointSlice>(&mut reconciler, slice(number, "10.0.0.1"));
+    }
+    reconciler
+}
+
+/// Reconsiders the Gateway; returns how many documents it wants.
+fn reconcile(reconciler: &mut Reconciler) -> usize {
+    let gateway = ObjectKey::new(Kind::Gateway, "bench", "gateway");
+    let Standing::Current(reconciled) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
+        return 0;
+    };
+    reconciled.publications.iter().map(|publication| publication.desired.documents().len()).sum()
+}
+
+fn one_change(criterion: &mut Criterion) {
+    for name in ["everything", "one route changed", "one endpoint changed"] {
+        let mut group = criterion.benchmark_group(format!("event to publication: {name}"));
+        group.sample_size(10);
+        for routes in SIZES {
+            let mut reconciler = cluster(routes);
+            assert!(reconcile(&mut reconciler) > routes, "the routes are served");
+            let mut turn = 1;
+            group.bench_function(BenchmarkId::from_parameter(routes), |bencher| {
+                bencher.iter(|| {
+                    turn += 1;
+                    match name {
+                        "one route changed" => {
+                            let path = ["/one", "/other"][turn % 2];
+                            apply::<pingsix_translate::snapshot::HttpRoute>(
+                                &mut reconciler,
+                                route(routes / 2, path, turn),
+                            );
+                        }
+                        "one endpoint changed" => {
+                            let address = ["10.0.0.2", "10.0.0.3"][turn % 2];
+                            apply::<pingsix_translate::snapshot::EndpointSlice>(
+                                &mut reconciler,
+                                slice(routes / 2, address),
+                            );
+                        }
+                        // Of the Gateway nothing is remembered.
+                        _ => apply::<pingsix_translate::snapshot::Gateway>(
+                            &mut reconciler,
+                            json!({
+                                "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+                                "metadata": {"name": "gateway", "namespace": "bench", "generation": turn},
+                                "spec": {
+                                    "gatewayClassName": "pingsix",
+                                    "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
+                                },
+                            }),
+                        ),
+                    }
+                    black_box(reconcile(&mut reconciler))
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, one_change);
+criterion_main!(benches);

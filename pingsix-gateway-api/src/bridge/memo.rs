@@ -1,0 +1,171 @@
+//! The bridge for a data plane that is published again and again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pingsix_sink::{Desired, Document, Key};
+use pingsix_translate::pingsix::validate::{may_conflict, validate_document};
+use pingsix_translate::pingsix::{self, Config, DocumentKey, ResourceKind};
+use pingsix_translate::{Change, DataPlane, DataPlaneKey, Options, Provenance, SharedMap, Size};
+
+use super::quarantine::is_ours_to_tell;
+use super::{BridgeError, Bridged, acceptance, bridge, delivered, owner_of};
+
+/// Bridges one data plane again and again, and looks only at documents that are not those of the last time.
+///
+/// Each result is the one that [`bridge`] gives. What is remembered is of use while there is nothing to say about the
+/// data plane; with faults and remarks, and for changes of certificates, global rules and services, and where patterns
+/// could conflict, everything is looked at again.
+#[derive(Debug, Default)]
+pub struct Bridge {
+    last: Option<Last>,
+}
+
+/// A data plane about which there was nothing to say.
+#[derive(Debug)]
+struct Last {
+    key: DataPlaneKey,
+    options: Options,
+    config: Config,
+    provenance: SharedMap<DocumentKey, Provenance>,
+    desired: Desired,
+    /// How often documents name an upstream.
+    references: BTreeMap<Box<str>, usize>,
+}
+
+impl Bridge {
+    /// Nothing is remembered yet.
+    pub const fn new() -> Self {
+        Self { last: None }
+    }
+
+    /// As [`bridge`].
+    ///
+    /// # Errors
+    ///
+    /// As [`bridge`].
+    pub fn bridge(
+        &mut self,
+        key: &DataPlaneKey,
+        plane: &DataPlane,
+        options: &Options,
+    ) -> Result<Bridged, BridgeError> {
+        let last = self.last.take().filter(|last| last.key == *key && last.options == *options);
+        if let Some(last) = last.and_then(|last| last.change(plane)) {
+            let desired = last.desired.clone();
+            self.last = Some(last);
+            let config = plane.config.clone();
+            return Ok(Bridged { desired, config, quarantined: Vec::new(), problems: Vec::new() });
+        }
+        let bridged = bridge(key, plane, options)?;
+        let nothing_to_say = bridged.quarantined.is_empty() && bridged.problems.is_empty();
+        let is_plain = bridged.config.services().next().is_none()
+            && !bridged.config.routes().any(|(_, route)| may_conflict(route));
+        if nothing_to_say && is_plain {
+            let mut references = BTreeMap::new();
+            for document in bridged.desired.documents() {
+                count(&mut references, &document.value, |count| *count += 1);
+            }
+            self.last = Some(Last {
+                key: key.clone(),
+                options: options.clone(),
+                config: bridged.config.clone(),
+                provenance: plane.provenance.clone(),
+                desired: bridged.desired.clone(),
+                references,
+            });
+        }
+        Ok(bridged)
+    }
+}
+
+impl Last {
+    /// The same for a data plane that differs, unless everything has to be looked at.
+    fn change(mut self, plane: &DataPlane) -> Option<Self> {
+        let acceptance = acceptance(&self.key, &self.options);
+        let Size { bytes, matcher_entries } = plane.size;
+        if bytes > acceptance.bytes_budget || matcher_entries > acceptance.entries_budget {
+            return None;
+        }
+        let changes = plane.config.documents().changes(self.config.documents());
+        let owner = Arc::new(self.key.owner());
+        let mut delivery: BTreeMap<Key, Option<Document>> = BTreeMap::new();
+        let mut gone: BTreeSet<&str> = BTreeSet::new();
+        for change in changes {
+            let (key, document) = match change {
+                Change::Added(key, document) | Change::Replaced(key, _, document) => (key, Some(document)),
+                Change::Removed(key, _) => (key, None),
+            };
+            match (key.kind, document) {
+                (ResourceKind::Service | ResourceKind::GlobalRule | ResourceKind::Ssl, _) => return None,
+                (ResourceKind::Upstream, None) => {
+                    // One that is escaped where it is named could be missed.
+                    if !key.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+                        return None;
+                    }
+                    gone.insert(&key.id);
+                }
+                (ResourceKind::Upstream | ResourceKind::Route, _) => {}
+            }
+            if let Some(pingsix::Document::Route(route)) = document
+                && (route.service_id.is_some() || may_conflict(route))
+            {
+                return None;
+            }
+            if document.is_some() {
+                let violations = validate_document(&plane.config, key, &acceptance);
+                if violations.iter().any(is_ours_to_tell) {
+                    return None;
+                }
+            }
+            let of_sink = Key::new(key.to_string()).ok()?;
+            if let Some(before) = self.desired.documents().get(&of_sink) {
+                count(&mut self.references, &before.value, |count| *count = count.saturating_sub(1));
+            }
+            let document = match document {
+                Some(document) => {
+                    let owner = owner_of(&plane.provenance, key, &owner);
+                    let document = delivered(key, document, owner).ok()?;
+                    count(&mut self.references, &document.value, |count| *count += 1);
+                    Some(document)
+                }
+                None => None,
+            };
+            delivery.insert(of_sink, document);
+        }
+        if gone.iter().any(|id| self.references.contains_key(*id)) {
+            return None;
+        }
+        for change in plane.provenance.changes(&self.provenance) {
+            let (Change::Added(key, _) | Change::Replaced(key, ..) | Change::Removed(key, _)) = change;
+            let of_sink = Key::new(key.to_string()).ok()?;
+            if !delivery.contains_key(&of_sink)
+                && let Some(document) = self.desired.documents().get(&of_sink)
+            {
+                let owner = owner_of(&plane.provenance, key, &owner);
+                delivery.insert(of_sink, Some(Document { owner, ..document.clone() }));
+            }
+        }
+        self.desired =
+            Desired::new(self.desired.scope().clone(), self.desired.documents().with_changes(delivery));
+        self.config = plane.config.clone();
+        self.provenance = plane.provenance.clone();
+        Some(self)
+    }
+}
+
+/// Counts the upstreams that a document names, in its canonical bytes: the field name cannot stand inside a text there,
+/// whose quotes are escaped, so nothing is missed.
+fn count(references: &mut BTreeMap<Box<str>, usize>, value: &Bytes, by: impl Fn(&mut usize)) {
+    const FIELD: &str = "\"upstream_id\":\"";
+    let text = String::from_utf8_lossy(value);
+    for rest in text.split(FIELD).skip(1) {
+        let id = rest.split_once('"').map_or(rest, |(id, _)| id);
+        let count = references.entry(id.into()).or_default();
+        by(count);
+        if *count == 0 {
+            references.remove(id);
+        }
+    }
+}

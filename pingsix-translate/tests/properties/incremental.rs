@@ -1,0 +1,329 @@
+//! Histories of changing objects, translated by one translator and by fresh ones.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use pingsix_translate::{
+    Budget, Change, Layout, Object, ObjectName, Objects, Options, Translation, Translator, translate,
+};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use crate::Tables;
+use crate::answer::RESPONDER;
+use crate::case::decode;
+use crate::generate::Taste;
+
+/// Changes in a history.
+const STEPS: usize = 12;
+
+/// What happened in histories.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    steps: usize,
+    /// Steps after which documents of the step before were still in use.
+    shared: usize,
+    /// Of these, those that changed some documents.
+    changed: usize,
+    /// Steps at which the budget did not suffice.
+    over_budget: usize,
+    /// Steps with stream documents.
+    streams: usize,
+    policies: usize,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.shared += other.shared;
+        self.changed += other.changed;
+        self.over_budget += other.over_budget;
+        self.streams += other.streams;
+        self.policies += other.policies;
+    }
+
+    /// Histories so far.
+    pub(crate) const fn histories(&self) -> u64 {
+        (self.steps / STEPS) as u64
+    }
+
+    /// Whether there was enough of everything.
+    pub(crate) const fn is_everything(&self) -> bool {
+        self.shared * 3 > self.steps
+            && self.changed * 8 > self.steps
+            && self.over_budget * 100 > self.steps
+            && self.over_budget * 4 < self.steps
+            && self.streams * 10 > self.steps
+            && self.policies * 100 > self.steps
+    }
+}
+
+/// Takes a table through random changes, each from an object of its own to one of another table.
+pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
+    let mut rng = SmallRng::seed_from_u64(seed ^ 0x0049_4e43);
+    let taste = Taste { https: seed % 2 == 1 };
+    let is_spread = rng.random_bool(0.7);
+    let mut objects: BTreeMap<String, Object> = BTreeMap::new();
+    for object in &extended(tables, &mut rng, taste, is_spread) {
+        objects.insert(identity(object), decode(object));
+    }
+    // What everybody depends on, what routes refer to, and routes.
+    let mut others: [Vec<Value>; 3] = Default::default();
+    for object in (0..3).flat_map(|_| extended(tables, &mut rng, taste, is_spread)).collect::<Vec<_>>() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let position = match kind {
+            "Service" | "EndpointSlice" => 1,
+            _ if kind.ends_with("Route") => 2,
+            _ => 0,
+        };
+        others[position].push(object);
+    }
+    let mut options = Options {
+        layout: if rng.random() { Layout::Shared } else { Layout::PerPort },
+        responder: rng.random_bool(0.7).then_some(RESPONDER),
+        route_names: rng.random_bool(0.2),
+        stream: rng.random(),
+        ..Options::default()
+    };
+    if rng.random_bool(0.25) {
+        let sizes = translated(&objects, &options).data_planes.into_values().map(|plane| plane.size);
+        let largest = sizes.map(|size| (size.bytes, size.matcher_entries)).max().unwrap_or_default();
+        let near = |size: usize| size * rng.random_range(70..130) / 100;
+        let [bytes, matcher_entries] = [largest.0, largest.1].map(near);
+        options.budget = if rng.random() {
+            Budget { bytes, ..Budget::default() }
+        } else {
+            Budget { matcher_entries, ..Budget::default() }
+        };
+    }
+    let mut translator = Translator::new(options.clone());
+    let mut seen = Seen::default();
+    let mut last: Option<Translation> = None;
+    for _ in 0..STEPS {
+        let fresh = translated(&objects, &options);
+        let got = translator.translate(&snapshot(&objects));
+        compare(&got, &fresh)?;
+        seen.count(&got, last.as_ref());
+        last = Some(got);
+        for _ in 0..rng.random_range(1..4) {
+            let chosen = match rng.random_range(0..20) {
+                0 => &others[0],
+                1..6 => &others[1],
+                _ => &others[2],
+            };
+            let Some(object) = chosen.choose(&mut rng) else { continue };
+            let identity = identity(object);
+            if rng.random_bool(0.3) && object["kind"] != "Gateway" {
+                objects.remove(&identity);
+            } else {
+                objects.insert(identity, decode(object));
+            }
+        }
+    }
+    Ok(seen)
+}
+
+impl Seen {
+    fn count(&mut self, now: &Translation, before: Option<&Translation>) {
+        self.steps += 1;
+        let problems = &now.verdicts.problems;
+        let over = problems.iter().any(|problem| format!("{:?}", problem.reason) == "BudgetExceeded");
+        self.over_budget += usize::from(over);
+        self.streams += usize::from(now.stream_planes.values().any(|plane| !plane.config.is_empty()));
+        self.policies += usize::from(!now.verdicts.policies.is_empty());
+        let Some(before) = before else { return };
+        let (mut shared, mut changed) = (false, false);
+        for (key, plane) in &now.data_planes {
+            let Some(before) = before.data_planes.get(key) else { continue };
+            let changes = plane.config.documents().changes(before.config.documents());
+            let gone = changes.iter().filter(|change| matches!(change, Change::Removed(..))).count();
+            shared |= changes.len() - gone < plane.config.len();
+            changed |= !changes.is_empty();
+        }
+        self.shared += usize::from(shared);
+        self.changed += usize::from(shared && changed);
+    }
+}
+
+fn snapshot(objects: &BTreeMap<String, Object>) -> pingsix_translate::Snapshot {
+    let mut all = Objects::default();
+    for object in objects.values() {
+        all.insert(object.clone());
+    }
+    all.snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
+}
+
+fn translated(objects: &BTreeMap<String, Object>, options: &Options) -> Translation {
+    translate(&snapshot(objects), options)
+}
+
+fn identity(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+}
+
+/// Gives paths different first segments, and lets fewer of them take all requests of another.
+fn spread(rng: &mut SmallRng, objects: &mut [Value]) {
+    for object in objects.iter_mut().filter(|object| object["kind"] == "HTTPRoute") {
+        for rule in object["spec"]["rules"].as_array_mut().into_iter().flatten() {
+            for matched in rule["matches"].as_array_mut().into_iter().flatten() {
+                let Some(value) = matched["path"]["value"].as_str() else { continue };
+                if rng.random_bool(0.8) {
+                    let value = value.trim_end_matches('/');
+                    matched["path"]["value"] = json!(format!("/s{}{value}", rng.random_range(0..5)));
+                }
+            }
+        }
+    }
+}
+
+/// A table with objects of kinds that tables have none of.
+fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -> Vec<Value> {
+    let mut objects = tables(rng, taste);
+    if is_spread {
+        spread(rng, &mut objects);
+    }
+    for object in objects.iter_mut().filter(|object| object["kind"] == "Gateway") {
+        if let Some(listeners) = object["spec"]["listeners"].as_array_mut() {
+            listeners.push(json!({"name": "tcp", "port": 9000, "protocol": "TCP"}));
+            listeners.push(
+                json!({"name": "tls", "port": 9443, "protocol": "TLS", "tls": {"mode": "Passthrough"}}),
+            );
+        }
+    }
+    let service =
+        |rng: &mut SmallRng| *["one", "two", "idle", "missing"].choose(rng).expect("there are some");
+    for kind in ["TCPRoute", "TLSRoute"] {
+        for route in ["first", "second"] {
+            let backend = json!({"name": service(rng), "port": rng.random_range(80..82)});
+            let mut spec = json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [backend]}]});
+            if kind == "TLSRoute" {
+                spec["hostnames"] = json!([format!("{}.example.com", service(rng))]);
+            }
+            objects.push(json!({
+                "kind": kind, "metadata": {"namespace": "infra", "name": route, "generation": 1}, "spec": spec,
+            }));
+        }
+    }
+    if rng.random_bool(0.3) {
+        objects.push(json!({
+            "kind": "BackendTLSPolicy", "metadata": {"namespace": "infra", "name": "tls", "generation": 1},
+            "spec": {
+                "targetRefs": [{"group": "", "kind": "Service", "name": service(rng)}],
+                "validation": {"wellKnownCACertificates": "System", "hostname": "a.example.com"},
+            },
+        }));
+    }
+    objects
+}
+
+/// Compares two translations down to the bytes.
+fn compare(got: &Translation, fresh: &Translation) -> Result<(), String> {
+    fn same<T: PartialEq + Debug>(what: &str, got: &T, fresh: &T) -> Result<(), String> {
+        if got == fresh { Ok(()) } else { Err(format!("{what}: {got:#?}\nfresh: {fresh:#?}")) }
+    }
+    let keys = |translation: &Translation| -> Vec<String> {
+        let streams = translation.stream_planes.keys();
+        translation.data_planes.keys().chain(streams).map(ToString::to_string).collect()
+    };
+    same("data planes", &keys(got), &keys(fresh))?;
+    for (key, plane) in &got.data_planes {
+        let fresh = &fresh.data_planes[key];
+        let pairs = |plane: &pingsix_translate::DataPlane| -> Vec<(String, String)> {
+            plane.config.to_pairs("").collect()
+        };
+        for (one, other) in pairs(plane).into_iter().zip(pairs(fresh)) {
+            same(&format!("first other document of {key}"), &one, &other)?;
+        }
+        same("documents", &plane.config, &fresh.config)?;
+        for (one, other) in plane.provenance.iter().zip(fresh.provenance.iter()) {
+            same(&format!("first other provenance of {key}"), &one, &other)?;
+        }
+        same("provenance", &plane.provenance, &fresh.provenance)?;
+        same("size", &plane.size, &fresh.size)?;
+    }
+    for (key, plane) in &got.stream_planes {
+        let fresh = &fresh.stream_planes[key];
+        same("streams", &format!("{plane:?}"), &format!("{fresh:?}"))?;
+    }
+    for (one, other) in got.verdicts.routes.iter().zip(fresh.verdicts.routes.iter()) {
+        same("first other verdict", &one, &other)?;
+    }
+    same("problems", &got.verdicts.problems, &fresh.verdicts.problems)?;
+    same("verdicts", &got.verdicts, &fresh.verdicts)
+}
+
+/// A table in which hardly anything is refused, so that most changes change documents: routes that continue in each
+/// other, under names that cover each other.
+pub(crate) fn lively(rng: &mut SmallRng, _: Taste) -> Vec<Value> {
+    let listeners = [
+        json!({"name": "all", "port": 80, "protocol": "HTTP"}),
+        json!({"name": "wildcard", "port": 80, "protocol": "HTTP", "hostname": "*.example.com"}),
+        json!({"name": "exact", "port": 80, "protocol": "HTTP", "hostname": "a.example.com"}),
+    ];
+    let chosen: Vec<&Value> = listeners
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index == 0 || rng.random_bool(0.3))
+        .map(|(_, one)| one)
+        .collect();
+    let mut objects = vec![json!({
+        "kind": "Gateway", "metadata": {"namespace": "infra", "name": "public", "generation": 1},
+        "spec": {"gatewayClassName": "pingsix", "listeners": chosen},
+    })];
+    for service in ["one", "two", "three", "four"] {
+        objects.push(json!({
+            "kind": "Service", "metadata": {"namespace": "infra", "name": service},
+            "spec": {"ports": [{"port": if rng.random_bool(0.9) { 80 } else { 81 }}]},
+        }));
+        let endpoints: Vec<Value> = (0..rng.random_range(0..3))
+            .map(|_| json!({"addresses": [format!("10.0.0.{}", rng.random_range(1..9))]}))
+            .collect();
+        objects.push(json!({
+            "kind": "EndpointSlice",
+            "metadata": {"namespace": "infra", "name": service, "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": endpoints,
+        }));
+    }
+    for route in 0..12 {
+        let names =
+            ["a.example.com", "b.example.com", "c.test", "d.test", "*.example.com", "*.b.example.com"];
+        let count = if rng.random_bool(0.85) { 1 } else { rng.random_range(0..3) };
+        let hostnames: Vec<&str> = names.choose_multiple(rng, count).copied().collect();
+        let rules: Vec<Value> = (0..rng.random_range(1..3)).map(|_| lively_rule(rng)).collect();
+        objects.push(json!({
+            "kind": "HTTPRoute",
+            "metadata": {
+                "namespace": "infra", "name": format!("route-{route}"), "generation": 1,
+                "creationTimestamp": format!("2026-01-01T00:00:{:02}Z", rng.random_range(0..60)),
+            },
+            "spec": {"parentRefs": [{"name": "public"}], "hostnames": hostnames, "rules": rules},
+        }));
+    }
+    objects
+}
+
+fn lively_rule(rng: &mut SmallRng) -> Value {
+    let paths = ["/", "/x", "/x/y", "/x/y/z", "/y", "/y/z", "/z", "/v", "/v/w", "/u"];
+    let kind = if rng.random_bool(0.7) { "PathPrefix" } else { "Exact" };
+    let mut matched = json!({"path": {"type": kind, "value": paths.choose(rng).expect("there are some")}});
+    if rng.random_bool(0.15) {
+        matched["method"] = json!("GET");
+    }
+    if rng.random_bool(0.25) {
+        matched["headers"] = json!([{"name": "v", "value": rng.random_range(0..2).to_string()}]);
+    }
+    let services = ["one", "two", "three", "four", "missing"];
+    let count = if rng.random_bool(0.8) { 1 } else { 2 };
+    let backends: Vec<Value> =
+        services.choose_multiple(rng, count).map(|service| json!({"name": service, "port": 80})).collect();
+    let mut rule = json!({"matches": [matched], "backendRefs": backends});
+    if rng.random_bool(0.2) {
+        let headers = json!({"set": [{"name": "x", "value": rng.random_range(0..2).to_string()}]});
+        rule["filters"] = json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": headers}]);
+    }
+    rule
+}
