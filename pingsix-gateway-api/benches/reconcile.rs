@@ -87,10 +87,10 @@ fn cluster(routes: usize) -> Reconciler {
 /// Reconsiders the Gateway; returns how many documents it wants.
 fn reconcile(reconciler: &mut Reconciler) -> usize {
     let gateway = ObjectKey::new(Kind::Gateway, "bench", "gateway");
-    let Standing::Current(reconciled) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
+    let Standing::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else {
         return 0;
     };
-    reconciled.publications.iter().map(|publication| publication.desired.documents().len()).sum()
+    came.publications.iter().map(|publication| publication.desired.documents().len()).sum()
 }
 
 fn one_change(criterion: &mut Criterion) {
