@@ -99,13 +99,13 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         };
     }
     let mut translator = Translator::new(options.clone());
-    let mut seen = Seen::default();
+    let mut witnessed = Seen::default();
     let mut last: Option<Translation> = None;
     for _ in 0..STEPS {
         let fresh = translated(&objects, &options);
         let got = translator.translate(&snapshot(&objects));
         compare(&got, &fresh)?;
-        seen.count(&got, last.as_ref());
+        witnessed.count(&got, last.as_ref());
         last = Some(got);
         for _ in 0..rng.random_range(1..4) {
             let chosen = match rng.random_range(0..20) {
@@ -122,7 +122,7 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
             }
         }
     }
-    Ok(seen)
+    Ok(witnessed)
 }
 
 impl Seen {
@@ -137,10 +137,10 @@ impl Seen {
         let (mut shared, mut changed) = (false, false);
         for (key, plane) in &now.data_planes {
             let Some(before) = before.data_planes.get(key) else { continue };
-            let changes = plane.config.documents().changes(before.config.documents());
-            let gone = changes.iter().filter(|change| matches!(change, Change::Removed(..))).count();
-            shared |= changes.len() - gone < plane.config.len();
-            changed |= !changes.is_empty();
+            let news = plane.config.documents().changes(before.config.documents());
+            let gone = news.iter().filter(|change| matches!(change, Change::Removed(..))).count();
+            shared |= news.len() - gone < plane.config.len();
+            changed |= !news.is_empty();
         }
         self.shared += usize::from(shared);
         self.changed += usize::from(shared && changed);
