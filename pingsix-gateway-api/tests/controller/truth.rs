@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -25,6 +26,8 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub(crate) struct Dump {
     objects: Objects,
+    /// Of which release each CRD of Gateway API is.
+    bundles: BTreeMap<String, Option<String>>,
     /// The same as they came.
     pub(crate) raw: BTreeMap<ObjectKey, Value>,
 }
@@ -46,6 +49,16 @@ impl Dump {
     /// Lists everything.
     pub(crate) async fn of(client: &Client) -> Self {
         let mut dump = Self::default();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for definition in definitions.list_metadata(&ListParams::default()).await.unwrap() {
+            let metadata = definition.metadata;
+            let name = metadata.name.unwrap_or_default();
+            if name.ends_with(".gateway.networking.k8s.io") {
+                let annotations = metadata.annotations.unwrap_or_default();
+                let version = annotations.get("gateway.networking.k8s.io/bundle-version").cloned();
+                dump.bundles.insert(name, version);
+            }
+        }
         list_kinds! { dump, client,
             GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy
             ReferenceGrant IngressClass Ingress Service EndpointSlice Secret ConfigMap Namespace
@@ -86,6 +99,7 @@ impl Truth {
         };
         for (name, class) in dump.objects.gateway_classes() {
             if let Some(verdict) = judge_gateway_class(class, options) {
+                let verdict = verdict.with_bundles(Some(&dump.bundles));
                 truth.classes.insert(ObjectKey { kind: Kind::GatewayClass, name: name.clone() }, verdict);
             }
         }
