@@ -70,6 +70,11 @@ examples:
 bench:
     cargo bench -p pingsix-translate
     cargo bench -p pingsix-sink
+    cargo bench -p pingsix-gateway-api --features controller --bench reconcile
+
+# What a change costs on a real API server; says so when that is not built. Results are recorded in docs/results.
+bench-live *routes:
+    cargo bench -p pingsix-gateway-api --features controller --bench live -- {{ routes }}
 
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":
