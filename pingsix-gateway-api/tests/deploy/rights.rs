@@ -122,7 +122,13 @@ fn roles_for_one_namespace_are_what_the_library_asks_for() {
     compare(&manifests);
     let everywhere = granted(&manifests).into_iter().filter(|right| right.namespace.is_none());
     let resources: BTreeSet<String> = everywhere.map(|right| right.resource).collect();
-    let scopeless = ["gatewayclasses", "gatewayclasses/status", "ingressclasses", "namespaces"];
+    let scopeless = [
+        "customresourcedefinitions",
+        "gatewayclasses",
+        "gatewayclasses/status",
+        "ingressclasses",
+        "namespaces",
+    ];
     assert!(resources.iter().eq(scopeless), "{resources:?}");
 }
 
