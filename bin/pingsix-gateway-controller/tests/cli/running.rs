@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -18,9 +20,12 @@ users: [{name: test, user: {token: canary-token}}]
 contexts: [{name: test, context: {cluster: test, user: test}}]
 ";
 
+/// How long any line may take to be logged.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 struct Controller {
     process: Child,
-    log: BufReader<ChildStderr>,
+    log: mpsc::Receiver<String>,
     /// What was logged so far.
     logged: Vec<Value>,
     _directory: tempfile::TempDir,
@@ -48,15 +53,20 @@ impl Controller {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let log = BufReader::new(process.stderr.take().unwrap());
+        // Read at once: a program whose log nobody reads waits with it.
+        let (lines, log) = mpsc::channel();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
+        });
         Self { process, log, logged: Vec::new(), _directory: directory }
     }
 
     /// The next line of the log that is about something.
     fn line(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let mut line = String::new();
-            assert!(self.log.read_line(&mut line).unwrap() > 0, "the log has ended: {:?}", self.logged);
+            let line = self.log.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|fault| panic!("{fault}: {:?}", self.logged));
             let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
             self.logged.push(line.clone());
             if wanted(&line) {
