@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use kube::Client;
 use pingsix_gateway_api::controller::{
-    Controller, ControllerError, ControllerOptions, Feed, Progress, PublishedAddresses, Question, Subject,
+    Controller, ControllerError, ControllerOptions, Feed, Observers, Progress, PublishedAddresses,
 };
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_gateway_api::delivery::{Deliveries, Instances};
+use pingsix_gateway_api::operations::debug::{self, Dump};
 use pingsix_gateway_api::reconcile::{Pace, Queue, Reconciler, Standing};
 use pingsix_gateway_api::watch::{Input, WatchOptions, Watches};
 use pingsix_gateway_api::world::World;
@@ -40,7 +41,10 @@ pub async fn serve() -> Result<(), Box<dyn Error>> {
     options.pace = Pace { longest_rest: Duration::from_secs(5), ..Pace::default() };
     options.addresses = PublishedAddresses::Fixed(vec![Address::Hostname("lb.example".to_owned())]);
     let page: StatusUrl = "http://127.0.0.1:7085".parse()?;
-    options.status_pages = BTreeMap::from([("shop/web".to_owned(), BTreeSet::from([page]))]);
+    options.status_pages = BTreeMap::from([(
+        DataPlaneKey::Gateway { gateway: ObjectName::new("shop", "web"), port: None },
+        BTreeSet::from([page]),
+    )]);
     options.status_client = StatusClient::new(None);
     let etcd = EmbeddedEtcd::builder().start().await?;
     tokio::try_join!(
@@ -53,16 +57,16 @@ pub async fn serve() -> Result<(), Box<dyn Error>> {
 
 /// Runs until everything is published once, and says how many objects there are.
 async fn run<F: Feed + 'static>(controller: Controller<F>) -> Result<(), Box<dyn Error>> {
-    let (mut progress, questions) = (controller.progress(), controller.questions());
+    let (client, requests) = debug::channel();
+    let controller = controller.observed_by(Observers { debug: Some(requests), ..Observers::default() });
+    let mut progress = controller.progress();
     let stop = CancellationToken::new();
     let watch = async {
         progress.wait_for(Progress::is_ready).await?;
         for unknown in progress.borrow().unknown.values() {
             println!("{unknown}");
         }
-        let (question, answer) = Question::about(Subject::World);
-        questions.send(question).await?;
-        println!("{}", answer.await?);
+        println!("{}", client.ask(Dump::World, None).await?);
         stop.cancel();
         Ok::<(), Box<dyn Error>>(())
     };
