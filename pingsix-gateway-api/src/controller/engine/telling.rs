@@ -8,12 +8,11 @@ use crate::controller::Feed;
 use crate::status::Wanted;
 
 impl<F: Feed> Engine<F> {
-    /// Says what there is to say about an object.
+    /// Says what there is to say about an object of a kind that owners judge.
     pub(super) fn tell(&self, object: &ObjectKey) {
-        if !self.parts.reconciler.world().contains(object) || !gets_verdicts_of_owners(object.kind) {
-            return;
+        if self.parts.reconciler.world().contains(object) {
+            self.parts.status.set(object.clone(), self.wanted(object).unwrap_or(Wanted::Released));
         }
-        self.parts.status.set(object.clone(), self.wanted(object).unwrap_or(Wanted::Released));
     }
 
     /// What there is to say about an object, if it is one that owners say something about.
@@ -101,28 +100,5 @@ impl<F: Feed> Engine<F> {
         for (set, verdict) in verdicts.listener_sets {
             self.parts.status.set((*set).clone(), Wanted::ListenerSet(verdict));
         }
-    }
-}
-
-/// Whether what is to be said of an object of this kind comes from the owners it concerns.
-const fn gets_verdicts_of_owners(kind: Kind) -> bool {
-    match kind {
-        Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::BackendTlsPolicy
-        | Kind::Ingress => true,
-        Kind::GatewayClass
-        | Kind::ReferenceGrant
-        | Kind::IngressClass
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Secret
-        | Kind::ConfigMap
-        | Kind::Namespace => false,
     }
 }
