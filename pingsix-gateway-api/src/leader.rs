@@ -33,7 +33,7 @@ use tracing::{debug, info, warn};
 
 pub use lease::{LeaseOptions, LeaseOptionsError, lease_name};
 
-use crate::answer::{Category, Fault, within};
+use crate::fault::{Fault, FaultCategory, within};
 
 /// Most time that letting go of the lease may take.
 const RELEASE: Duration = Duration::from_secs(2);
@@ -100,7 +100,7 @@ pub struct Elector {
     /// What the Lease said when it was last seen to change, and when that was.
     observed: Option<(LeaseSpec, Instant)>,
     /// The fault that was last complained about.
-    complaint: Option<Category>,
+    complaint: Option<FaultCategory>,
 }
 
 /// What an attempt to take or to keep the lease came to.
@@ -190,13 +190,13 @@ impl Elector {
     /// A fault that stays is said once.
     fn complain(&mut self, fault: &Fault) {
         let category = fault.category.as_str();
-        if self.complaint == Some(fault.category) || fault.category == Category::Conflict {
+        if self.complaint == Some(fault.category) || fault.category == FaultCategory::Conflict {
             debug!(category, error = %fault, "the lease could not be taken or renewed");
             return;
         }
         self.complaint = Some(fault.category);
         let namespace = &self.options.namespace;
-        if fault.category == Category::Forbidden {
+        if fault.category == FaultCategory::Forbidden {
             let needed = "get, create and update on leases of coordination.k8s.io";
             warn!(%namespace, needed, error = %fault, "not allowed to use the lease: this replica cannot lead");
         } else {
@@ -209,7 +209,7 @@ impl Elector {
         let left = || deadline.saturating_duration_since(Instant::now());
         let mut lease = match within(left(), self.api.get(&self.options.name)).await {
             Ok(lease) => lease,
-            Err(fault) if fault.category == Category::NotFound => return self.create(left()).await,
+            Err(fault) if fault.category == FaultCategory::NotFound => return self.create(left()).await,
             Err(fault) => return Err(fault),
         };
         let spec = lease.spec.take().unwrap_or_default();
@@ -287,14 +287,14 @@ impl Elector {
         let let_go = loop {
             match self.try_release(deadline).await {
                 // A renewal that was on its way has arrived.
-                Err(fault) if fault.category == Category::Conflict && Instant::now() < deadline => {}
+                Err(fault) if fault.category == FaultCategory::Conflict && Instant::now() < deadline => {}
                 let_go => break let_go,
             }
         };
         match let_go {
             Ok(true) => info!("let go of the lease"),
             Ok(false) => {}
-            Err(fault) if fault.category == Category::NotFound => {}
+            Err(fault) if fault.category == FaultCategory::NotFound => {}
             Err(fault) => self.complain(&fault),
         }
     }

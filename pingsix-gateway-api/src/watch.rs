@@ -43,7 +43,6 @@ mod watches;
 
 pub use backoff::BackoffBounds;
 pub use discovery::Availability;
-pub use fault::FaultCategory;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, resources};
@@ -51,3 +50,5 @@ pub use object::{Undecodable, Watched, WatchedKind};
 pub use options::{Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;
 pub use watches::Watches;
+
+pub use crate::fault::FaultCategory;

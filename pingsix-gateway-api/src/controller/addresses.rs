@@ -9,6 +9,8 @@ use pingsix_translate::verdict::Address;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::fault::Fault;
+
 /// Where data planes are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -65,7 +67,11 @@ async fn follow(client: Client, name: ObjectName, known: watch::Sender<Option<Ve
                     is_other
                 });
             }
-            Err(error) => tracing::warn!(service = %name, %error, "the Service to publish cannot be watched"),
+            Err(error) => {
+                let fault = Fault::from(&error);
+                let category = fault.category.as_str();
+                tracing::warn!(service = %name, category, error = %fault, "the Service to publish cannot be watched");
+            }
         }
     }
 }

@@ -23,8 +23,8 @@ use super::board::StatusBoard;
 use super::live::{Live, Readers};
 use super::pace::Pacing;
 use super::wanted::Stated;
-use crate::answer::{Category, Fault, within};
 use crate::clock::Clock;
+use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// How often a write is merged anew because somebody else was faster, before that counts as a failure.
@@ -252,7 +252,7 @@ impl StatusWriter {
                     debug!("status written");
                     return Ok(Outcome::Stored { sent: status, stored: Live::of(object) });
                 }
-                Err(fault) if fault.category == Category::Conflict => conflict = Some(fault),
+                Err(fault) if fault.category == FaultCategory::Conflict => conflict = Some(fault),
                 Err(fault) => return Err(fault),
             }
         }
@@ -301,9 +301,9 @@ impl StatusWriter {
     fn complain(&self, desk: &mut Desk, key: &ObjectKey, fault: &Fault) {
         let category = fault.category.as_str();
         let is_news = desk.complains(key.kind, fault.category);
-        if fault.category == Category::NotFound || !is_news {
+        if fault.category == FaultCategory::NotFound || !is_news {
             debug!(object = %key, category, error = %fault, "the status was not written");
-        } else if fault.category == Category::Forbidden {
+        } else if fault.category == FaultCategory::Forbidden {
             let resource = self.readers.resource(key.kind);
             let resource =
                 resource.map_or_else(String::new, |resource| format!("{}/status", resource.plural));

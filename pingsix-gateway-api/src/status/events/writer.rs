@@ -18,8 +18,8 @@ use tracing::{debug, warn};
 
 use super::board::EventBoard;
 use super::note::{Reporter, namespace};
-use crate::answer::{Category, Fault, within};
 use crate::clock::Clock;
+use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 use crate::status::live::Readers;
 use crate::status::pace::{Pace, Pacing};
@@ -195,7 +195,7 @@ impl EventWriter {
     fn conclude(
         &self,
         queue: &mut Queue,
-        complaints: &mut BTreeSet<Category>,
+        complaints: &mut BTreeSet<FaultCategory>,
         problem: &Arc<Problem>,
         outcome: Result<(), Fault>,
     ) {
@@ -219,12 +219,17 @@ impl EventWriter {
                 }
                 match fault.category {
                     // The next attempt would be answered alike; what is wrong is in the statuses and logs as well.
-                    Category::Forbidden | Category::NotFound | Category::Refused => self.board.told(problem),
-                    Category::Conflict
-                    | Category::Throttled
-                    | Category::Server
-                    | Category::Timeout
-                    | Category::Transport => {
+                    FaultCategory::Forbidden | FaultCategory::NotFound | FaultCategory::Refused => {
+                        self.board.told(problem);
+                    }
+                    FaultCategory::Unauthorized
+                    | FaultCategory::Conflict
+                    | FaultCategory::Expired
+                    | FaultCategory::Throttled
+                    | FaultCategory::Server
+                    | FaultCategory::Timeout
+                    | FaultCategory::Transport
+                    | FaultCategory::Malformed => {
                         speaker.pace.failed(now, fault.retry_after, &self.options.pacing);
                     }
                 }
@@ -260,7 +265,7 @@ impl EventWriter {
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace(object));
         match within(self.options.timeout, api.create(&PostParams::default(), &event)).await {
             Ok(_) => return Ok(()),
-            Err(fault) if fault.category == Category::Conflict => {}
+            Err(fault) if fault.category == FaultCategory::Conflict => {}
             Err(fault) => return Err(fault),
         }
         let existing = within(self.options.timeout, api.get(&name)).await?;
