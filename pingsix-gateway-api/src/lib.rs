@@ -64,9 +64,6 @@ mod fault;
 #[cfg(test)]
 mod fixture;
 
-#[cfg(test)]
-#[cfg(feature = "controller")]
-mod api_server;
 #[cfg(feature = "controller")]
 mod clock;
 #[cfg(feature = "controller")]
