@@ -21,6 +21,8 @@ mod engine;
 mod feed;
 mod instances;
 mod observers;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
