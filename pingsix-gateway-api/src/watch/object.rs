@@ -190,7 +190,7 @@ impl<K: WatchedKind> Resource for Watched<K> {
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::snapshot::{HttpRoute, Secret};
+    use pingsix_translate::snapshot::{EndpointSlice, HttpRoute, Secret, Service};
     use serde_json::json;
 
     use super::*;
@@ -246,5 +246,43 @@ mod tests {
             "metadata": {"name": "tls", "namespace": "shop"}, "data": "canary",
         }));
         assert_eq!(broken.undecodable().unwrap().message, "data: it has another shape");
+    }
+
+    #[test]
+    fn of_services_and_slices_only_what_is_read_is_kept() {
+        let one: Watched<Service> = read(json!({
+            "metadata": {"name": "cart", "namespace": "shop", "uid": "1", "labels": {"team": "a"}},
+            "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "selector": {"app": "cart"}, "ports": [
+                {"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http", "targetPort": 8080, "nodePort": 30080},
+            ]},
+        }));
+        let (service, kept) = (
+            one.object().unwrap(),
+            json!({
+                "type": "ClusterIP", "ports": [{"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http"}],
+            }),
+        );
+        assert_eq!(serde_json::to_value(&service.spec).unwrap(), kept);
+        assert_eq!(service.metadata.uid.as_deref(), Some("1"), "Events are about this very object");
+
+        let slice = |version: &str, node: &str| -> Watched<EndpointSlice> {
+            read(json!({
+                "metadata": {"name": "cart-1", "namespace": "shop", "uid": "2", "resourceVersion": version,
+                    "labels": {"kubernetes.io/service-name": "cart", "managed-by": node}},
+                "addressType": "IPv4", "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
+                "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}, "nodeName": node}],
+            }))
+        };
+        let one = slice("1", "a");
+        let kept = json!({
+            "metadata": {"name": "cart-1", "namespace": "shop", "resourceVersion": "1",
+                "labels": {"kubernetes.io/service-name": "cart"}},
+            "addressType": "IPv4", "ports": [{"name": "web", "port": 8080}],
+            "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+        });
+        let mut object = serde_json::to_value(&**one.object().unwrap()).unwrap();
+        object.as_object_mut().unwrap().retain(|field, _| field != "apiVersion" && field != "kind");
+        assert_eq!(object, kept);
+        assert!(one.says_the_same(&slice("2", "b")), "where an endpoint runs is no change");
     }
 }
