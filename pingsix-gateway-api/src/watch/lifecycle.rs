@@ -104,7 +104,7 @@ impl<K: Fed> Lifecycle<K> {
                     // Contradictory answers: it has just come, or is about to go.
                     let message = format!("{fault}, though the API server says that it serves the kind");
                     self.report(Availability::Unreachable { message }).await?;
-                    let pause = self.backoff.failed();
+                    let pause = self.backoff.failed(None);
                     self.pause(pause).await;
                     return Ok(());
                 }
@@ -123,7 +123,7 @@ impl<K: Fed> Lifecycle<K> {
                     if let Some(availability) = Availability::after(&fault) {
                         self.report(availability).await?;
                     }
-                    let pause = self.backoff.failed();
+                    let pause = self.backoff.failed(fault.cause.retry_after);
                     self.pause(pause).await;
                     // Whoever may list need not be able to ask.
                     return Ok(());
@@ -156,20 +156,6 @@ impl<K: Fed> Lifecycle<K> {
     async fn report(&mut self, availability: Availability) -> Result<(), Closed> {
         if self.reported.as_ref() == Some(&availability) {
             return Ok(());
-        }
-        match &availability {
-            Availability::Watching if self.reported.is_some() => {
-                tracing::info!(kind = %K::KIND, "kind is watched now");
-            }
-            Availability::Watching => tracing::debug!(kind = %K::KIND, "kind is watched"),
-            Availability::Absent { message } if presence(K::KIND) == Presence::Optional => {
-                tracing::info!(kind = %K::KIND, reason = message, "kind is not installed");
-            }
-            Availability::Absent { message }
-            | Availability::Forbidden { message }
-            | Availability::Unreachable { message } => {
-                tracing::warn!(kind = %K::KIND, error = message, "kind cannot be watched");
-            }
         }
         self.reported = Some(availability.clone());
         send(&self.inputs, Input::Availability { kind: K::KIND, availability }).await

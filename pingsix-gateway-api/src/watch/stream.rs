@@ -150,7 +150,7 @@ impl<K: WatchedKind> ListWatch<K> {
             // cannot be decoded would leave an old version of its object in force.
             self.events = None;
         }
-        let pause = self.backoff.failed();
+        let pause = self.backoff.failed(fault.cause.retry_after);
         tracing::debug!(
             kind = %K::KIND,
             namespace = self.api.namespace(),

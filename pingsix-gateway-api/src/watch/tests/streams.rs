@@ -224,6 +224,35 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_falls_silent_is_opened_again_and_misses_nothing() {
+    let server = with_routes(2);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    // As when the machine at the other end loses its power.
+    server.deaden_watches(ROUTE);
+    server.apply(ROUTE, route("shop", "new"));
+    server.remove(ROUTE, "shop", "r00");
+    let silent = tokio::time::Instant::now();
+    feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "r00"))
+        .await;
+    // An API server ends each watch after less than five minutes.
+    assert!(silent.elapsed() <= Duration::from_mins(6), "{:?}", silent.elapsed());
+    assert_eq!(server.count(ROUTE, Verb::List), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_asks_for_time_gets_it() {
+    let server = with_routes(1);
+    server.fail(ROUTE, Verb::List, Fate::Throttled(20));
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    feed.during(Duration::from_mins(2)).await;
+    let lists = server.asked(ROUTE, Verb::List);
+    assert!(lists.len() >= 3, "{}", lists.len());
+    assert!(lists.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(20)));
+    server.heal(ROUTE);
+    feed.until("it is watched", |feed| feed.is_watching(ROUTE)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn watches_that_end_at_once_do_not_spin() {
     let server = with_routes(1);
     let mut feed = watching(&server, WatchOptions::default()).await;
