@@ -167,7 +167,7 @@ proptest! {
             prop_assert_eq!(set == before.0, after == before.1);
             prop_assert_eq!(set.same_content(&before.0), after.same_content(&before.1));
             prop_assert_eq!(plan(&before.0, &set), plan(&before.1, &after));
-            for number in 0u16..900 {
+            for number in (0u16..900).step_by(13) {
                 let key = Key::new(format!("routes/{number:03}")).unwrap();
                 prop_assert_eq!(set.get(&key), after.get(&key));
                 prop_assert_eq!(set.get(&key).is_some(), model.contains_key(&number));
