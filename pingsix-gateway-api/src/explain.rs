@@ -303,7 +303,7 @@ fn problems(plane: &Plane<'_>, steps: &[Step], answer: &Answer) -> Vec<String> {
     }
     if matches!(answer, Answer::NotFound { .. }) {
         for (key, verdict) in &plane.verdicts.routes {
-            for parent in &verdict.parents {
+            for parent in verdict.parents.iter() {
                 let accepted = parent.conditions.get(ConditionType::Accepted);
                 let refused = accepted.filter(|_| !parent.conditions.is_true(ConditionType::Accepted));
                 sentences.extend(refused.map(|condition| format!("{key}: {}", condition.message)));

@@ -152,8 +152,8 @@ pub struct RouteVerdict {
     pub key: Arc<ObjectKey>,
     /// `metadata.generation` of the object judged; 0 when it has none.
     pub generation: i64,
-    /// One entry per parentRef that names a Gateway of ours, in spec order.
-    pub parents: Vec<ParentVerdict>,
+    /// One entry per parentRef that names a Gateway of ours, in spec order. Shared, since many hold the verdict of a route.
+    pub parents: Arc<[ParentVerdict]>,
 }
 
 /// Verdict on a route with respect to one parentRef.

@@ -217,7 +217,7 @@ impl Translated {
         let verdicts = self.add_planes(manifests, &gateway, translate(&snapshot, options), options);
         for (key, verdict) in &verdicts.routes {
             match self.routes.get_mut(key) {
-                Some(held) => held.merge(verdict.clone()),
+                Some(held) => held.merge(verdict),
                 None => {
                     self.routes.insert(key.clone(), verdict.clone());
                 }

@@ -14,7 +14,7 @@ use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, SharedMap, Translation, Translator,
 };
 
-use super::verdicts::Shared;
+use super::verdicts::Speakers;
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Cut, Effects, Event, OwnerSnapshot, World};
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
@@ -26,7 +26,7 @@ pub struct Reconciler {
     options: Options,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
     owners: BTreeMap<ObjectKey, Owned>,
-    shared: Shared,
+    speakers: Speakers,
     /// Referenced objects of which it is known whether they are there.
     answered: BTreeSet<ObjectKey>,
     /// Whether other objects are referred to than when that was last asked.
@@ -98,7 +98,7 @@ impl Reconciler {
             options,
             classes: BTreeMap::new(),
             owners: BTreeMap::new(),
-            shared: Shared::default(),
+            speakers: Speakers::default(),
             answered: BTreeSet::new(),
             references_changed: false,
         }
@@ -273,7 +273,8 @@ impl Reconciler {
                 &mut Vec::new(),
             );
         }
-        reconciled.told = self.shared.replace(owner, before.verdicts.as_ref(), Some(&verdicts));
+        reconciled.told =
+            self.speakers.replace(&Arc::new(owner.clone()), before.verdicts.as_ref(), Some(&verdicts));
         *made = Owned {
             verdicts: Some(verdicts),
             problems,
@@ -294,7 +295,7 @@ impl Reconciler {
             let desired = withdrawn(key, &self.options).map(|desired| (desired, Vec::new()));
             reconciled.add(key, desired, &mut Vec::new());
         }
-        reconciled.told = self.shared.replace(owner, made.verdicts.as_ref(), None);
+        reconciled.told = self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), None);
         reconciled
     }
 
@@ -319,17 +320,27 @@ impl Reconciler {
 
     /// What all Gateways together say of a route; `None` when none has anything to say.
     pub fn route(&self, route: &ObjectKey) -> Option<RouteVerdict> {
-        self.shared.route(route)
+        let mut verdicts = self.verdicts_on(route).filter_map(|verdicts| verdicts.routes.get(route));
+        let mut merged = verdicts.next()?.clone();
+        for verdict in verdicts {
+            merged.merge(verdict);
+        }
+        Some(merged)
     }
 
     /// The owners whose translation speaks of a Gateway, ListenerSet or Ingress: none when nobody serves it.
     pub fn owners_that_speak_of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.shared.owners(object)
+        self.speakers.of(object)
     }
 
     /// What each Gateway says of a policy.
     pub fn policy(&self, policy: &ObjectKey) -> Vec<PolicyVerdict> {
-        self.shared.policy(policy)
+        self.verdicts_on(policy).filter_map(|verdicts| verdicts.policies.get(policy)).cloned().collect()
+    }
+
+    /// What each owner that speaks of an object says.
+    fn verdicts_on(&self, object: &ObjectKey) -> impl Iterator<Item = &Verdicts> {
+        self.speakers.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
     }
 
     /// Everything that is wrong with the objects of an owner.

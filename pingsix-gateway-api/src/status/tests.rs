@@ -217,10 +217,10 @@ fn judged(name: &str, message: &str, generation: i64) -> Wanted {
     Wanted::Route(RouteVerdict {
         key: Arc::new(route_key(name)),
         generation,
-        parents: vec![ParentVerdict {
+        parents: Arc::new([ParentVerdict {
             parent_ref: parent_ref("web"),
             conditions: accepted(message, generation),
-        }],
+        }]),
     })
 }
 

@@ -1,51 +1,52 @@
 //! One secondary map.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use pingsix_translate::ObjectName;
 
 use super::edge::Target;
 
 /// Which objects refer to a target. Many to many, with exact removal: a target nobody refers to takes no room.
+///
+/// One sorted set of pairs, since most targets have a single referrer, for which a set of its own would be many times as
+/// large as what it holds.
 #[derive(Clone, Debug)]
 pub(super) struct Index<T> {
-    referrers: HashMap<T, BTreeSet<ObjectName>>,
+    references: BTreeSet<(T, ObjectName)>,
 }
 
-impl<T> Default for Index<T> {
+impl<T: Ord> Default for Index<T> {
     fn default() -> Self {
-        Self { referrers: HashMap::new() }
+        Self { references: BTreeSet::new() }
     }
 }
 
 impl<T: Target> Index<T> {
     /// Adds a reference; returns whether it is new.
     pub(super) fn insert(&mut self, target: T, referrer: ObjectName) -> bool {
-        self.referrers.entry(target).or_default().insert(referrer)
+        self.references.insert((target, referrer))
     }
 
     /// Removes a reference; returns whether it was there.
     pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName) -> bool {
-        let Some(referrers) = self.referrers.get_mut(target) else { return false };
-        let removed = referrers.remove(referrer);
-        if referrers.is_empty() {
-            self.referrers.remove(target);
-        }
-        removed
+        self.references.remove(&(target.clone(), referrer.clone()))
     }
 
     /// Who refers to a target, by name.
     pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
-        self.referrers.get(target).into_iter().flatten()
+        // No name comes before the empty one.
+        let first = (target.clone(), ObjectName::new("", ""));
+        let references = self.references.range(first..);
+        references.take_while(move |(referred, _)| referred == target).map(|(_, referrer)| referrer)
     }
 
     /// Everything that is referred to, in order.
     pub(super) fn targets(&self) -> BTreeSet<&T> {
-        self.referrers.keys().collect()
+        self.references.iter().map(|(target, _)| target).collect()
     }
 
     /// How many references there are.
     pub(super) fn len(&self) -> usize {
-        self.referrers.values().map(BTreeSet::len).sum()
+        self.references.len()
     }
 }

@@ -134,7 +134,7 @@ impl Truth {
         for (key, verdict) in &verdicts.routes {
             let merged = match self.routes.remove(key) {
                 Some(mut held) => {
-                    held.merge(verdict.clone());
+                    held.merge(verdict);
                     held
                 }
                 None => verdict.clone(),

@@ -64,7 +64,7 @@ pub(crate) fn attached_to(
     let accepted = route
         .parents
         .iter()
-        .zip(&verdict.parents)
+        .zip(verdict.parents.iter())
         .filter(|(_, verdict)| verdict.conditions.is_true(ConditionType::Accepted));
     let listeners = accepted.filter_map(|(parent, _)| parent.outcome.as_ref().ok()).flatten().copied();
     listeners.filter(|listener| !refusals.is_refused_on(index, *listener)).collect()

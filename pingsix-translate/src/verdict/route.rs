@@ -192,7 +192,7 @@ pub(crate) fn judge_route(
             refused.chain(unresolved).chain(denied).chain(shares).map(|refusal| refusal.of(&route.key)),
         );
     }
-    RouteVerdict { key: route.key.clone(), generation: route.generation, parents }
+    RouteVerdict { key: route.key.clone(), generation: route.generation, parents: parents.into() }
 }
 
 /// Backends that a rule cannot speak to.

@@ -366,8 +366,8 @@ fn verdicts_of_several_gateways_merge_in_the_order_of_the_spec() {
         json!({"parentRefs": parents})
     };
     let mut merged = judge(&spec(2));
-    merged.merge(judge(&spec(0)));
-    merged.merge(judge(&spec(0)));
+    merged.merge(&judge(&spec(0)));
+    merged.merge(&judge(&spec(0)));
     let indices: Vec<usize> = merged.parents.iter().map(|parent| parent.parent_ref.index).collect();
     assert_eq!(indices, [0, 2]);
 }

@@ -84,7 +84,7 @@ pub(crate) fn difference(objects: &[Value], setting: Setting) -> Option<String> 
         // listener; two references are judged apart.
         let is_partial = |parent: &ParentVerdict| parent.conditions.is_true(ConditionType::PartiallyInvalid);
         let some_partial =
-            translation.verdicts.routes.values().flat_map(|route| &route.parents).any(is_partial);
+            translation.verdicts.routes.values().flat_map(|route| route.parents.iter()).any(is_partial);
         if setting.layout == Layout::Shared || some_partial {
             return None;
         }

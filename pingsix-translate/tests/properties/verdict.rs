@@ -233,7 +233,7 @@ fn route(
         found.push(format!("{name}: verdicts on parentRefs {stated:?}, not {expected:?}"));
         return;
     }
-    for (expected, verdict) in expected.iter().zip(&verdict.parents) {
+    for (expected, verdict) in expected.iter().zip(verdict.parents.iter()) {
         let name = format!("{name} parentRefs[{}]", expected.index);
         let written = &route.spec.parent_refs[expected.index];
         let echo = &verdict.parent_ref;

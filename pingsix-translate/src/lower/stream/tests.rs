@@ -492,8 +492,7 @@ fn what_a_policy_wants_encrypted_is_not_passed_on_in_plaintext() {
     assert_eq!(goes(&plane.config, 8443, Arrival::Tls("x.a.test")), one("invalid"));
     for kind in [Kind::TcpRoute, Kind::TlsRoute] {
         assert_eq!(condition(&translation, kind, "a", ConditionType::Accepted), "True Accepted");
-        let [parent] = translation.verdicts.routes[&ObjectKey::new(kind, "infra", "a")].parents.as_slice()
-        else {
+        let [parent] = &translation.verdicts.routes[&ObjectKey::new(kind, "infra", "a")].parents[..] else {
             panic!("one parent");
         };
         // A share of the one, and nothing of the other, is left.
