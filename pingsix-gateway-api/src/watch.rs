@@ -23,6 +23,7 @@
 //! - Secrets and ConfigMaps are watched one by one, those that are [referred to](Watches::refer). About each there is an
 //!   [`Answer`] as soon as anything is known.
 //! - Nothing is dropped: when the consumer is slow, watches wait.
+//! - How it stands with a kind, and what must not be read, is logged here: a consumer need not.
 
 mod backoff;
 mod discovery;

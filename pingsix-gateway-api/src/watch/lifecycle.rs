@@ -157,6 +157,20 @@ impl<K: Fed> Lifecycle<K> {
         if self.reported.as_ref() == Some(&availability) {
             return Ok(());
         }
+        match &availability {
+            Availability::Watching if self.reported.is_some() => {
+                tracing::info!(kind = %K::KIND, "kind is watched now");
+            }
+            Availability::Watching => tracing::debug!(kind = %K::KIND, "kind is watched"),
+            Availability::Absent { message } if presence(K::KIND) == Presence::Optional => {
+                tracing::info!(kind = %K::KIND, reason = message, "kind is not installed");
+            }
+            Availability::Absent { message }
+            | Availability::Forbidden { message }
+            | Availability::Unreachable { message } => {
+                tracing::warn!(kind = %K::KIND, error = message, "kind cannot be watched");
+            }
+        }
         self.reported = Some(availability.clone());
         send(&self.inputs, Input::Availability { kind: K::KIND, availability }).await
     }

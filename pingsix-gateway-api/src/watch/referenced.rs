@@ -141,6 +141,10 @@ impl Referenced {
             Sight::Forbidden(message) => Answer::Forbidden { message },
         };
         if held.answer.as_ref() != Some(&answer) {
+            if let Answer::Forbidden { message } = &answer {
+                let (kind, namespace, name) = (key.kind, &*key.name.namespace, &*key.name.name);
+                tracing::warn!(%kind, namespace, name, error = message, "object that is referred to cannot be read");
+            }
             held.answer = Some(answer.clone());
             inputs.push(Input::Answered { key, answer });
         }
