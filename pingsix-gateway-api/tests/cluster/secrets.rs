@@ -9,9 +9,8 @@ use pingsix_translate::Kind;
 use pingsix_translate::snapshot::{ReferenceGrant, Secret};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::faults::hasty;
-use crate::lab::{CLASS, Lab, Running};
-use crate::shop::{self, PLANE, ROUTE, SERVICE};
+use crate::lab::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, Running, hasty};
 
 /// How long what was changed may go on to be served as it was.
 const PROMPT: Duration = Duration::from_secs(2);
@@ -69,12 +68,13 @@ async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
 
     let mut running = Running::start(lab.cluster.client(user).unwrap(), &lab.etcd, hasty());
     running.is_ready().await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
     assert_eq!(certificates(&lab, &first), (0, false));
 
     lab.apply(&shop::secret("tls", &first, &first_key)).await;
     promptly("a Secret that appears", || certificates(&lab, &first) == (1, true)).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs").await;
     let (second, second_key) = shop::pair("cart.example");
     lab.apply(&shop::secret("tls", &second, &second_key)).await;
     promptly("a rotation", || certificates(&lab, &second) == (1, true)).await;
@@ -87,7 +87,8 @@ async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     // One that must not be read is as good as not there, and keeps nobody waiting.
     lab.apply(&shop::secure_gateway("{name: other}")).await;
     promptly("a Secret that is out of reach", || certificates(&lab, &second).0 == 0).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
     lab.apply(&shop::secure_gateway("{name: tls}")).await;
     promptly("the first Secret again", || certificates(&lab, &second) == (1, true)).await;
     let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
@@ -141,11 +142,11 @@ async fn a_grant_that_goes_takes_traffic_and_certificate_with_it() {
     let grants: Api<ReferenceGrant> = Api::namespaced(lab.cluster.admin(), "abroad");
     grants.delete("routes", &DeleteParams::default()).await.unwrap();
     promptly("the end of the traffic", || !lab.mentions(PLANE, "10.9.9.9")).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "ResolvedRefs=False/RefNotPermitted").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=False/RefNotPermitted").await;
     assert_eq!(certificates(&lab, &certificate), (1, true));
     grants.delete("gateways", &DeleteParams::default()).await.unwrap();
     promptly("the end of the certificate", || certificates(&lab, &certificate).0 == 0).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/RefNotPermitted").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/RefNotPermitted").await;
 
     lab.apply(ABROAD).await;
     promptly("both again", || lab.mentions(PLANE, "10.9.9.9") && certificates(&lab, &certificate).1).await;
@@ -182,7 +183,8 @@ async fn all_secrets_may_be_watched_at_once() {
     // Of one that is not there it is known that it is not.
     lab.apply(&shop::secure_gateway("{name: missing}")).await;
     promptly("a Secret that is missing", || certificates(&lab, &second).0 == 0).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
     lab.apply(&shop::secret("missing", &first, &first_key)).await;
     promptly("one that appears", || certificates(&lab, &first) == (1, true)).await;
     running.stop().await;

@@ -1,13 +1,12 @@
 //! A random history of a cluster ends where its objects say, whoever was killed meanwhile.
 
-mod objects;
+mod contents;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
 use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_sink::EmbeddedEtcd;
@@ -19,9 +18,9 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::lab::{Lab, PATIENCE, Running};
-use crate::truth::{Dump, Truth, held};
-use objects::{KINDS, Pairs, object};
+use crate::lab::truth::{Dump, Truth, held};
+use crate::lab::{Lab, PATIENCE, Running, objects};
+use contents::{KINDS, NAMESPACES, Pairs, object};
 
 /// How many things happen.
 const OPERATIONS: usize = 400;
@@ -75,14 +74,7 @@ impl Scribe {
     }
 
     fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
-        let version = "v1";
-        let gvk = GroupVersionKind::gvk(key.kind.group(), version, key.kind.as_str());
-        let resource = ApiResource::from_gvk(&gvk);
-        if key.name.namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), &key.name.namespace, &resource)
-        }
+        objects(&self.client, key.kind, &key.name.namespace)
     }
 
     /// One more thing happens.
@@ -203,7 +195,7 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
     let seed = std::env::var("HISTORY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     println!("HISTORY_SEED={seed}");
     let mut scribe = Scribe::new(lab.cluster.admin(), seed);
-    for namespace in objects::NAMESPACES {
+    for namespace in NAMESPACES {
         lab.cluster.namespace(namespace).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
