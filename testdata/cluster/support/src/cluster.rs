@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Uri;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -16,6 +17,7 @@ use crate::builder::{Builder, json, write};
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::process::Process;
+use crate::turn::Turn;
 use crate::user::User;
 
 /// How long the token of a service account is good for; the API server grants no less than ten minutes.
@@ -34,6 +36,8 @@ pub struct TestCluster {
     pub(crate) authority: Authority,
     pub(crate) build: Build,
     pub(crate) folder: Folder,
+    pub(crate) start_time: Duration,
+    pub(crate) turn: Turn,
 }
 
 impl TestCluster {
@@ -121,6 +125,11 @@ impl TestCluster {
     /// The address of the API server.
     pub fn url(&self) -> &Uri {
         &self.url
+    }
+
+    /// How long the start took, when it was the cluster's turn.
+    pub fn start_time(&self) -> Duration {
+        self.start_time
     }
 
     /// The folder with everything that the cluster keeps. Others may put in files that shall go with it.
