@@ -1,6 +1,8 @@
-//! A random history of a cluster ends where its objects say, whoever was killed meanwhile.
+//! A random history of a cluster ends where its objects say, whoever was killed meanwhile: as the library translates a
+//! dump of it, times, addresses and what others wrote included, and as `pingsix-gatewayctl translate` does.
 
 mod contents;
+mod offline;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,6 +23,7 @@ use tokio::time::{Instant, sleep};
 use crate::lab::truth::{Dump, Truth, held};
 use crate::lab::{Lab, PATIENCE, Running, objects};
 use contents::{KINDS, NAMESPACES, Pairs, object};
+use offline::Offline;
 
 /// How many things happen.
 const OPERATIONS: usize = 400;
@@ -233,6 +236,11 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
     println!("{:?} documents and verdicts, {} planted", truth.weight(), scribe.planted.len());
     assert!(truth.weight().0 > 3 && truth.weight().1 > 5 && scribe.planted.len() > 5, "it came to nothing");
     assert!(publications + etcd.stats().publications > 20);
+
+    let offline = Offline::of(&dump, &options("offline").translation).await;
+    offline.assert_served(&etcd);
+    offline.assert_served(&lab.etcd);
+    offline.assert_said(&dump);
 
     // It stays like that, and nobody has anything to write any more.
     let versions = dump.versions();

@@ -2,7 +2,11 @@
 //!
 //! Needs the test cluster (`just cluster`); without it every test says that it did not run.
 
-#![allow(clippy::print_stdout, reason = "how long things took is of interest where a test fails")]
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "how long things took is of interest where a test fails"
+)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod deploy;
