@@ -132,7 +132,7 @@ pub(crate) fn objects(client: &Client, kind: Kind, namespace: &str) -> Api<Dynam
 }
 
 /// Conditions of a status in the form `Accepted=True/Accepted`; `path` leads to what holds them.
-fn conditions(status: &Value, path: &str) -> Vec<String> {
+pub(crate) fn conditions(status: &Value, path: &str) -> Vec<String> {
     let conditions = status.pointer(&format!("{path}/conditions")).and_then(Value::as_array);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     conditions

@@ -9,13 +9,16 @@
 )]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod completeness;
 mod deploy;
 mod faults;
 mod history;
+mod kinds;
 mod lab;
 mod leaders;
 mod life;
 mod noise;
+mod processes;
 mod secrets;
 mod status;
 mod watch;

@@ -1,5 +1,6 @@
 //! A cluster that runs.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +17,9 @@ use crate::build::Build;
 use crate::builder::{Builder, json, write};
 use crate::error::Error;
 use crate::folder::Folder;
-use crate::process::Process;
+use crate::ports;
+use crate::process::{Process, Program};
+use crate::ready::Ready;
 use crate::turn::Turn;
 use crate::user::User;
 
@@ -120,6 +123,19 @@ impl TestCluster {
     /// The controller manager, if the cluster has controllers.
     pub fn controller_manager(&self) -> Option<&Process> {
         self.controller_manager.as_ref()
+    }
+
+    /// Runs a program beside the cluster, with nothing in its environment, as [`Process`]es are run: it does not outlive
+    /// the test. Whether it is ready is for the test to find out. The name is that of its log, too.
+    pub async fn run(&self, name: &'static str, command: Vec<OsString>) -> Result<Process, Error> {
+        let supervisor = self.build.program("supervise");
+        let folder = self.folder().to_owned();
+        Process::launch(Program { name, supervisor, command, folder, ready: Ready::Nobody }).await
+    }
+
+    /// A port of loopback for such a program, which nobody has now, and nobody gets from the system unasked.
+    pub fn free_port(&self) -> Option<u16> {
+        ports::candidates().next()
     }
 
     /// The address of the API server.

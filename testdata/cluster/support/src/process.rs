@@ -31,9 +31,9 @@ pub(crate) struct Program {
     pub(crate) ready: Ready,
 }
 
-/// A process of the cluster: etcd, the API server or the controller manager.
+/// A process of the cluster: etcd, the API server, the controller manager, or what a test runs beside them.
 ///
-/// It is started again with the same port and the same data.
+/// It is started again with the same arguments, and so with the same port and the same data.
 #[derive(Debug)]
 pub struct Process {
     program: Program,

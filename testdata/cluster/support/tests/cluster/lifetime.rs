@@ -64,6 +64,31 @@ async fn a_process_does_not_outlive_its_supervisor() {
     cluster.admin().apiserver_version().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_program_beside_a_cluster_is_handled_like_its_processes_and_ends_with_the_test() {
+    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
+    let command = ["/bin/sh", "-c", "echo $HOME; exec sleep 600"].map(Into::into).to_vec();
+    let program = cluster.run("sleeper", command).await.unwrap();
+    let pid = program.pid().await.unwrap();
+    program.pause().await.unwrap();
+    program.kill().await.unwrap();
+    assert!(!exists(pid));
+    program.start().await.unwrap();
+    let pid = program.pid().await.unwrap();
+    eventually("it has written twice", || async {
+        let log = std::fs::read_to_string(program.log()).unwrap();
+        log.lines().filter(|line| *line == cluster.folder().to_str().unwrap()).count() == 2
+    })
+    .await;
+    drop(program);
+    assert!(!exists(pid));
+
+    let command = vec![cluster.folder().join("none").into()];
+    let error = cluster.run("nothing", command).await.unwrap_err();
+    println!("{error}");
+    assert_ne!(cluster.free_port(), None);
+}
+
 /// Run by [`nothing_is_left_of_a_test_that_is_killed`].
 #[tokio::test]
 async fn holds_a_cluster() {
