@@ -66,7 +66,12 @@ impl Process {
             supervisor
         } else {
             let Program { name, supervisor, command, folder, .. } = &self.program;
-            Supervisor::spawn(name, supervisor, command, folder, &self.log()).await?
+            let spawned = Supervisor::spawn(name, supervisor, command, folder, &self.log()).await;
+            spawned.map_err(|error| match error {
+                // A program that cannot be run at all: its supervisor has said why.
+                Error::NotRunning { process } => Error::Ended { process, log: self.end_of_log() },
+                other => other,
+            })?
         };
         let ready = self.wait_until_ready(&mut supervisor).await;
         // One that is not ready is kept for another try, as one that is: whoever gives up drops it.
