@@ -131,3 +131,27 @@ async fn one_that_is_stopped_ends_well_at_any_moment() {
         running.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_selector_leaves_out_is_not_served() {
+    let Some(lab) = Lab::start().await else { return };
+    let labelled =
+        |manifest: &str| manifest.replace("namespace: default}", "namespace: default, labels: {team: a}}");
+    for manifests in [&labelled(GATEWAY), SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let mut options = options();
+    options.watch.labels = Some("team=a".to_owned());
+    let running = lab.ready(options).await;
+    lab.says(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
+    assert_eq!(lab.routes(PLANE), 0);
+    assert!(lab.object(Kind::HttpRoute, "default", "cart").await["status"].is_null());
+
+    lab.apply(&labelled(ROUTE)).await;
+    // Services need no labels.
+    eventually("the route", || lab.mentions(PLANE, "10.1.2.3:8080")).await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    lab.apply(ROUTE).await;
+    eventually("the end of the route", || lab.routes(PLANE) == 0).await;
+    running.stop().await;
+}
