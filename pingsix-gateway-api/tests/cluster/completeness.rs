@@ -11,35 +11,17 @@ use tokio::time::sleep;
 
 use crate::lab::readers::{Served, list};
 use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, Running, eventually, eventually_found, hasty};
-
-const ALMOST_EVERYTHING: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: almost-everything}
-rules:
-- {apiGroups: [gateway.networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
-- {apiGroups: [''], resources: [namespaces], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: services}
-rules:
-- {apiGroups: [''], resources: [services], verbs: [get, list, watch]}
-";
+use crate::lab::{Lab, Running, eventually, eventually_found, hasty, roles};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_answered_before_every_kind_is_known() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
     let lab = Lab::of(cluster).await;
-    for manifests in [shop::CLASS, GATEWAY, SERVICE, ROUTE, ALMOST_EVERYTHING] {
+    for manifests in [shop::CLASS, GATEWAY, SERVICE, ROUTE, &roles::apart("services", &hasty())] {
         lab.apply(manifests).await;
     }
     let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "almost-everything").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     let client = lab.cluster.client(user).unwrap();
     let served = Served::start(&lab.etcd, None).await;
     let mut running = Running::start(client, &lab.etcd, hasty());
@@ -54,7 +36,7 @@ async fn nobody_is_answered_before_every_kind_is_known() {
     let route = lab.object(Kind::HttpRoute, "default", "cart").await;
     assert!(route["status"].is_null(), "a verdict on half of a cluster: {:#}", route["status"]);
 
-    let binding = lab.cluster.bind_cluster_role(user, "services").await.unwrap();
+    let binding = lab.cluster.bind_cluster_role(user, roles::APART).await.unwrap();
     running.is_ready().await;
     assert!(lab.mentions(PLANE, "10.1.2.3:8080"));
     assert!(!list(served.address, PLANE).await.unwrap().kvs.is_empty());
@@ -117,37 +99,16 @@ async fn definitions_may_come_later_and_go() {
     running.stop().await;
 }
 
-const ALL_BUT_GRPC: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: all-but-grpc}
-rules:
-- apiGroups: [gateway.networking.k8s.io]
-  resources: [backendtlspolicies, gatewayclasses, gateways, httproutes, listenersets, referencegrants, tcproutes, tlsroutes, udproutes]
-  verbs: [get, list, watch]
-- {apiGroups: [gateway.networking.k8s.io], resources: [gatewayclasses/status, gateways/status, httproutes/status], verbs: [patch]}
-- {apiGroups: [networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
-- {apiGroups: [''], resources: [namespaces, services], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: grpc}
-rules:
-- {apiGroups: [gateway.networking.k8s.io], resources: [grpcroutes], verbs: [get, list, watch]}
-- {apiGroups: [gateway.networking.k8s.io], resources: [grpcroutes/status], verbs: [patch]}
-";
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_optional_kind_that_may_not_be_read_is_not_taken_for_one_that_is_absent() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
     let lab = Lab::of(cluster).await;
-    for manifests in [shop::CLASS, GATEWAY, SERVICE, ROUTE, GRPC_ROUTE, ALL_BUT_GRPC] {
+    for manifests in [shop::CLASS, GATEWAY, SERVICE, ROUTE, GRPC_ROUTE, &roles::apart("grpcroutes", &hasty())]
+    {
         lab.apply(manifests).await;
     }
     let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "all-but-grpc").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     let client = lab.cluster.client(user).unwrap();
     let mut running = Running::start(client, &lab.etcd, hasty());
     let names_it = |progress: &Progress| {
@@ -159,7 +120,7 @@ async fn an_optional_kind_that_may_not_be_read_is_not_taken_for_one_that_is_abse
     assert!(!running.progress.borrow().is_ready());
     assert!(lab.documents(PLANE).is_empty(), "a picture of half of the routes is served");
 
-    lab.cluster.bind_cluster_role(user, "grpc").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::APART).await.unwrap();
     running.is_ready().await;
     assert!(lab.mentions(PLANE, "cart.example") && lab.mentions(PLANE, "calls.example"));
     lab.says(Kind::GrpcRoute, "default", "calls", "/parents/0", "Accepted=True/Accepted").await;

@@ -2,6 +2,7 @@
 
 pub(crate) mod programs;
 pub(crate) mod readers;
+pub(crate) mod roles;
 pub(crate) mod running;
 pub(crate) mod shop;
 pub(crate) mod truth;

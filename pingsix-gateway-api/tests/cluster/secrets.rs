@@ -10,7 +10,7 @@ use pingsix_translate::snapshot::{ReferenceGrant, Secret};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::lab::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, Running, hasty};
+use crate::lab::{Lab, Running, hasty, roles};
 
 /// How long what was changed may go on to be served as it was.
 const PROMPT: Duration = Duration::from_secs(2);
@@ -33,17 +33,7 @@ fn certificates(lab: &Lab, certificate: &str) -> (usize, bool) {
     (held.len(), held.iter().any(|(_, document)| document["cert"] == *certificate))
 }
 
-const ROLES: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: controller}
-rules:
-- {apiGroups: [gateway.networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
-- {apiGroups: [''], resources: [namespaces, services], verbs: [get, list, watch]}
----
+const ONE_SECRET: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: one-secret, namespace: default}
@@ -55,11 +45,11 @@ rules:
 async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
     let lab = Lab::of(cluster).await;
-    for manifests in [CLASS, SERVICE, ROUTE, ROLES] {
+    for manifests in [CLASS, SERVICE, ROUTE, ONE_SECRET, &roles::apart("secrets", &hasty())] {
         lab.apply(manifests).await;
     }
     let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "controller").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     lab.cluster.bind_role("default", user, "one-secret").await.unwrap();
     // One that nobody refers to, and nobody may read.
     let (first, first_key) = shop::pair("cart.example");
@@ -159,7 +149,14 @@ async fn all_secrets_may_be_watched_at_once() {
     let lab = Lab::of(cluster).await;
     let (first, first_key) = shop::pair("cart.example");
     let secret = shop::secret("tls", &first, &first_key);
-    for manifests in [CLASS, SERVICE, ROUTE, ROLES, &shop::secure_gateway("{name: tls}"), &secret] {
+    for manifests in [
+        CLASS,
+        SERVICE,
+        ROUTE,
+        &roles::apart("secrets", &hasty()),
+        &shop::secure_gateway("{name: tls}"),
+        &secret,
+    ] {
         lab.apply(manifests).await;
     }
     let mut options = hasty();
@@ -167,7 +164,7 @@ async fn all_secrets_may_be_watched_at_once() {
         SecretWatch::All { labels: None, fields: Some("type=kubernetes.io/tls".to_owned()) };
     // Whoever may not list them is told which kind is missing.
     let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "controller").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     let client = lab.cluster.client(user).unwrap();
     let mut forbidden = Running::start(client, &lab.etcd, options.clone());
     forbidden

@@ -67,11 +67,11 @@ impl Process {
         } else {
             let Program { name, supervisor, command, folder, .. } = &self.program;
             let spawned = Supervisor::spawn(name, supervisor, command, folder, &self.log()).await;
-            spawned.map_err(|error| match error {
+            if let Err(Error::NotRunning { process }) = spawned {
                 // A program that cannot be run at all: its supervisor has said why.
-                Error::NotRunning { process } => Error::Ended { process, log: self.end_of_log() },
-                other => other,
-            })?
+                return Err(Error::Ended { process, log: self.end_of_log() });
+            }
+            spawned?
         };
         let ready = self.wait_until_ready(&mut supervisor).await;
         // One that is not ready is kept for another try, as one that is: whoever gives up drops it.
