@@ -47,6 +47,10 @@ async fn missed(lab: &Lab, sights: &[Sight]) -> Vec<String> {
                 }
                 is_seen
             }
+            Sight::SaysNothing(kind, name) => {
+                let object = find(lab, *kind, name).await;
+                conditions(&object["status"], "").iter().all(|said| said.contains("=Unknown/"))
+            }
             Sight::HasAddress(kind, name) => {
                 let object = find(lab, *kind, name).await;
                 object["status"].to_string().contains("192.0.2.1")

@@ -15,11 +15,13 @@ pub(super) enum Sight {
     Says(Kind, &'static str, &'static str, &'static str),
     /// An object's status has the address of the controller's options.
     HasAddress(Kind, &'static str),
+    /// No condition of an object but those that wait for a controller.
+    SaysNothing(Kind, &'static str),
     /// An object's status has no entry of ours.
     HasNoEntry(Kind, &'static str),
 }
 
-use Sight::{HasAddress, HasNoEntry, NotServed, Says, Served};
+use Sight::{HasAddress, HasNoEntry, NotServed, Says, SaysNothing, Served};
 
 /// The life of an object: each time a manifest, and what is to be seen.
 pub(super) struct Story {
@@ -215,7 +217,7 @@ pub(super) fn story(kind: Kind) -> Story {
                     ],
                 ),
                 changed: (class(odd), vec![Says(kind, "told", "", "Accepted=False/InvalidParameters")]),
-                deleted: vec![HasNoEntry(Kind::Gateway, "classless")],
+                deleted: vec![SaysNothing(Kind::Gateway, "classless")],
             }
         }
         Kind::Gateway => Story {
