@@ -12,7 +12,7 @@ use kube::client::Body;
 use kube::core::Status;
 use tower_service::Service;
 
-use crate::rights::Right;
+use super::rights::Right;
 
 /// What was asked, and what was not allowed. Clones note in the same place.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +86,8 @@ impl Service<Request<Body>> for Noting {
             }
             let response = client.send(request).await?;
             if response.status() == StatusCode::FORBIDDEN {
+                // Where a test fails, this is often why.
+                println!("forbidden: {right:?}");
                 requests.0.lock().unwrap().forbidden.extend(right);
             }
             Ok(response)

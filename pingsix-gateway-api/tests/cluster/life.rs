@@ -6,30 +6,31 @@ use std::time::Duration;
 use kube::api::{Api, DeleteParams};
 use pingsix_gateway_api::reconcile::Pace;
 use pingsix_sink::EmbeddedEtcd;
+use pingsix_translate::Kind;
 use pingsix_translate::snapshot::HttpRoute;
-use serde_json::json;
-use tokio::time::{Instant, sleep};
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
-use crate::lab::{Lab, PATIENCE, Running, eventually};
-use crate::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, Running, eventually, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_become_documents_and_statuses_and_go_with_them() {
     let Some(lab) = Lab::start().await else { return };
-    let running = lab.ready(Lab::options()).await;
-    lab.says("GatewayClass", "", "pingsix", "", "Accepted=True/Accepted").await;
-    lab.says("GatewayClass", "", "pingsix", "", "SupportedVersion=True/SupportedVersion").await;
+    let running = lab.ready(options()).await;
+    lab.says(Kind::GatewayClass, "", "pingsix", "", "Accepted=True/Accepted").await;
+    lab.says(Kind::GatewayClass, "", "pingsix", "", "SupportedVersion=True/SupportedVersion").await;
 
     lab.apply(GATEWAY).await;
-    lab.says("Gateway", "default", "web", "", "Accepted=True/Accepted").await;
-    lab.says("Gateway", "default", "web", "", "Programmed=False/Pending").await;
+    lab.says(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
     lab.apply(ROUTE).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "ResolvedRefs=False/BackendNotFound").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=False/BackendNotFound").await;
     lab.apply(SERVICE).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
     eventually("the endpoint", || lab.mentions(PLANE, "10.1.2.3:8080")).await;
-    let gateway = lab.object("Gateway", "default", "web").await;
+    let gateway = lab.object(Kind::Gateway, "default", "web").await;
     assert_eq!(gateway["status"]["listeners"][0]["attachedRoutes"], 1);
     assert_eq!(gateway["status"]["conditions"][0]["observedGeneration"], gateway["metadata"]["generation"]);
 
@@ -53,16 +54,16 @@ async fn one_that_is_replaced_by_another_of_its_name_before_anybody_looks_gets_a
     for manifests in [GATEWAY, SERVICE, ROUTE] {
         lab.apply(manifests).await;
     }
-    let mut options = Lab::options();
+    let mut options = options();
     options.pace = SLEEPY;
     let running = lab.ready(options).await;
     let api: Api<HttpRoute> = Api::namespaced(lab.cluster.admin(), "default");
     for _ in 0..3 {
-        lab.says("HTTPRoute", "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+        lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
         api.delete("cart", &DeleteParams::default()).await.unwrap();
         lab.apply(ROUTE).await;
     }
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
     running.stop().await;
 }
 
@@ -86,7 +87,7 @@ async fn a_cluster_in_which_something_changes_all_the_time_is_served_too() {
         }
     };
     let served = async {
-        let mut options = Lab::options();
+        let mut options = options();
         options.pace = SLEEPY;
         let running = lab.ready(options).await;
         is_over.store(true, Ordering::Relaxed);
@@ -102,21 +103,18 @@ async fn what_one_that_was_killed_has_left_behind_is_taken_back_by_the_next() {
     for manifests in [GATEWAY, SERVICE, ROUTE] {
         lab.apply(manifests).await;
     }
-    let running = lab.ready(Lab::options()).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    let running = lab.ready(options()).await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
     running.kill().await;
     lab.apply(&ROUTE.replace("name: web", "name: elsewhere")).await;
-    let route = lab.object("HTTPRoute", "default", "cart").await;
+    let route = lab.object(Kind::HttpRoute, "default", "cart").await;
     assert_eq!(route["status"]["parents"][0]["parentRef"]["name"], "web");
 
     let etcd = EmbeddedEtcd::builder().start().await.unwrap();
-    let mut running = Running::start(lab.cluster.admin(), &etcd, Lab::options());
+    let mut running = Running::start(lab.cluster.admin(), &etcd, options());
     running.is_ready().await;
-    let deadline = Instant::now() + PATIENCE;
-    while lab.object("HTTPRoute", "default", "cart").await["status"]["parents"] != json!([]) {
-        assert!(Instant::now() < deadline, "an entry of ours is left");
-        sleep(Duration::from_millis(50)).await;
-    }
+    let has_no_entry = |route: &Value| route["status"]["parents"] == json!([]);
+    lab.until(Kind::HttpRoute, "default", "cart", "no entry of ours", has_no_entry).await;
     running.stop().await;
 }
 
@@ -128,8 +126,32 @@ async fn one_that_is_stopped_ends_well_at_any_moment() {
     }
     for round in 0..60 {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
-        let running = Running::start(lab.cluster.admin(), &etcd, Lab::options());
+        let running = Running::start(lab.cluster.admin(), &etcd, options());
         sleep(Duration::from_millis(round * 3)).await;
         running.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_selector_leaves_out_is_not_served() {
+    let Some(lab) = Lab::start().await else { return };
+    let labelled =
+        |manifest: &str| manifest.replace("namespace: default}", "namespace: default, labels: {team: a}}");
+    for manifests in [&labelled(GATEWAY), SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let mut options = options();
+    options.watch.labels = Some("team=a".to_owned());
+    let running = lab.ready(options).await;
+    lab.says(Kind::Gateway, "default", "web", "", "Accepted=True/Accepted").await;
+    assert_eq!(lab.routes(PLANE), 0);
+    assert!(lab.object(Kind::HttpRoute, "default", "cart").await["status"].is_null());
+
+    lab.apply(&labelled(ROUTE)).await;
+    // Services need no labels.
+    eventually("the route", || lab.mentions(PLANE, "10.1.2.3:8080")).await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    lab.apply(ROUTE).await;
+    eventually("the end of the route", || lab.routes(PLANE) == 0).await;
+    running.stop().await;
 }

@@ -1,7 +1,5 @@
 //! A cluster, our picture of it, and the writers.
 
-use std::time::{Duration, Instant};
-
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use kube_runtime::watcher;
@@ -16,43 +14,33 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const OURS: &str = "example.com/ours";
 
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Looks until the answer is yes, and fails when it does not come.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
-    let started = Instant::now();
-    while !look().await {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-pub(crate) struct Lab {
+/// A client, our picture of its cluster, and those who write there.
+pub(crate) struct Writers {
     pub(crate) client: Client,
     pub(crate) world: World,
     pub(crate) board: StatusBoard,
     pub(crate) events: EventBoard,
-    pub(crate) writer: StatusWriter,
+    pub(crate) status: StatusWriter,
     stop: CancellationToken,
 }
 
-impl Drop for Lab {
+impl Drop for Writers {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Lab {
+impl Writers {
     pub(crate) fn new(client: Client) -> Self {
         let (world, board, events) = (World::default(), StatusBoard::default(), EventBoard::default());
         let (readers, stop) = (Readers::of(&world), CancellationToken::new());
-        let writer =
+        let status =
             StatusWriter::new(client.clone(), readers.clone(), board.clone(), WriterOptions::new(OURS));
-        tokio::spawn(writer.clone().run(Leadership::always(), stop.clone()));
+        tokio::spawn(status.clone().run(Leadership::always(), stop.clone()));
         let teller =
             EventWriter::new(client.clone(), readers, events.clone(), EventOptions::new(OURS, "pod-1"));
         tokio::spawn(teller.run(Leadership::always(), stop.clone()));
-        Self { client, world, board, events, writer, stop }
+        Self { client, world, board, events, status, stop }
     }
 
     /// Reads an object anew, as a watch would bring it.

@@ -1,10 +1,11 @@
 //! An installation that may read Secrets in some namespaces only.
 
+use pingsix_translate::Kind;
 use serde_json::Value;
 
-use crate::life::{Deployed, is_judged};
-use crate::manifests::Manifests;
-use crate::rights::Right;
+use super::installation::{Installation, is_judged};
+use super::manifests::Manifests;
+use super::rights::Right;
 
 /// Instead of the binding for the whole cluster, as the README has it.
 const BINDING: &str = "
@@ -29,8 +30,8 @@ fn resolves(object: &Value, listener: &str, status: &str) -> bool {
 async fn a_secret_that_must_not_be_read_costs_what_refers_to_it_and_nothing_else() {
     let mut manifests = Manifests::cluster_wide();
     manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-secrets");
-    let Some(deployed) = Deployed::start(&manifests).await else { return };
-    deployed.cluster.apply(BINDING).await.unwrap();
+    let Some(installation) = Installation::of(&manifests).await else { return };
+    installation.lab.apply(BINDING).await;
     let right = |verb: &str| Right {
         namespace: Some("shop".to_owned()),
         group: String::new(),
@@ -38,21 +39,22 @@ async fn a_secret_that_must_not_be_read_costs_what_refers_to_it_and_nothing_else
         verb: verb.to_owned(),
         name: None,
     };
-    deployed.until_allowed(&right("list")).await;
-    deployed.until_allowed(&right("watch")).await;
-    deployed.cluster.namespace("hidden").await.unwrap();
-    let objects = include_str!("life.yaml");
-    deployed.cluster.apply(objects).await.unwrap();
+    installation.until_allowed(&right("list")).await;
+    installation.until_allowed(&right("watch")).await;
+    installation.lab.cluster.namespace("hidden").await.unwrap();
+    let objects = include_str!("one_of_each.yaml");
+    installation.lab.apply(objects).await;
     // The same Gateway with the same Secret, in another namespace.
-    deployed.cluster.apply(&objects.replace("namespace: shop", "namespace: hidden")).await.unwrap();
+    installation.lab.apply(&objects.replace("namespace: shop", "namespace: hidden")).await;
 
-    let running = deployed.run().await;
-    deployed.until("Gateway", "shop", "web", |gateway| resolves(gateway, "https", "True")).await;
-    deployed.until("Gateway", "hidden", "web", |gateway| resolves(gateway, "https", "False")).await;
-    deployed
-        .until("Gateway", "hidden", "web", |gateway| is_judged(gateway) && resolves(gateway, "http", "True"))
-        .await;
+    let running = installation.run().await;
+    let read = |gateway: &Value| resolves(gateway, "https", "True");
+    installation.lab.until(Kind::Gateway, "shop", "web", "its certificate", read).await;
+    let unread = |gateway: &Value| {
+        is_judged(gateway) && resolves(gateway, "https", "False") && resolves(gateway, "http", "True")
+    };
+    installation.lab.until(Kind::Gateway, "hidden", "web", "a listener without", unread).await;
     running.stop().await;
-    let forbidden = deployed.requests.forbidden();
+    let forbidden = installation.requests.forbidden();
     assert_eq!(forbidden, ["list secrets. hidden/shop-tls"]);
 }

@@ -1,5 +1,7 @@
 //! Of several replicas one writes, and all serve the same.
 
+mod lease;
+
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,17 +13,16 @@ use pingsix_gateway_api::controller::ControllerOptions;
 use pingsix_gateway_api::leader::{LeaseOptions, lease_name};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_test_cluster::TestCluster;
-use pingsix_translate::DEFAULT_CONTROLLER_NAME;
+use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::faults::hasty;
-use crate::lab::{Lab, Running, eventually};
-use crate::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::truth::held;
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::truth::held;
+use crate::lab::{Lab, Running, eventually, hasty};
 
 const DURATION: Duration = Duration::from_secs(4);
 
@@ -98,7 +99,7 @@ async fn pump(
 
 /// Who wrote the status of a route.
 async fn writer(lab: &Lab, route: &str) -> Vec<String> {
-    let object = lab.object("HTTPRoute", "default", route).await;
+    let object = lab.object(Kind::HttpRoute, "default", route).await;
     let managers = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let of_status = managers.iter().filter(|managed| managed["subresource"] == "status");
     of_status.map(|managed| managed["manager"].as_str().unwrap_or_default().to_owned()).collect()
@@ -115,7 +116,7 @@ async fn holder(lab: &Lab) -> Option<String> {
 async fn judged_by(lab: &Lab, route: &str, replica: &str) -> Duration {
     let started = Instant::now();
     lab.apply(&shop::route(route)).await;
-    lab.says("HTTPRoute", "default", route, "/parents/0", "Accepted=True/Accepted").await;
+    lab.says(Kind::HttpRoute, "default", route, "/parents/0", "Accepted=True/Accepted").await;
     let took = started.elapsed();
     assert_eq!(writer(lab, route).await, [replica], "{route}");
     took

@@ -1,43 +1,42 @@
 //! A cluster with a controller that publishes to an embedded etcd server.
 
+pub(crate) mod programs;
+pub(crate) mod readers;
+pub(crate) mod roles;
+pub(crate) mod running;
+pub(crate) mod shop;
+pub(crate) mod truth;
+
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
-use pingsix_gateway_api::controller::{Controller, ControllerError, ControllerOptions, Progress};
+use pingsix_gateway_api::controller::ControllerOptions;
+use pingsix_gateway_api::watch::BackoffBounds;
 use pingsix_sink::{EmbeddedEtcd, Scope};
 use pingsix_test_cluster::TestCluster;
-use pingsix_translate::Options;
+use pingsix_translate::{Kind, Options};
 use serde_json::Value;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, sleep};
 
-/// How long anything may take to come about.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) use running::Running;
 
-/// A cluster and what watches it.
+/// How long anything may take to come about; on a machine that has time it is a moment.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A cluster, and the server that its controllers publish to.
 pub(crate) struct Lab {
     pub(crate) cluster: TestCluster,
     pub(crate) etcd: EmbeddedEtcd,
-}
-
-/// A controller that runs.
-pub(crate) struct Running {
-    stop: CancellationToken,
-    run: JoinHandle<Result<(), ControllerError>>,
-    pub(crate) progress: watch::Receiver<Progress>,
 }
 
 impl Lab {
     /// A cluster with the standard CRDs and a class, or nothing if the test cannot run.
     pub(crate) async fn start() -> Option<Self> {
         let lab = Self::of(TestCluster::builder().start_or_skip().await?).await;
-        lab.apply(CLASS).await;
+        lab.apply(shop::CLASS).await;
         Some(lab)
     }
 
@@ -48,10 +47,6 @@ impl Lab {
 
     pub(crate) async fn apply(&self, manifests: &str) {
         self.cluster.apply(manifests).await.unwrap();
-    }
-
-    pub(crate) fn options() -> ControllerOptions {
-        ControllerOptions::new(Options::default(), "test")
     }
 
     pub(crate) fn run(&self, options: ControllerOptions) -> Running {
@@ -84,44 +79,61 @@ impl Lab {
         self.documents(prefix).keys().filter(|key| key.starts_with("routes/")).count()
     }
 
+    /// Objects of a kind as the administrator sees them.
+    pub(crate) fn objects(&self, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+        objects(&self.cluster.admin(), kind, namespace)
+    }
+
     /// An object as the API server has it; null when it is not there.
-    pub(crate) async fn object(&self, kind: &str, namespace: &str, name: &str) -> Value {
-        let (group, version) = match kind {
-            "Ingress" | "IngressClass" => ("networking.k8s.io", "v1"),
-            "Service" => ("", "v1"),
-            _ => ("gateway.networking.k8s.io", "v1"),
-        };
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let api: Api<DynamicObject> = if namespace.is_empty() {
-            Api::all_with(self.cluster.admin(), &resource)
-        } else {
-            Api::namespaced_with(self.cluster.admin(), namespace, &resource)
-        };
-        let object = api.get_opt(name).await.unwrap();
+    pub(crate) async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Value {
+        let object = self.objects(kind, namespace).get_opt(name).await.unwrap();
         object.map(|object| serde_json::to_value(object).unwrap()).unwrap_or_default()
     }
 
-    /// Waits until a condition of a status says something.
-    pub(crate) async fn says(&self, kind: &str, namespace: &str, name: &str, path: &str, expected: &str) {
+    /// Waits until an object has something.
+    pub(crate) async fn until(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        what: &str,
+        has: impl Fn(&Value) -> bool,
+    ) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let object = self.object(kind, namespace, name).await;
-            let found = conditions(&object["status"], path);
-            if found.iter().any(|said| said == expected) {
+            if has(&object) {
                 return;
             }
             assert!(
                 Instant::now() < deadline,
-                "{kind} {name} does not say {expected} at {path}, but {found:?}\n{:#}",
+                "{kind} {name} does not have {what}; its status: {:#}",
                 object["status"]
             );
             sleep(Duration::from_millis(50)).await;
         }
     }
+
+    /// Waits until a condition of a status says something.
+    pub(crate) async fn says(&self, kind: Kind, namespace: &str, name: &str, path: &str, expected: &str) {
+        let what = format!("{expected} at {path:?}");
+        let says = |object: &Value| conditions(&object["status"], path).iter().any(|said| said == expected);
+        self.until(kind, namespace, name, &what, says).await;
+    }
+}
+
+/// Objects of a kind; of one without a namespace where there is none.
+pub(crate) fn objects(client: &Client, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), "v1", kind.as_str()));
+    if namespace.is_empty() {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    }
 }
 
 /// Conditions of a status in the form `Accepted=True/Accepted`; `path` leads to what holds them.
-fn conditions(status: &Value, path: &str) -> Vec<String> {
+pub(crate) fn conditions(status: &Value, path: &str) -> Vec<String> {
     let conditions = status.pointer(&format!("{path}/conditions")).and_then(Value::as_array);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     conditions
@@ -131,53 +143,33 @@ fn conditions(status: &Value, path: &str) -> Vec<String> {
         .collect()
 }
 
-impl Running {
-    /// Runs a controller that publishes to a server of its own.
-    pub(crate) fn start(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
-        let controller = Controller::new(client, Arc::new(etcd.clone()), options);
-        let progress = controller.progress();
-        let stop = CancellationToken::new();
-        let run = tokio::spawn(controller.run(stop.clone()));
-        Self { stop, run, progress }
-    }
+/// Options of a controller that is alone.
+pub(crate) fn options() -> ControllerOptions {
+    ControllerOptions::new(Options::default(), "test")
+}
 
-    /// Waits until everything is published once.
-    pub(crate) async fn is_ready(&mut self) {
-        self.comes_to(Progress::is_ready).await;
-    }
-
-    /// Waits until it has come so far.
-    pub(crate) async fn comes_to(&mut self, far: impl FnMut(&Progress) -> bool) {
-        let has_come = timeout(PATIENCE, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
-        assert!(has_come, "not so far: {:?}", self.progress.borrow());
-    }
-
-    /// Ends it where it stands, as SIGKILL would: it lets go of nothing.
-    pub(crate) async fn kill(self) {
-        self.run.abort();
-        let ended = timeout(PATIENCE, self.run).await.unwrap();
-        assert!(ended.is_err_and(|error| error.is_cancelled()), "it had ended before");
-    }
-
-    /// Stops it, as at the end of a process.
-    pub(crate) async fn stop(self) {
-        self.stop.cancel();
-        timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
-    }
+/// The same for one that tries again soon, so that tests are over soon.
+pub(crate) fn hasty() -> ControllerOptions {
+    let mut options = options();
+    options.watch.backoff = BackoffBounds {
+        min: Duration::from_millis(200),
+        max: Duration::from_secs(1),
+        reset_after: Duration::from_secs(30),
+    };
+    options.watch.discovery_interval = Duration::from_millis(500);
+    options
 }
 
 /// Waits until something holds.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    eventually_found(what, async || holds()).await;
+}
+
+/// Waits until something holds that takes time to find out.
+pub(crate) async fn eventually_found(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !holds() {
+    while !holds().await {
         assert!(Instant::now() < deadline, "{what} does not come about");
         sleep(Duration::from_millis(10)).await;
     }
 }
-
-pub(crate) const CLASS: &str = "
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: pingsix}
-spec: {controllerName: pingsix.io/gateway-controller}
-";

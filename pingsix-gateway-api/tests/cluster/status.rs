@@ -1,4 +1,6 @@
-//! What the API server makes of statuses and Events.
+//! What the API server makes of statuses and Events: it knows what no script does, validation, defaults, no-op writes.
+
+mod writers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +16,8 @@ use pingsix_translate::verdict::{Address, Delivery, Problem, Verdicts, finish, j
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, OURS, eventually, namespaced, write_status};
+use crate::lab::eventually_found;
+use writers::{OURS, Writers, namespaced, write_status};
 
 const MANIFESTS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
@@ -59,8 +62,8 @@ fn condition(kind: &str) -> Value {
 }
 
 /// The Gateway's and its route's verdicts, as if everything was delivered.
-fn judge(lab: &Lab) -> Verdicts {
-    let snapshot = lab.world.to_objects().snapshot(&ObjectName::new("default", "web")).unwrap();
+fn judge(writers: &Writers) -> Verdicts {
+    let snapshot = writers.world.to_objects().snapshot(&ObjectName::new("default", "web")).unwrap();
     let translation = translate(&snapshot, &options());
     let delivery: BTreeMap<_, _> =
         translation.data_planes.keys().map(|key| (key.clone(), Delivery::Confirmed)).collect();
@@ -71,40 +74,40 @@ fn judge(lab: &Lab) -> Verdicts {
 async fn statuses_are_taken_beside_those_of_others() {
     let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
-    let mut lab = Lab::new(cluster.admin());
-    let classes: Api<Watched<GatewayClass>> = Api::all(lab.client.clone());
-    let gateways = namespaced::<Gateway>(&lab.client);
-    let routes = namespaced::<HttpRoute>(&lab.client);
-    let ingresses = namespaced::<Ingress>(&lab.client);
+    let mut writers = Writers::new(cluster.admin());
+    let classes: Api<Watched<GatewayClass>> = Api::all(writers.client.clone());
+    let gateways = namespaced::<Gateway>(&writers.client);
+    let routes = namespaced::<HttpRoute>(&writers.client);
+    let ingresses = namespaced::<Ingress>(&writers.client);
     let theirs = json!({
         "parentRef": { "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "elsewhere" },
         "controllerName": "example.com/theirs", "conditions": [condition("Accepted"), condition("example.com/Odd")],
     });
     write_status(&routes, "cart", json!({ "parents": [theirs] })).await;
-    lab.see(classes.clone(), "ours").await;
-    lab.see(gateways.clone(), "web").await;
-    lab.see(routes.clone(), "cart").await;
-    lab.see(ingresses.clone(), "shop").await;
+    writers.see(classes.clone(), "ours").await;
+    writers.see(gateways.clone(), "web").await;
+    writers.see(routes.clone(), "cart").await;
+    writers.see(ingresses.clone(), "shop").await;
     // The Gateway has more in it by now than the picture knows.
     write_status(&gateways, "web", json!({ "conditions": [condition("example.com/Checked")] })).await;
 
-    let class = lab.world.get::<GatewayClass>(&ObjectName::new("", "ours")).unwrap();
+    let class = writers.world.get::<GatewayClass>(&ObjectName::new("", "ours")).unwrap();
     let bundles = BTreeMap::from([("gateways".to_owned(), Some("v1.6.3".to_owned()))]);
     let class = judge_gateway_class(&class, &options()).unwrap().with_bundles(Some(&bundles));
-    let verdicts = judge(&lab);
+    let verdicts = judge(&writers);
     let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
     let address = Address::Ip([192, 0, 2, 1].into());
     let ingress = ObjectKey::new(Kind::Ingress, "default", "shop");
-    lab.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(class));
-    lab.board.set(
+    writers.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(class));
+    writers.board.set(
         gateway.clone(),
         Wanted::Gateway { verdict: verdicts.gateway.unwrap(), addresses: Some(vec![address.clone()]) },
     );
-    lab.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
-    lab.board.set(ingress, Wanted::Ingress { addresses: vec![address] });
-    eventually("four statuses", || async { lab.writer.counts().written == 4 }).await;
-    assert_eq!(lab.writer.counts().failures, 0);
-    assert_eq!(lab.writer.counts().conflicts, 1);
+    writers.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
+    writers.board.set(ingress, Wanted::Ingress { addresses: vec![address] });
+    eventually_found("four statuses", async || writers.status.counts().written == 4).await;
+    assert_eq!(writers.status.counts().failures, 0);
+    assert_eq!(writers.status.counts().conflicts, 1);
 
     let status = classes.get("ours").await.unwrap().status();
     assert_eq!(status["conditions"].as_array().unwrap().len(), 2);
@@ -116,7 +119,8 @@ async fn statuses_are_taken_beside_those_of_others() {
     let stored = routes.get("cart").await.unwrap();
     assert_eq!(stored.status()["parents"][0], theirs);
     assert_eq!(stored.status()["parents"][1]["controllerName"], OURS);
-    let stored = Api::<k8s_openapi::api::networking::v1::Ingress>::namespaced(lab.client.clone(), "default");
+    let stored =
+        Api::<k8s_openapi::api::networking::v1::Ingress>::namespaced(writers.client.clone(), "default");
     let stored = stored.get("shop").await.unwrap();
     assert_eq!((stored.labels()["team"].as_str(), stored.annotations()["a"].as_str()), ("shop", "b"));
     assert_eq!(
@@ -125,19 +129,19 @@ async fn statuses_are_taken_beside_those_of_others() {
     );
 
     // Our own writes come back, and lead to nothing.
-    lab.see(classes, "ours").await;
-    lab.see(gateways, "web").await;
-    lab.see(routes.clone(), "cart").await;
-    lab.see(ingresses, "shop").await;
-    eventually("four looks", || async { lab.writer.counts().suppressed >= 4 }).await;
-    assert_eq!(lab.writer.counts().written, 4);
+    writers.see(classes, "ours").await;
+    writers.see(gateways, "web").await;
+    writers.see(routes.clone(), "cart").await;
+    writers.see(ingresses, "shop").await;
+    eventually_found("four looks", async || writers.status.counts().suppressed >= 4).await;
+    assert_eq!(writers.status.counts().written, 4);
 
     // A version that the picture does not have: a conflict, and the newest is merged into.
     let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "other" } } }));
     routes.patch("cart", &PatchParams::default(), &label).await.unwrap();
-    lab.board.set(cart.clone(), Wanted::Released);
-    eventually("a release", || async { lab.writer.counts().written == 5 }).await;
-    assert_eq!(lab.writer.counts().conflicts, 2);
+    writers.board.set(cart.clone(), Wanted::Released);
+    eventually_found("a release", async || writers.status.counts().written == 5).await;
+    assert_eq!(writers.status.counts().conflicts, 2);
     assert_eq!(routes.get("cart").await.unwrap().status(), json!({ "parents": [theirs] }));
 }
 
@@ -145,19 +149,19 @@ async fn statuses_are_taken_beside_those_of_others() {
 async fn events_are_taken_and_counted() {
     let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
-    let mut lab = Lab::new(cluster.admin());
-    lab.see(Api::<Watched<GatewayClass>>::all(lab.client.clone()), "ours").await;
-    lab.see(namespaced::<Gateway>(&lab.client), "web").await;
-    lab.see(namespaced::<HttpRoute>(&lab.client), "cart").await;
+    let mut writers = Writers::new(cluster.admin());
+    writers.see(Api::<Watched<GatewayClass>>::all(writers.client.clone()), "ours").await;
+    writers.see(namespaced::<Gateway>(&writers.client), "web").await;
+    writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =
-        judge(&lab).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+        judge(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
     assert_eq!(problems.len(), 1);
     let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
     let class = ObjectKey::new(Kind::GatewayClass, "", "ours");
     let of_class = Problem { object: Arc::new(class.clone()), ..problems[0].clone() };
-    lab.events.set(&class, vec![of_class]);
-    lab.events.set(&gateway, problems.clone());
-    let events = Api::<Event>::namespaced(lab.client.clone(), "default");
+    writers.events.set(&class, vec![of_class]);
+    writers.events.set(&gateway, problems.clone());
+    let events = Api::<Event>::namespaced(writers.client.clone(), "default");
     let told = || async {
         let listed = events.list(&ListParams::default()).await.unwrap().items;
         listed
@@ -165,16 +169,16 @@ async fn events_are_taken_and_counted() {
             .filter(|event| event.reporting_controller.as_deref() == Some(OURS))
             .collect::<Vec<_>>()
     };
-    eventually("two Events", || async { told().await.len() == 2 }).await;
+    eventually_found("two Events", async || told().await.len() == 2).await;
     let event = told().await.into_iter().find(|event| event.name_any().starts_with("cart.")).unwrap();
     assert_eq!(event.reason.as_deref(), Some("BackendNotFound"));
     assert!(event.note.unwrap().starts_with("spec.rules[0].backendRefs[0]"));
     assert!(event.regarding.unwrap().uid.is_some());
 
     // It goes, and comes back.
-    lab.events.set(&gateway, Vec::new());
-    lab.events.set(&gateway, problems);
-    eventually("a series", || async {
+    writers.events.set(&gateway, Vec::new());
+    writers.events.set(&gateway, problems);
+    eventually_found("a series", || async {
         told().await.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 2))
     })
     .await;

@@ -1,5 +1,13 @@
 //! One Gateway with a route to a Service: what most of these tests are about.
 
+/// The class of the Gateway.
+pub(crate) const CLASS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: pingsix}
+spec: {controllerName: pingsix.io/gateway-controller}
+";
+
 /// Where the Gateway's documents are.
 pub(crate) const PLANE: &str = "/pingsix/default/web";
 

@@ -6,34 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams};
-use pingsix_gateway_api::controller::{Controller, ControllerOptions, Feed, Progress};
-use pingsix_gateway_api::watch::BackoffBounds;
+use pingsix_gateway_api::controller::Feed;
 use pingsix_sink::embedded::revisions::ReserveError;
 use pingsix_sink::{Desired, EmbeddedEtcd, Published, Scope, Sink, SinkError};
-use pingsix_test_cluster::{Channel, TestCluster};
+use pingsix_test_cluster::TestCluster;
 use pingsix_translate::Kind;
 use pingsix_translate::snapshot::Gateway;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
-use crate::lab::{Lab, PATIENCE, Running, eventually};
-use crate::reader::{Served, Spies, list};
-use crate::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
-
-/// Tries again soon, so that tests are over soon.
-pub(crate) fn hasty() -> ControllerOptions {
-    let mut options = Lab::options();
-    options.watch.backoff = BackoffBounds {
-        min: Duration::from_millis(200),
-        max: Duration::from_secs(1),
-        reset_after: Duration::from_secs(30),
-    };
-    options.watch.discovery_interval = Duration::from_millis(500);
-    options
-}
+use crate::lab::readers::{Served, Spies};
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, PATIENCE, Running, eventually, hasty};
 
 /// What can happen to the API server.
 #[derive(Clone, Copy, Debug)]
@@ -83,11 +68,11 @@ async fn outages(outages: &[Outage]) {
         lab.apply(manifests).await;
     }
     let running = lab.ready(hasty()).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
     let served = Served::start(&lab.etcd, None).await;
     let spies = Spies::start(served.address, PLANE, "10.1.2.3:8080");
-    lab.says("Gateway", "default", "web", "", "Programmed=True/Programmed").await;
-    let before = lab.object("HTTPRoute", "default", "cart").await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    let before = lab.object(Kind::HttpRoute, "default", "cart").await;
 
     for (round, outage) in outages.iter().enumerate() {
         outage.pass(&lab.cluster).await;
@@ -105,11 +90,11 @@ async fn outages(outages: &[Outage]) {
             written - back,
             written.elapsed()
         );
-        lab.says("HTTPRoute", "default", &name, "/parents/0", "Accepted=True/Accepted").await;
+        lab.says(Kind::HttpRoute, "default", &name, "/parents/0", "Accepted=True/Accepted").await;
         assert_eq!(spies.faults(), Vec::<String>::new(), "{outage:?}");
     }
     // Its version too: nobody has written it, not even back and forth.
-    let after = lab.object("HTTPRoute", "default", "cart").await;
+    let after = lab.object(Kind::HttpRoute, "default", "cart").await;
     assert_eq!(after, before, "a status has moved though nothing about its object had changed");
     let (lists, watches, events) = spies.counts();
     assert!(lists > 100 && watches == 1 && events >= 2, "{lists} lists, {watches} watches, {events} events");
@@ -174,109 +159,6 @@ fn lab_routes(etcd: &EmbeddedEtcd) -> usize {
     etcd.documents(&Scope::new(PLANE).unwrap()).map_or(0, |documents| documents.len())
 }
 
-const ALMOST_EVERYTHING: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: almost-everything}
-rules:
-- {apiGroups: [gateway.networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
-- {apiGroups: [''], resources: [namespaces], verbs: [get, list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: services}
-rules:
-- {apiGroups: [''], resources: [services], verbs: [get, list, watch]}
-";
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_answered_before_every_kind_is_known() {
-    let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
-    let lab = Lab::of(cluster).await;
-    for manifests in [crate::lab::CLASS, GATEWAY, SERVICE, ROUTE, ALMOST_EVERYTHING] {
-        lab.apply(manifests).await;
-    }
-    let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "almost-everything").await.unwrap();
-    let client = lab.cluster.client(user).unwrap();
-    let served = Served::start(&lab.etcd, None).await;
-    let mut running = Running::start(client, &lab.etcd, hasty());
-    let names_it = |progress: &Progress| {
-        let why = progress.unknown.get(&Kind::Service).cloned().unwrap_or_default();
-        progress.unknown.len() == 1 && why.contains("services is forbidden")
-    };
-    running.comes_to(names_it).await;
-    sleep(Duration::from_secs(2)).await;
-    assert!(!running.progress.borrow().is_ready());
-    assert_eq!(list(served.address, PLANE).await.unwrap_err().code(), tonic::Code::Unavailable);
-    let route = lab.object("HTTPRoute", "default", "cart").await;
-    assert!(route["status"].is_null(), "a verdict on half of a cluster: {:#}", route["status"]);
-
-    let binding = lab.cluster.bind_cluster_role(user, "services").await.unwrap();
-    running.is_ready().await;
-    assert!(lab.mentions(PLANE, "10.1.2.3:8080"));
-    assert!(!list(served.address, PLANE).await.unwrap().kvs.is_empty());
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
-
-    // What was known stays known when the permission goes.
-    let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(lab.cluster.admin());
-    bindings.delete(&binding.metadata.name.unwrap(), &DeleteParams::default()).await.unwrap();
-    lab.cluster.api_server().kill().await.unwrap();
-    lab.cluster.api_server().start().await.unwrap();
-    sleep(Duration::from_secs(3)).await;
-    assert!(lab.mentions(PLANE, "10.1.2.3:8080"));
-    running.stop().await;
-    served.stop().await;
-}
-
-const GRPC_ROUTE: &str = "
-apiVersion: gateway.networking.k8s.io/v1
-kind: GRPCRoute
-metadata: {name: calls, namespace: default}
-spec:
-  parentRefs: [{name: web}]
-  hostnames: [calls.example]
-  rules: [{backendRefs: [{name: cart, port: 80}]}]
-";
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn definitions_may_come_later_and_go() {
-    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
-    let lab = Lab::of(cluster).await;
-    let mut running = lab.run(hasty());
-    // Without classes and Gateways there is nothing to serve, and that is not for sure.
-    let names_it = |progress: &Progress| progress.unknown.contains_key(&Kind::GatewayClass);
-    running.comes_to(names_it).await;
-    sleep(Duration::from_secs(1)).await;
-    let progress = running.progress.borrow().clone();
-    assert!(!progress.is_ready() && !progress.unknown.contains_key(&Kind::GrpcRoute), "{progress:?}");
-
-    lab.cluster.install(Channel::Standard).await.unwrap();
-    running.is_ready().await;
-    for manifests in [crate::lab::CLASS, GATEWAY, SERVICE, ROUTE, GRPC_ROUTE] {
-        lab.apply(manifests).await;
-    }
-    eventually("the HTTPRoute", || lab.mentions(PLANE, "cart.example")).await;
-    eventually("the GRPCRoute", || lab.mentions(PLANE, "calls.example")).await;
-
-    let definitions: Api<CustomResourceDefinition> = Api::all(lab.cluster.admin());
-    let grpc = "grpcroutes.gateway.networking.k8s.io";
-    definitions.delete(grpc, &DeleteParams::default()).await.unwrap();
-    eventually("the end of the GRPCRoute", || !lab.mentions(PLANE, "calls.example")).await;
-    assert!(lab.mentions(PLANE, "cart.example"));
-    while definitions.get_opt(grpc).await.unwrap().is_some() {
-        sleep(Duration::from_millis(50)).await;
-    }
-    lab.cluster.install(Channel::Standard).await.unwrap();
-    lab.apply(GRPC_ROUTE).await;
-    eventually("the GRPCRoute again", || lab.mentions(PLANE, "calls.example")).await;
-    lab.says("GRPCRoute", "default", "calls", "/parents/0", "Accepted=True/Accepted").await;
-    running.stop().await;
-}
-
 /// A feed that fails when it is told to.
 struct Flaky {
     etcd: EmbeddedEtcd,
@@ -313,14 +195,11 @@ async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
         lab.apply(manifests).await;
     }
     let feed = Arc::new(Flaky { etcd: lab.etcd.clone(), is_broken: AtomicBool::new(true) });
-    let controller = Controller::new(lab.cluster.admin(), feed.clone(), hasty());
-    let mut progress = controller.progress();
-    let stop = CancellationToken::new();
-    let run = tokio::spawn(controller.run(stop.clone()));
-    lab.says("Gateway", "default", "web", "", "Programmed=False/Pending").await;
-    assert!(!progress.borrow().is_ready(), "it is open though nothing was published");
+    let mut running = Running::publishing_to(feed.clone(), lab.cluster.admin(), hasty());
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    assert!(!running.progress.borrow().is_ready(), "it is open though nothing was published");
     feed.is_broken.store(false, Ordering::Relaxed);
-    timeout(PATIENCE, progress.wait_for(Progress::is_ready)).await.unwrap().unwrap();
+    running.is_ready().await;
     assert!(lab.mentions(PLANE, "10.1.2.3:8080"));
 
     feed.is_broken.store(true, Ordering::Relaxed);
@@ -330,6 +209,5 @@ async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
     assert!(lab.mentions(PLANE, "10.1.2.3:8080"), "it was withdrawn by a feed that fails");
     feed.is_broken.store(false, Ordering::Relaxed);
     eventually("the withdrawal", || lab.documents(PLANE).is_empty()).await;
-    stop.cancel();
-    run.await.unwrap().unwrap();
+    running.stop().await;
 }

@@ -9,9 +9,8 @@ use pingsix_translate::Kind;
 use pingsix_translate::snapshot::{ReferenceGrant, Secret};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::faults::hasty;
-use crate::lab::{CLASS, Lab, Running};
-use crate::shop::{self, PLANE, ROUTE, SERVICE};
+use crate::lab::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, Running, hasty, roles};
 
 /// How long what was changed may go on to be served as it was.
 const PROMPT: Duration = Duration::from_secs(2);
@@ -34,17 +33,7 @@ fn certificates(lab: &Lab, certificate: &str) -> (usize, bool) {
     (held.len(), held.iter().any(|(_, document)| document["cert"] == *certificate))
 }
 
-const ROLES: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: controller}
-rules:
-- {apiGroups: [gateway.networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [networking.k8s.io], resources: ['*'], verbs: [get, list, watch, patch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
-- {apiGroups: [events.k8s.io], resources: [events], verbs: [create, patch]}
-- {apiGroups: [''], resources: [namespaces, services], verbs: [get, list, watch]}
----
+const ONE_SECRET: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: one-secret, namespace: default}
@@ -56,11 +45,11 @@ rules:
 async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
     let lab = Lab::of(cluster).await;
-    for manifests in [CLASS, SERVICE, ROUTE, ROLES] {
+    for manifests in [CLASS, SERVICE, ROUTE, ONE_SECRET, &roles::apart("secrets", &hasty())] {
         lab.apply(manifests).await;
     }
     let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "controller").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     lab.cluster.bind_role("default", user, "one-secret").await.unwrap();
     // One that nobody refers to, and nobody may read.
     let (first, first_key) = shop::pair("cart.example");
@@ -69,12 +58,13 @@ async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
 
     let mut running = Running::start(lab.cluster.client(user).unwrap(), &lab.etcd, hasty());
     running.is_ready().await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
     assert_eq!(certificates(&lab, &first), (0, false));
 
     lab.apply(&shop::secret("tls", &first, &first_key)).await;
     promptly("a Secret that appears", || certificates(&lab, &first) == (1, true)).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs").await;
     let (second, second_key) = shop::pair("cart.example");
     lab.apply(&shop::secret("tls", &second, &second_key)).await;
     promptly("a rotation", || certificates(&lab, &second) == (1, true)).await;
@@ -87,7 +77,8 @@ async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
     // One that must not be read is as good as not there, and keeps nobody waiting.
     lab.apply(&shop::secure_gateway("{name: other}")).await;
     promptly("a Secret that is out of reach", || certificates(&lab, &second).0 == 0).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
     lab.apply(&shop::secure_gateway("{name: tls}")).await;
     promptly("the first Secret again", || certificates(&lab, &second) == (1, true)).await;
     let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
@@ -141,11 +132,11 @@ async fn a_grant_that_goes_takes_traffic_and_certificate_with_it() {
     let grants: Api<ReferenceGrant> = Api::namespaced(lab.cluster.admin(), "abroad");
     grants.delete("routes", &DeleteParams::default()).await.unwrap();
     promptly("the end of the traffic", || !lab.mentions(PLANE, "10.9.9.9")).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "ResolvedRefs=False/RefNotPermitted").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=False/RefNotPermitted").await;
     assert_eq!(certificates(&lab, &certificate), (1, true));
     grants.delete("gateways", &DeleteParams::default()).await.unwrap();
     promptly("the end of the certificate", || certificates(&lab, &certificate).0 == 0).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/RefNotPermitted").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/RefNotPermitted").await;
 
     lab.apply(ABROAD).await;
     promptly("both again", || lab.mentions(PLANE, "10.9.9.9") && certificates(&lab, &certificate).1).await;
@@ -158,7 +149,14 @@ async fn all_secrets_may_be_watched_at_once() {
     let lab = Lab::of(cluster).await;
     let (first, first_key) = shop::pair("cart.example");
     let secret = shop::secret("tls", &first, &first_key);
-    for manifests in [CLASS, SERVICE, ROUTE, ROLES, &shop::secure_gateway("{name: tls}"), &secret] {
+    for manifests in [
+        CLASS,
+        SERVICE,
+        ROUTE,
+        &roles::apart("secrets", &hasty()),
+        &shop::secure_gateway("{name: tls}"),
+        &secret,
+    ] {
         lab.apply(manifests).await;
     }
     let mut options = hasty();
@@ -166,7 +164,7 @@ async fn all_secrets_may_be_watched_at_once() {
         SecretWatch::All { labels: None, fields: Some("type=kubernetes.io/tls".to_owned()) };
     // Whoever may not list them is told which kind is missing.
     let user = lab.cluster.user("controller").unwrap();
-    lab.cluster.bind_cluster_role(user, "controller").await.unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
     let client = lab.cluster.client(user).unwrap();
     let mut forbidden = Running::start(client, &lab.etcd, options.clone());
     forbidden
@@ -182,7 +180,8 @@ async fn all_secrets_may_be_watched_at_once() {
     // Of one that is not there it is known that it is not.
     lab.apply(&shop::secure_gateway("{name: missing}")).await;
     promptly("a Secret that is missing", || certificates(&lab, &second).0 == 0).await;
-    lab.says("Gateway", "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef").await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
     lab.apply(&shop::secret("missing", &first, &first_key)).await;
     promptly("one that appears", || certificates(&lab, &first) == (1, true)).await;
     running.stop().await;

@@ -15,10 +15,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::life::Deployed;
-use crate::manifests::{Manifests, folder};
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::installation::Installation;
+use super::manifests::{Manifests, folder};
+use crate::lab::PATIENCE;
 
 fn say(text: &str) {
     // In one piece, because other tests speak at the same time; and past the harness, which would swallow it.
@@ -95,18 +94,18 @@ async fn the_example_answers() {
         return say(&format!("{TEST}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
     };
     let Some(made) = certificates(TEST) else { return };
-    let Some(mut deployed) = Deployed::start(&Manifests::cluster_wide()).await else { return };
+    let Some(mut installation) = Installation::of(&Manifests::cluster_wide()).await else { return };
     let example = Manifests::example();
-    deployed.cluster.apply(&example.text()).await.unwrap();
+    installation.lab.apply(&example.text()).await;
 
     let responder =
         Responder::bind((Ipv4Addr::LOCALHOST, 0).into(), Reach::Loopback, Options::default()).await.unwrap();
-    deployed.options.translation.responder = Some(responder.local_addr().unwrap());
+    installation.options.translation.responder = Some(responder.local_addr().unwrap());
     let end = CancellationToken::new();
     let _end = end.clone().drop_guard();
     tokio::spawn(responder.run(end.cancelled_owned()));
     let (etcd, address, _stop) = feed(made.path()).await;
-    let running = deployed.run_with(etcd).await;
+    let running = installation.run_with(&etcd).await;
 
     let text = example.get("ConfigMap", "pingsix")["data"]["config.yaml"].as_str().unwrap();
     let (http, status) = (free_port(), free_port());

@@ -1,13 +1,14 @@
-//! A random history of a cluster ends where its objects say, whoever was killed meanwhile.
+//! A random history of a cluster ends where its objects say, whoever was killed meanwhile: as the library translates a
+//! dump of it, times, addresses and what others wrote included, and as `pingsix-gatewayctl translate` does.
 
-mod objects;
+mod contents;
+mod offline;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
 use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_sink::EmbeddedEtcd;
@@ -19,9 +20,10 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::lab::{Lab, PATIENCE, Running};
-use crate::truth::{Dump, Truth, held};
-use objects::{KINDS, Pairs, object};
+use crate::lab::truth::{Dump, Truth, held};
+use crate::lab::{Lab, PATIENCE, Running, objects};
+use contents::{KINDS, NAMESPACES, Pairs, object};
+use offline::Offline;
 
 /// How many things happen.
 const OPERATIONS: usize = 400;
@@ -75,14 +77,7 @@ impl Scribe {
     }
 
     fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
-        let version = "v1";
-        let gvk = GroupVersionKind::gvk(key.kind.group(), version, key.kind.as_str());
-        let resource = ApiResource::from_gvk(&gvk);
-        if key.name.namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), &key.name.namespace, &resource)
-        }
+        objects(&self.client, key.kind, &key.name.namespace)
     }
 
     /// One more thing happens.
@@ -203,7 +198,7 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
     let seed = std::env::var("HISTORY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     println!("HISTORY_SEED={seed}");
     let mut scribe = Scribe::new(lab.cluster.admin(), seed);
-    for namespace in objects::NAMESPACES {
+    for namespace in NAMESPACES {
         lab.cluster.namespace(namespace).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
@@ -241,6 +236,11 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
     println!("{:?} documents and verdicts, {} planted", truth.weight(), scribe.planted.len());
     assert!(truth.weight().0 > 3 && truth.weight().1 > 5 && scribe.planted.len() > 5, "it came to nothing");
     assert!(publications + etcd.stats().publications > 20);
+
+    let offline = Offline::of(&dump, &options("offline").translation).await;
+    offline.assert_served(&etcd);
+    offline.assert_served(&lab.etcd);
+    offline.assert_said(&dump);
 
     // It stays like that, and nobody has anything to write any more.
     let versions = dump.versions();

@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use pingsix_gateway_api::permissions::permissions;
 use serde_json::Value;
 
-use crate::manifests::Manifests;
+use super::manifests::Manifests;
 
 /// One thing that may be asked, or was.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

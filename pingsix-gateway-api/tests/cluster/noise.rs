@@ -8,9 +8,8 @@ use pingsix_translate::{Kind, ObjectKey, Options};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::lab::{Lab, eventually};
-use crate::shop;
-use crate::truth::{Dump, Truth};
+use crate::lab::truth::{Dump, Truth};
+use crate::lab::{Lab, eventually, options, shop};
 
 /// How long anything that is led to may take to show.
 const SHOWS: Duration = Duration::from_secs(2);
@@ -67,8 +66,8 @@ async fn what_changes_nothing_is_neither_published_nor_written() {
     lab.apply(shop::SERVICE).await;
     lab.apply(shop::ROUTE).await;
     lab.apply(&shop::slice("cart-2", &["10.1.2.5", "10.1.2.4"])).await;
-    let running = lab.ready(Lab::options()).await;
-    lab.says("HTTPRoute", "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
+    let running = lab.ready(options()).await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
     eventually("all endpoints", || lab.mentions(shop::PLANE, "10.1.2.5:8080")).await;
     sleep(SHOWS).await;
     let published = lab.etcd.stats().publications;

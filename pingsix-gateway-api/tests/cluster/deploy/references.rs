@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::manifests::Manifests;
+use super::manifests::Manifests;
 
 fn all() -> [Manifests; 3] {
     [Manifests::cluster_wide(), Manifests::namespaced(), Manifests::example()]

@@ -6,7 +6,7 @@ use kube::api::PostParams;
 use pingsix_test_cluster::TestCluster;
 use serde_json::{Value, json};
 
-use crate::manifests::Manifests;
+use super::manifests::Manifests;
 
 /// Asks the API server to create a Pod, without having it done.
 async fn create(cluster: &TestCluster, namespace: &str, template: &Value) -> Result<(), String> {
