@@ -1,5 +1,6 @@
 //! A cluster with a controller that publishes to an embedded etcd server.
 
+pub(crate) mod pingsix;
 pub(crate) mod programs;
 pub(crate) mod readers;
 pub(crate) mod roles;

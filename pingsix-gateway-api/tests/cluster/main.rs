@@ -18,6 +18,7 @@ mod lab;
 mod leaders;
 mod life;
 mod noise;
+mod pingsix;
 mod processes;
 mod secrets;
 mod status;

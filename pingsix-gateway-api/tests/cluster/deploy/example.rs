@@ -2,32 +2,23 @@
 //! with the certificates that `feed-certificates` makes; a PingSIX with the example's configuration reads it and answers.
 
 use std::fs;
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as Ports};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use pingsix_gateway_responder::{Options, Reach, Responder};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::installation::Installation;
 use super::manifests::{Manifests, folder};
-use crate::lab::PATIENCE;
-
-fn say(text: &str) {
-    // In one piece, because other tests speak at the same time; and past the harness, which would swallow it.
-    let _ = std::io::stderr().write_all(format!("\n{text}\n").as_bytes());
-}
+use crate::lab::pingsix;
 
 /// Certificates in a folder, or nothing after having said that the test does not run.
 fn certificates(test: &str) -> Option<tempfile::TempDir> {
     if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        say(&format!("{test}: NOT RUN: there is no openssl"));
+        pingsix::say(&format!("{test}: NOT RUN: there is no openssl"));
         return None;
     }
     let made = tempfile::tempdir().unwrap();
@@ -63,47 +54,18 @@ fn free_port() -> u16 {
     Ports::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// The head of an answer.
-async fn get(port: u16, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: moved.example\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    Some(answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase())
-}
-
-/// Asks until an answer is as expected.
-async fn until(port: u16, path: &str, log: &Path, is_it: impl Fn(&str) -> bool) {
-    let started = Instant::now();
-    loop {
-        let head = get(port, path).await.unwrap_or_default();
-        if is_it(&head) {
-            return;
-        }
-        let log = || fs::read_to_string(log).unwrap_or_default();
-        assert!(started.elapsed() < PATIENCE, "{path} is answered {head:?}\n{}", log());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_answers() {
     const TEST: &str = "the_example_answers";
-    let Some(binary) = std::env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty()) else {
-        return say(&format!("{TEST}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary"));
-    };
+    const HOST: &str = "moved.example";
+    let Some(binary) = pingsix::binary(TEST) else { return };
     let Some(made) = certificates(TEST) else { return };
     let Some(mut installation) = Installation::of(&Manifests::cluster_wide()).await else { return };
     let example = Manifests::example();
     installation.lab.apply(&example.text()).await;
 
-    let responder =
-        Responder::bind((Ipv4Addr::LOCALHOST, 0).into(), Reach::Loopback, Options::default()).await.unwrap();
-    installation.options.translation.responder = Some(responder.local_addr().unwrap());
-    let end = CancellationToken::new();
-    let _end = end.clone().drop_guard();
-    tokio::spawn(responder.run(end.cancelled_owned()));
+    let (responder, _responds) = pingsix::responder().await;
+    installation.options.translation.responder = Some(responder);
     let (etcd, address, _stop) = feed(made.path()).await;
     let running = installation.run_with(&etcd).await;
 
@@ -145,9 +107,9 @@ async fn the_example_answers() {
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         let container = deployment.pointer("/spec/template/spec/containers/0").unwrap();
         let path = container[probe].pointer("/httpGet/path").unwrap().as_str().unwrap();
-        until(status, path, &log, |head| head.starts_with("http/1.1 200")).await;
+        pingsix::until(status, HOST, path, &log, |head| head.starts_with("http/1.1 200")).await;
     }
-    until(http, "/some/path", &log, |head| {
+    pingsix::until(http, HOST, "/some/path", &log, |head| {
         head.starts_with("http/1.1 301") && head.contains("location: https://www.example/some/path")
     })
     .await;
