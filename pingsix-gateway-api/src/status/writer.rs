@@ -133,7 +133,7 @@ impl StatusWriter {
     /// Writes until it is stopped. When leadership is lost, what is on its way is abandoned; when it is regained,
     /// everything is looked at again, as it is then.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
-        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        let mut gained = leadership.clone();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -148,8 +148,7 @@ impl StatusWriter {
             self.board.mark_all();
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = lost.lost() => {}
-                () = self.lead(&leadership) => {}
+                _ = leadership.while_held(self.lead(&leadership)) => {}
             }
             info!("statuses are left to whoever leads");
         }

@@ -144,7 +144,7 @@ impl EventWriter {
 
     /// Tells what is wrong until it is stopped.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
-        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        let mut gained = leadership.clone();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -152,8 +152,7 @@ impl EventWriter {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = lost.lost() => {}
-                () = self.lead(&leadership) => {}
+                _ = leadership.while_held(self.lead(&leadership)) => {}
             }
         }
     }
