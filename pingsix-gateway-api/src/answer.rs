@@ -70,12 +70,6 @@ impl Fault {
         let message = "somebody else writes all the time".to_owned();
         Self { category: Category::Conflict, message, retry_after: None }
     }
-
-    /// Found out before asking.
-    pub(crate) fn not_leading() -> Self {
-        let message = "another replica may lead by now".to_owned();
-        Self { category: Category::Conflict, message, retry_after: None }
-    }
 }
 
 impl From<kube::Error> for Fault {

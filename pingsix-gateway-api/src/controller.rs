@@ -210,7 +210,7 @@ impl<F: Feed + 'static> Controller<F> {
         );
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
-            observers::observe(metrics, watches.stats(), &writer);
+            observers::observe(metrics, watches.stats(), &writer, reconciler.world());
         }
 
         let engine = Engine::new(engine::Parts {

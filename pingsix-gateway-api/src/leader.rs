@@ -175,6 +175,11 @@ impl Elector {
         // Up to a quarter sooner, so that candidates do not keep step, and never later.
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
         match attempt {
+            // The process was stopped while it asked.
+            Ok(Attempt::Held { until }) if until <= Instant::now() => {
+                self.step_down("the lease was not renewed in time");
+                Duration::ZERO
+            }
             Ok(Attempt::Held { until }) => {
                 self.complaint = None;
                 if self.held.send_replace(Some(until)).is_none() {
