@@ -60,7 +60,8 @@ pub struct Undecodable {
 impl Undecodable {
     /// For whoever made the object.
     pub fn problem(&self, object: ObjectKey) -> Problem {
-        let message = format!("The {} cannot be decoded, and counts as not there: {}.", object.kind, self.message);
+        let message =
+            format!("The {} cannot be decoded, and counts as not there: {}.", object.kind, self.message);
         Problem {
             object: Arc::new(object),
             field: self.field.clone(),

@@ -132,12 +132,16 @@ impl<F: Feed> Engine<F> {
         // Of an Ingress nothing could be said without an address.
         let ingresses = self.parts.reconciler.world().keys::<Ingress>();
         let spoken_of = ingresses.iter().filter(|key| self.speaker(key).is_some());
-        self.tell(told.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(spoken_of));
+        self.tell(
+            told.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(spoken_of),
+        );
     }
 
     /// Says how far the data planes of an owner have come.
     pub(super) fn tell_delivery(&self, owner: &ObjectKey) {
-        let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(owner) else { return };
+        let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(owner) else {
+            return;
+        };
         self.say(owner, self.wanted_gateway(gateway));
         for (set, verdict) in listener_sets {
             if self.speaker(&set) == Some(owner) {

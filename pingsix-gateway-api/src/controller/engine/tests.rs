@@ -24,6 +24,7 @@ impl Rig {
         let health = Health::new(Duration::from_mins(1));
         let metrics = Arc::new(Metrics::new(""));
         let reconciler = Reconciler::new(Options::default());
+        metrics.observe_world(reconciler.world());
         let engine = Engine::new(Parts {
             readers: Readers::of(reconciler.world()),
             reconciler,
@@ -222,7 +223,10 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     for index in 0..SETS {
         let key = ObjectKey::new(Kind::ListenerSet, "infra", &*format!("set-{index}"));
         let Some(Wanted::ListenerSet(verdict)) = rig.wanted(&key) else { panic!("{key}") };
-        assert!(format!("{:?}", verdict.conditions).contains("No PingSIX instance is connected."), "{verdict:?}");
+        assert!(
+            format!("{:?}", verdict.conditions).contains("No PingSIX instance is connected."),
+            "{verdict:?}"
+        );
     }
 }
 
@@ -279,4 +283,19 @@ async fn changes_are_counted_and_lists_are_not() {
     rig.apply(Kind::HttpRoute, route(2));
     assert_eq!(rig.metric(r#"pingsix_gateway_events_total{kind="HTTPRoute"}"#), "1");
     assert_eq!(rig.metric("pingsix_gateway_event_owners_count"), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_long_it_runs_each_metric_is_there_once() {
+    let rig = Rig::ready().await;
+    rig.engine.beat();
+    let length = rig.metrics.encode().lines().count();
+    for _ in 0..10 {
+        rig.engine.beat();
+    }
+    let text = rig.metrics.encode();
+    assert_eq!(text.lines().count(), length);
+    let described: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+    assert_eq!(described.iter().collect::<BTreeSet<_>>().len(), described.len(), "{text}");
+    assert_eq!(rig.metric(r#"pingsix_gateway_objects{kind="HTTPRoute"}"#), "1");
 }
