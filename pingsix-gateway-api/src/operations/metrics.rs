@@ -162,7 +162,8 @@ impl Metrics {
             "The version of the controller",
             Info::new(vec![("version", version)]),
         );
-        let events = add.add("events", "What watches saw, after the first lists", Family::default());
+        let events =
+            add.add("events", "Changes that watches saw; what lists bring is none", Family::default());
         let event_owners = add.add(
             "event_owners",
             "Gateways and IngressClasses that an event concerns",
@@ -237,7 +238,7 @@ impl Metrics {
         text
     }
 
-    /// A watch saw something, and so many Gateways and IngressClasses have to be reconsidered for it.
+    /// A watch saw a change, and so many Gateways and IngressClasses have to be reconsidered for it.
     pub fn event(&self, kind: Kind, owners: usize) {
         self.events.get_or_create(&OfKind { kind: kind.as_str() }).inc();
         self.event_owners.observe(number(owners));

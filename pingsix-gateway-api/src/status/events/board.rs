@@ -38,12 +38,15 @@ struct Content {
     /// Everything that is wrong.
     standing: BTreeMap<Arc<Problem>, Standing>,
     /// What is to be told, by the object at fault: first what is new, then what was told longest ago.
-    untold: BTreeMap<ObjectKey, BTreeSet<(Option<Instant>, Arc<Problem>)>>,
+    untold: BTreeMap<ObjectKey, BTreeSet<Turn>>,
     /// What has been told and is not yet to be told again, the longest ago first.
     told: BTreeSet<(Instant, Arc<Problem>)>,
     /// Objects that got something to be told of.
     news: BTreeSet<ObjectKey>,
 }
+
+/// When a problem was told last, if it was, and the problem.
+type Turn = (Option<Instant>, Arc<Problem>);
 
 #[derive(Debug, Default)]
 struct Standing {
