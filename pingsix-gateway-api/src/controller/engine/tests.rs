@@ -200,6 +200,26 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_installed_while_the_first_publication_is_made_closes_nothing_for_good() {
+    let mut rig = Rig::new();
+    let of = |availability| Input::Availability { kind: Kind::GrpcRoute, availability };
+    rig.hear(of(Availability::Absent { message: "not installed".to_owned() }));
+    for kind in KINDS.iter().filter(|kind| **kind != Kind::GrpcRoute) {
+        rig.tell(*kind, watcher::Event::Init);
+        match kind {
+            Kind::GatewayClass => rig.tell(*kind, watcher::Event::InitApply(class())),
+            Kind::Gateway => rig.tell(*kind, watcher::Event::InitApply(gateway())),
+            _ => {}
+        }
+        rig.tell(*kind, watcher::Event::InitDone);
+    }
+    assert!(rig.engine.is_known && !rig.is_ready());
+    rig.hear(of(Availability::Watching));
+    rig.settle().await;
+    assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     const SETS: usize = 50;
     let mut rig = Rig::ready().await;

@@ -210,24 +210,26 @@ impl EventWriter {
     fn conclude(
         &self,
         queue: &mut Queue,
-        complaints: &mut BTreeSet<Category>,
+        complaints: &mut BTreeSet<(String, Category)>,
         problem: &Arc<Problem>,
         outcome: Result<(), Fault>,
     ) {
         let now = Instant::now();
         let object = ObjectKey::clone(&problem.object);
+        // Whoever is let into one namespace need not be let into another.
+        let namespace = namespace(&object);
         let speaker = queue.speakers.entry(object.clone()).or_default();
         speaker.is_being_told = false;
         match outcome {
             Ok(()) => {
-                complaints.clear();
+                complaints.retain(|(complained_of, _)| complained_of != namespace);
                 speaker.told(now, &self.options);
                 speaker.pace = Pace::default();
                 self.board.told(problem, now);
             }
             Err(fault) => {
                 let category = fault.category.as_str();
-                if complaints.insert(fault.category) {
+                if complaints.insert((namespace.to_owned(), fault.category)) {
                     warn!(object = %object, category, error = %fault, "an Event was not written");
                 } else {
                     debug!(object = %object, category, error = %fault, "an Event was not written");
