@@ -30,8 +30,8 @@ pub(super) type Pages = (DataPlaneKey, Instances);
 /// so that an instance that does not answer keeps nobody waiting but those beside it.
 pub(super) fn start(
     pages: &BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    client: StatusClient,
-    leadership: Leadership,
+    client: &StatusClient,
+    leadership: &Leadership,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) -> (watch::Sender<PublishedRevisions>, mpsc::Receiver<Pages>) {
@@ -154,12 +154,13 @@ mod tests {
         ]);
         let (held, mut tasks) = (watch::Sender::new(None), JoinSet::new());
         let leadership = Leadership::of(held.subscribe());
-        let (published, mut answers) = start(&pages, StatusClient::new(None), leadership, &stop, &mut tasks);
+        let (published, mut answers) =
+            start(&pages, &StatusClient::new(None), &leadership, &stop, &mut tasks);
         published.send_replace(BTreeMap::from([(plane("a"), 1), (plane("b"), 1)]));
         // Nobody is asked for one that follows.
         sleep(IMPATIENT * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);
-        held.send_replace(Some(Instant::now() + Duration::from_secs(60)));
+        held.send_replace(Some(Instant::now() + Duration::from_mins(1)));
         for revision in 1..5 {
             let from = Instant::now();
             published.send_replace(BTreeMap::from([(plane("a"), revision), (plane("b"), revision)]));

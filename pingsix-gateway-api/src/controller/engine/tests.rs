@@ -206,10 +206,9 @@ async fn a_kind_that_is_installed_while_the_first_publication_is_made_closes_not
     rig.hear(of(Availability::Absent { message: "not installed".to_owned() }));
     for kind in KINDS.iter().filter(|kind| **kind != Kind::GrpcRoute) {
         rig.tell(*kind, watcher::Event::Init);
-        match kind {
-            Kind::GatewayClass => rig.tell(*kind, watcher::Event::InitApply(class())),
-            Kind::Gateway => rig.tell(*kind, watcher::Event::InitApply(gateway())),
-            _ => {}
+        let objects = [(Kind::GatewayClass, class()), (Kind::Gateway, gateway())];
+        for (_, object) in objects.into_iter().filter(|(of, _)| of == kind) {
+            rig.tell(*kind, watcher::Event::InitApply(object));
         }
         rig.tell(*kind, watcher::Event::InitDone);
     }
