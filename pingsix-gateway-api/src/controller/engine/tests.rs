@@ -200,11 +200,14 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_installed_while_the_first_publication_is_made_closes_nothing_for_good() {
+async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps_nobody_waiting() {
     let mut rig = Rig::new();
-    let of = |availability| Input::Availability { kind: Kind::GrpcRoute, availability };
-    rig.hear(of(Availability::Absent { message: "not installed".to_owned() }));
-    for kind in KINDS.iter().filter(|kind| **kind != Kind::GrpcRoute) {
+    let of = |kind, availability| Input::Availability { kind, availability };
+    let absent = [Kind::GrpcRoute, Kind::TlsRoute];
+    for kind in absent {
+        rig.hear(of(kind, Availability::Absent { message: "not installed".to_owned() }));
+    }
+    for kind in KINDS.iter().filter(|kind| !absent.contains(kind)) {
         rig.tell(*kind, watcher::Event::Init);
         let objects = [(Kind::GatewayClass, class()), (Kind::Gateway, gateway())];
         for (_, object) in objects.into_iter().filter(|(of, _)| of == kind) {
@@ -213,9 +216,14 @@ async fn a_kind_that_is_installed_while_the_first_publication_is_made_closes_not
         rig.tell(*kind, watcher::Event::InitDone);
     }
     assert!(rig.engine.is_known && !rig.is_ready());
-    rig.hear(of(Availability::Watching));
+    rig.hear(of(Kind::GrpcRoute, Availability::Watching));
     rig.settle().await;
     assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+    let forbidden = Availability::Forbidden { message: "forbidden".to_owned() };
+    for availability in [Availability::Watching, forbidden] {
+        rig.hear(of(Kind::TlsRoute, availability));
+        assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+    }
 }
 
 #[tokio::test(start_paused = true)]
