@@ -109,11 +109,6 @@ impl Fault {
     pub(crate) fn conflict() -> Self {
         Self::new(FaultCategory::Conflict, "somebody else writes all the time")
     }
-
-    /// Found out before asking.
-    pub(crate) fn not_leading() -> Self {
-        Self::new(FaultCategory::Conflict, "another replica may lead by now")
-    }
 }
 
 impl From<&kube::Error> for Fault {

@@ -11,13 +11,18 @@
 //!   whose elector has not run yet. That is well before others may take the lease.
 //! - A holder that stops in an orderly way clears its name, and the next one need not wait.
 //!
-//! The lease keeps two replicas from writing at the same time; it is no lock. A request that was on its way when the
-//! leadership ended may still arrive. The writer of statuses has `resourceVersion`s against that.
+//! The lease keeps two replicas from writing at the same time; it is no lock. Who writes does so within
+//! [`Leadership::while_held`], which drops a request that has not been answered when the leadership ends. What the network has
+//! taken by then has the time between the renew deadline and the duration of the lease to arrive, and whatever arrives later
+//! than that is refused: writes of statuses carry `resourceVersion`s.
 
 mod lease;
 #[cfg(test)]
 mod tests;
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -59,6 +64,22 @@ impl Leadership {
     /// Whether it is held at this moment.
     pub fn is_held(&self) -> bool {
         self.0.borrow().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Does something that only the leader may do, for as long as it is held; `None` when it was lost before that was done.
+    ///
+    /// Every time before the work goes on, the clock is looked at. A timer would not do: when a process that was stopped
+    /// continues, tasks run before the timers that have run out do.
+    pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let (mut leadership, mut work) = (self.clone(), pin!(work));
+        let mut lost = pin!(leadership.lost());
+        poll_fn(|context| {
+            if lost.as_mut().poll(context).is_ready() || !self.is_held() {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(context).map(Some)
+        })
+        .await
     }
 
     /// Waits until it is held; for ever if it never is.
@@ -154,6 +175,11 @@ impl Elector {
         // Up to a quarter sooner, so that candidates do not keep step, and never later.
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
         match attempt {
+            // The process was stopped while it asked.
+            Ok(Attempt::Held { until }) if until <= Instant::now() => {
+                self.step_down("the lease was not renewed in time");
+                Duration::ZERO
+            }
             Ok(Attempt::Held { until }) => {
                 self.complaint = None;
                 if self.held.send_replace(Some(until)).is_none() {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::{DynamicResourceScope, ObjectMeta};
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{FieldPath, Kind, ObjectKey};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -50,8 +51,31 @@ enum Content<K> {
 pub struct Undecodable {
     /// What can be read of its metadata.
     pub metadata: ObjectMeta,
-    /// What is wrong, with the field.
+    /// Where its shape is another one; `.` for the object as a whole.
+    pub field: FieldPath,
+    /// What is wrong there.
     pub message: String,
+}
+
+impl Undecodable {
+    /// For whoever made the object.
+    pub fn problem(&self, object: ObjectKey) -> Problem {
+        let message =
+            format!("The {} cannot be decoded, and counts as not there: {}.", object.kind, self.message);
+        Problem {
+            object: Arc::new(object),
+            field: self.field.clone(),
+            severity: Severity::Error,
+            reason: Reason::Invalid,
+            message,
+        }
+    }
+}
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
 }
 
 impl<K: WatchedKind> Watched<K> {
@@ -121,11 +145,12 @@ impl<K: WatchedKind> Watched<K> {
             Err(error) => {
                 // What cannot be decoded is quoted, which must not be of what is secret.
                 let message = if matches!(K::KIND, Kind::Secret | Kind::ConfigMap) {
-                    format!("{}: it has another shape", error.path())
+                    "it has another shape".to_owned()
                 } else {
-                    format!("{}: {}", error.path(), error.inner())
+                    error.inner().to_string()
                 };
-                Content::Undecodable(Arc::new(Undecodable { metadata, message }))
+                let field = FieldPath::new(&error.path().to_string());
+                Content::Undecodable(Arc::new(Undecodable { metadata, field, message }))
             }
         };
         Ok(Self { content, status, digest })
@@ -229,8 +254,13 @@ mod tests {
         let broken: Watched<HttpRoute> = read(route("1", &json!({"rules": [{"matches": 7}]})));
         assert_eq!(broken.key().to_string(), "HTTPRoute shop/cart");
         assert!(broken.object().is_none());
-        let message = &broken.undecodable().unwrap().message;
-        assert!(message.starts_with("spec.rules[0].matches: "), "{message}");
+        let fault = broken.undecodable().unwrap();
+        assert_eq!(fault.field.as_str(), "spec.rules[0].matches");
+        let problem = fault.problem(broken.key());
+        assert_eq!(
+            problem.message,
+            "The HTTPRoute cannot be decoded, and counts as not there: invalid type: integer `7`, expected a sequence."
+        );
         // It says something else than it did.
         assert!(!broken.says_the_same(&read(route("1", &json!({})))));
     }
@@ -245,7 +275,7 @@ mod tests {
         let broken: Watched<Secret> = read(json!({
             "metadata": {"name": "tls", "namespace": "shop"}, "data": "canary",
         }));
-        assert_eq!(broken.undecodable().unwrap().message, "data: it has another shape");
+        assert_eq!(broken.undecodable().unwrap().to_string(), "data: it has another shape");
     }
 
     #[test]

@@ -3,16 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use pingsix_gateway_api::reconcile::Pace;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_translate::Kind;
 use pingsix_translate::snapshot::HttpRoute;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use crate::lab::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, Running, eventually, options};
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, PATIENCE, Running, eventually, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_become_documents_and_statuses_and_go_with_them() {
@@ -153,5 +155,49 @@ async fn what_a_selector_leaves_out_is_not_served() {
     lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
     lab.apply(ROUTE).await;
     eventually("the end of the route", || lab.routes(PLANE) == 0).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_author_of_an_object_that_cannot_be_decoded_is_told() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let running = lab.ready(options()).await;
+    // A definition as lax as that of a release to come may be.
+    let definitions: Api<CustomResourceDefinition> = Api::all(lab.cluster.admin());
+    let lax = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let name = "httproutes.gateway.networking.k8s.io";
+    let mut definition = definitions.get(name).await.unwrap();
+    for version in &mut definition.spec.versions {
+        version.schema = Some(serde_json::from_value(lax.clone()).unwrap());
+    }
+    definitions.replace(name, &PostParams::default(), &definition).await.unwrap();
+
+    let broken = shop::route("broken").replace("rules:", "rules: none\n  were:");
+    let events: Api<Event> = Api::namespaced(lab.cluster.admin(), "default");
+    let deadline = Instant::now() + PATIENCE;
+    let event = loop {
+        // The API server needs a moment to take the definition over.
+        let _ = lab.cluster.apply(&broken).await;
+        let listed = events.list(&ListParams::default()).await.unwrap();
+        let is_about = |event: &Event| {
+            event.regarding.as_ref().is_some_and(|about| about.name.as_deref() == Some("broken"))
+        };
+        if let Some(event) = listed.items.into_iter().find(is_about) {
+            break event;
+        }
+        assert!(Instant::now() < deadline, "nobody is told");
+        sleep(Duration::from_millis(100)).await;
+    };
+    let about = event.regarding.unwrap();
+    assert_eq!((about.kind.as_deref(), about.namespace.as_deref()), (Some("HTTPRoute"), Some("default")));
+    let route = lab.object(Kind::HttpRoute, "default", "broken").await;
+    assert_eq!(about.uid.as_deref(), route["metadata"]["uid"].as_str());
+    assert_eq!((event.type_.as_deref(), event.reason.as_deref()), (Some("Warning"), Some("Invalid")));
+    let note = event.note.unwrap();
+    assert!(note.starts_with("spec.rules: The HTTPRoute cannot be decoded"), "{note}");
+    assert!(lab.mentions(PLANE, "10.1.2.3:8080"), "others are served");
     running.stop().await;
 }

@@ -4,11 +4,12 @@ mod writers;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use pingsix_gateway_api::status::Wanted;
+use pingsix_gateway_api::status::{EventOptions, Wanted};
 use pingsix_gateway_api::watch::Watched;
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress};
@@ -162,13 +163,7 @@ async fn events_are_taken_and_counted() {
     writers.events.set(&class, vec![of_class]);
     writers.events.set(&gateway, problems.clone());
     let events = Api::<Event>::namespaced(writers.client.clone(), "default");
-    let told = || async {
-        let listed = events.list(&ListParams::default()).await.unwrap().items;
-        listed
-            .into_iter()
-            .filter(|event| event.reporting_controller.as_deref() == Some(OURS))
-            .collect::<Vec<_>>()
-    };
+    let told = || told(&events);
     eventually_found("two Events", async || told().await.len() == 2).await;
     let event = told().await.into_iter().find(|event| event.name_any().starts_with("cart.")).unwrap();
     assert_eq!(event.reason.as_deref(), Some("BackendNotFound"));
@@ -178,11 +173,51 @@ async fn events_are_taken_and_counted() {
     // It goes, and comes back.
     writers.events.set(&gateway, Vec::new());
     writers.events.set(&gateway, problems);
-    eventually_found("a series", || async {
+    eventually_found("a series", async || {
         told().await.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 2))
     })
     .await;
     assert_eq!(told().await.len(), 2);
+}
+
+/// An API server that forgets Events does not forget those of problems that stand.
+#[tokio::test]
+async fn events_outlive_the_memory_of_the_api_server_as_long_as_their_problems_stand() {
+    const MEMORY: Duration = Duration::from_secs(10);
+    let argument = format!("--event-ttl={}s", MEMORY.as_secs());
+    let cluster = TestCluster::builder().api_server_argument(argument);
+    let Some(cluster) = cluster.start_or_skip().await else { return };
+    cluster.apply(MANIFESTS).await.unwrap();
+    let mut options = EventOptions::new(OURS, "pod-1");
+    options.renewal = MEMORY / 4;
+    options.interval = options.renewal / 2;
+    let mut writers = Writers::telling(cluster.admin(), options);
+    writers.see(namespaced::<Gateway>(&writers.client), "web").await;
+    writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
+    let problems: Vec<Problem> =
+        judge(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+    let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
+    writers.events.set(&gateway, problems);
+    let events = Api::<Event>::namespaced(writers.client.clone(), "default");
+    eventually_found("an Event", async || told(&events).await.len() == 1).await;
+    let first = told(&events).await.remove(0);
+    let start = Instant::now();
+    while start.elapsed() < MEMORY * 2 {
+        tokio::time::sleep(MEMORY / 10).await;
+        let told = told(&events).await;
+        assert_eq!(told.len(), 1, "after {:?}", start.elapsed());
+        assert_eq!(told[0].metadata.uid, first.metadata.uid, "it was forgotten after {:?}", start.elapsed());
+    }
+    let series = told(&events).await.remove(0).series.unwrap();
+    assert!(series.count >= 6, "{series:?}");
+    writers.events.set(&gateway, Vec::new());
+    eventually_found("its end", async || told(&events).await.is_empty()).await;
+}
+
+/// The Events of ours.
+async fn told(events: &Api<Event>) -> Vec<Event> {
+    let listed = events.list(&ListParams::default()).await.unwrap().items;
+    listed.into_iter().filter(|event| event.reporting_controller.as_deref() == Some(OURS)).collect()
 }
 
 fn cart() -> ObjectKey {

@@ -14,8 +14,16 @@ fn candidate(client: &Client, pod: &str) -> (Leadership, CancellationToken, Join
         duration: Duration::from_secs(3),
         renew_deadline: Duration::from_secs(2),
         retry: Duration::from_millis(500),
-        ..LeaseOptions::new("default", "pingsix.io/gateway-controller", pod)
+        ..defaults(pod)
     };
+    stands(client, options)
+}
+
+fn defaults(pod: &str) -> LeaseOptions {
+    LeaseOptions::new("default", "pingsix.io/gateway-controller", pod)
+}
+
+fn stands(client: &Client, options: LeaseOptions) -> (Leadership, CancellationToken, JoinHandle<()>) {
     let (elector, leadership) = Elector::new(client.clone(), options).unwrap();
     let stop = CancellationToken::new();
     let task = tokio::spawn(elector.run(stop.clone()));
@@ -58,4 +66,23 @@ async fn replicas_lead_one_after_the_other() {
     stop_three.cancel();
     task_three.await.unwrap();
     assert_eq!(spec(&client).await.holder_identity, None);
+}
+
+#[tokio::test]
+async fn by_default_one_that_is_killed_is_followed_within_fifteen_seconds() {
+    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
+    let client = cluster.admin();
+    let (mut one, _stop, task) = stands(&client, defaults("one"));
+    one.gained().await;
+    let (mut two, stop, other) = stands(&client, defaults("two"));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!two.is_held());
+    // No renewal comes after this one.
+    task.abort();
+    let start = Instant::now();
+    two.gained().await;
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert!(!one.is_held());
+    stop.cancel();
+    other.await.unwrap();
 }

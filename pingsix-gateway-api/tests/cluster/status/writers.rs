@@ -32,13 +32,16 @@ impl Drop for Writers {
 
 impl Writers {
     pub(crate) fn new(client: Client) -> Self {
+        Self::telling(client, EventOptions::new(OURS, "pod-1"))
+    }
+
+    pub(crate) fn telling(client: Client, options: EventOptions) -> Self {
         let (world, board, events) = (World::default(), StatusBoard::default(), EventBoard::default());
         let (readers, stop) = (Readers::of(&world), CancellationToken::new());
         let status =
             StatusWriter::new(client.clone(), readers.clone(), board.clone(), WriterOptions::new(OURS));
         tokio::spawn(status.clone().run(Leadership::always(), stop.clone()));
-        let teller =
-            EventWriter::new(client.clone(), readers, events.clone(), EventOptions::new(OURS, "pod-1"));
+        let teller = EventWriter::new(client.clone(), readers, events.clone(), options);
         tokio::spawn(teller.run(Leadership::always(), stop.clone()));
         Self { client, world, board, events, status, stop }
     }
