@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::backend_tls::{BackendTls, PolicyTarget};
 use crate::object::{ObjectKey, ObjectName};
 use crate::resolve::References;
+use crate::shared_map::SharedMap;
 use crate::snapshot::BackendTlsPolicy;
 
 use super::{Carried, InEffect};
@@ -21,7 +22,7 @@ pub(crate) struct BackendTlsPolicies {
 
 impl BackendTlsPolicies {
     pub(crate) fn new(
-        policies: &BTreeMap<ObjectName, Arc<BackendTlsPolicy>>,
+        policies: &SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
         references: &References<'_>,
     ) -> Self {
         let mut list: Vec<BackendTls> =

@@ -1,17 +1,17 @@
 //! Which objects of a snapshot are others than the last time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::object::ObjectName;
+use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GrpcRoute, HttpRoute, ListenerSet, Namespace,
     ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
 };
 
-/// The objects of one kind, as they were the last time, in the order of their names.
+/// The objects of one kind, as they were the last time.
 #[derive(Debug)]
-pub(super) struct Seen<T>(Vec<(ObjectName, T)>);
+pub(super) struct Seen<T>(SharedMap<ObjectName, T>);
 
 /// An object that is another one than the last time, or new, or gone.
 #[derive(Debug)]
@@ -39,62 +39,43 @@ impl<K> Identity for Vec<Arc<K>> {
 }
 
 impl<T: Identity> Seen<T> {
-    pub(super) fn new(objects: &BTreeMap<ObjectName, T>) -> Self {
-        Self(objects.iter().map(|(name, object)| (name.clone(), object.clone())).collect())
+    pub(super) fn new(objects: &SharedMap<ObjectName, T>) -> Self {
+        Self(objects.clone())
     }
 
     /// What is different now; from then on that is what was seen.
-    pub(super) fn update(&mut self, now: &BTreeMap<ObjectName, T>) -> Vec<Difference<T>> {
-        let mut differences = Vec::new();
-        let in_place = self.0.len() == now.len()
-            && self.0.iter().zip(now.keys()).all(|((name, _), other)| is_same_name(name, other));
-        if in_place {
-            for ((name, held), object) in self.0.iter_mut().zip(now.values()) {
-                if !held.is_same(object) {
-                    *held = object.clone();
-                    differences.push(Difference { name: name.clone(), now: Some(object.clone()) });
-                }
-            }
-            return differences;
-        }
-        let mut before = std::mem::take(&mut self.0).into_iter().peekable();
-        self.0.reserve(now.len());
-        for (name, object) in now {
-            while let Some((gone, _)) = before.next_if(|(other, _)| other < name) {
-                differences.push(Difference { name: gone, now: None });
-            }
-            match before.next_if(|(other, _)| other == name) {
-                Some((name, held)) if held.is_same(object) => self.0.push((name, held)),
-                Some(_) | None => {
-                    differences.push(Difference { name: name.clone(), now: Some(object.clone()) });
-                    self.0.push((name.clone(), object.clone()));
-                }
-            }
-        }
-        differences.extend(before.map(|(name, _)| Difference { name, now: None }));
+    pub(super) fn update(&mut self, now: &SharedMap<ObjectName, T>) -> Vec<Difference<T>> {
+        let changes = now.changes(&self.0).into_iter();
+        let differences = changes
+            .filter_map(|change| {
+                let (name, now) = match change {
+                    Change::Replaced(_, before, now) if before.is_same(now) => return None,
+                    Change::Added(name, now) | Change::Replaced(name, _, now) => (name, Some(now.clone())),
+                    Change::Removed(name, _) => (name, None),
+                };
+                Some(Difference { name: name.clone(), now })
+            })
+            .collect();
+        self.0 = now.clone();
         differences
     }
 
     /// The names in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &ObjectName> {
-        self.0.iter().map(|(name, _)| name)
+        self.0.keys()
     }
-}
-
-fn is_same_name(one: &ObjectName, other: &ObjectName) -> bool {
-    Arc::ptr_eq(&one.name, &other.name) && Arc::ptr_eq(&one.namespace, &other.namespace) || one == other
 }
 
 /// The objects that a [`super::Frame`] is made from.
 #[derive(Debug)]
 pub(super) struct SeenFrame {
     gateway: Arc<Gateway>,
-    listener_sets: BTreeMap<ObjectName, Arc<ListenerSet>>,
-    backend_tls_policies: BTreeMap<ObjectName, Arc<BackendTlsPolicy>>,
-    reference_grants: BTreeMap<ObjectName, Arc<ReferenceGrant>>,
-    secrets: BTreeMap<ObjectName, Arc<Secret>>,
-    config_maps: BTreeMap<ObjectName, Arc<ConfigMap>>,
-    namespaces: BTreeMap<Arc<str>, Arc<Namespace>>,
+    listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,
+    backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
+    reference_grants: SharedMap<ObjectName, Arc<ReferenceGrant>>,
+    secrets: SharedMap<ObjectName, Arc<Secret>>,
+    config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
+    namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
 }
 
 impl SeenFrame {
@@ -111,7 +92,7 @@ impl SeenFrame {
     }
 
     pub(super) fn is_same(&self, snapshot: &Snapshot) -> bool {
-        fn same<N: Ord, K>(one: &BTreeMap<N, Arc<K>>, other: &BTreeMap<N, Arc<K>>) -> bool {
+        fn same<N: Ord, K>(one: &SharedMap<N, Arc<K>>, other: &SharedMap<N, Arc<K>>) -> bool {
             let alike = one.values().zip(other.values()).all(|(one, other)| Arc::ptr_eq(one, other));
             one.len() == other.len() && alike && one.keys().eq(other.keys())
         }
