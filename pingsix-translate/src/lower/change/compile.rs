@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dirty::{Dirty, GroupKey};
-use super::part::segment;
+use super::part::{Part, segment};
 use super::{LoweredPlane, Stale, Work};
 use crate::attach::Hostname;
 use crate::lower::budget::Room;
@@ -25,16 +25,17 @@ impl LoweredPlane {
     pub(super) fn compile(
         &mut self,
         lowering: &Lowering<'_>,
-        (zone, original): &GroupKey,
+        key: &GroupKey,
         dirty: &Dirty,
         work: &mut Work,
     ) -> Result<(), Stale> {
-        let zone = *zone;
+        let &(zone, ref original) = key;
         let hostname = lowering.plane.zones[zone].hostname.clone();
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
         for name in context(original.as_ref(), hostname.as_ref()) {
-            if let Some(rows) = self.rows(lowering, zone, &name, dirty)? {
-                groups.insert(name, rows);
+            let other = (zone, name);
+            if let Some(rows) = self.rows(lowering, &other, dirty)? {
+                groups.insert(other.1, rows);
             }
         }
         let only = Only { original, divided: self.placed.zones[zone].is_divided() };
@@ -45,21 +46,21 @@ impl LoweredPlane {
         if !unreached.is_empty() {
             return Err(Stale);
         }
-        let mut before = self.take_keys(zone, original, dirty);
+        let mut before = self.take_keys(key, dirty);
         let is_dirty = |route: &&TableRoute| dirty.holds(segment(route.key.path.as_ref()));
         for route in routes.iter().filter(is_dirty) {
             let drafted = lowering.draft(route, zone, &groups, &mut self.naming);
-            let key = route.key.clone();
             if let Some(group) = self.placed.zones[zone].groups.get_mut(original) {
-                group.entry(segment(key.path.as_ref()).into()).or_default().keys.push(key.clone());
+                let part = group.entry(segment(route.key.path.as_ref()).into()).or_default();
+                part.keys.push(route.key.clone());
             }
-            before.remove(&key);
+            before.remove(&route.key);
             self.put(zone, route, route.room(&groups), drafted, work);
         }
         for key in before {
             self.take_out(&key, work);
         }
-        self.drop_empty(zone, original, dirty);
+        self.drop_empty(key, dirty);
         Ok(())
     }
 
@@ -67,10 +68,10 @@ impl LoweredPlane {
     fn rows<'a>(
         &self,
         lowering: &Lowering<'a>,
-        zone: usize,
-        name: &Option<Hostname>,
+        (zone, name): &GroupKey,
         dirty: &Dirty,
     ) -> Result<Option<Vec<Row<'a>>>, Stale> {
+        let zone = *zone;
         let Some(group) = self.placed.zones[zone].groups.get(name) else { return Ok(None) };
         let first = PartKey { zone, original: name.clone(), segment: Box::default() };
         let mut of_group =
@@ -89,9 +90,9 @@ impl LoweredPlane {
     }
 
     /// Forgets which Routes are in the dirty parts of a group; returns them.
-    fn take_keys(&mut self, zone: usize, original: &Option<Hostname>, dirty: &Dirty) -> BTreeSet<TableKey> {
+    fn take_keys(&mut self, (zone, original): &GroupKey, dirty: &Dirty) -> BTreeSet<TableKey> {
         let mut keys = BTreeSet::new();
-        if let Some(group) = self.placed.zones[zone].groups.get_mut(original) {
+        if let Some(group) = self.placed.zones[*zone].groups.get_mut(original) {
             for segment in dirty.segments(group) {
                 keys.extend(group.get_mut(&segment).into_iter().flat_map(|part| part.keys.drain(..)));
             }
@@ -100,11 +101,11 @@ impl LoweredPlane {
     }
 
     /// Drops the parts with nothing left in them: none but the dirty ones can have become so.
-    fn drop_empty(&mut self, zone: usize, original: &Option<Hostname>, dirty: &Dirty) {
-        let groups = &mut self.placed.zones[zone].groups;
+    fn drop_empty(&mut self, (zone, original): &GroupKey, dirty: &Dirty) {
+        let groups = &mut self.placed.zones[*zone].groups;
         let Some(group) = groups.get_mut(original) else { return };
         for segment in dirty.segments(group) {
-            if group.get(&segment).is_some_and(|part| part.is_empty()) {
+            if group.get(&segment).is_some_and(Part::is_empty) {
                 group.remove(&segment);
             }
         }
