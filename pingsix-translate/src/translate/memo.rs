@@ -145,7 +145,7 @@ impl Memo {
     /// Finds the routes that are not other ones, but may be attached or resolve to something else.
     ///
     /// Attaching looks at the labels of a route's namespace, and resolving at the Services it refers to, the ports that
-    /// were looked up, and the ReferenceGrants in the namespaces of these Services.
+    /// were looked up, and the ReferenceGrants in the namespaces of these Services that are for the route's.
     fn find_routes(&mut self, news: &News, references: &References<'_>, again: &mut BTreeSet<usize>) {
         for namespace in &news.namespaces {
             let name = &namespace.name;
@@ -155,9 +155,14 @@ impl Memo {
                 again.extend(self.slots.of_namespace(name));
             }
         }
-        let granting: BTreeSet<&Arc<str>> =
-            news.reference_grants.iter().map(|grant| &grant.namespace).collect();
-        again.extend(granting.into_iter().flat_map(|namespace| self.slots.referring_into(namespace)));
+        for grant in &news.reference_grants {
+            let into = &grant.name.namespace;
+            let from = [&grant.before, &grant.now].into_iter().flatten().flat_map(|grant| &grant.spec.from);
+            let namespaces: BTreeSet<&str> = from.map(|from| from.namespace.as_str()).collect();
+            for from in namespaces.into_iter().map(Arc::from) {
+                again.extend(self.slots.crossing(&from, into));
+            }
+        }
         for service in &news.services {
             self.backends.forget(service);
             again.extend(self.slots.of_service(service));

@@ -95,7 +95,7 @@ pub(super) struct News {
     pub(super) services: Vec<ObjectName>,
     /// Services with other EndpointSlices.
     pub(super) slices: Vec<ObjectName>,
-    pub(super) reference_grants: Vec<ObjectName>,
+    pub(super) reference_grants: Vec<Difference<Arc<ReferenceGrant>>>,
     pub(super) secrets: Vec<Difference<Arc<Secret>>>,
     pub(super) namespaces: Vec<Difference<Arc<Namespace>, Arc<str>>>,
 }
@@ -145,7 +145,7 @@ impl Seen {
             routes,
             services: names(self.services.update(&referents.services)),
             slices: names(self.slices.update(&referents.endpoint_slices)),
-            reference_grants: names(self.reference_grants.update(&referents.reference_grants)),
+            reference_grants: self.reference_grants.update(&referents.reference_grants),
             secrets: self.secrets.update(&referents.secrets),
             namespaces: self.namespaces.update(&referents.namespaces),
         }

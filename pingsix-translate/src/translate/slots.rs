@@ -73,14 +73,6 @@ impl Slots {
         self.of_service.get(service).into_iter().flatten().copied()
     }
 
-    /// The routes that may refer to a Service of a namespace which is not their own.
-    pub(super) fn referring_into<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
-        let services = self.of_service.range(ObjectName::new(namespace.clone(), "")..);
-        let services = services.take_while(move |(service, _)| service.namespace == *namespace);
-        let foreign = move |slot: &usize| self.inputs[*slot].route.key.name.namespace != *namespace;
-        services.flat_map(|(_, slots)| slots).copied().filter(foreign)
-    }
-
     /// The routes of a namespace.
     pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
         ROUTES.into_iter().flat_map(move |kind| {
@@ -90,6 +82,18 @@ impl Slots {
                 routes.take_while(move |(key, _)| key.kind == kind && key.name.namespace == *namespace);
             routes.map(|(_, slot)| *slot)
         })
+    }
+
+    /// The routes of a namespace that may refer to a Service of another one.
+    pub(super) fn crossing<'s>(
+        &'s self,
+        from: &'s Arc<str>,
+        into: &'s Arc<str>,
+    ) -> impl Iterator<Item = usize> + 's {
+        let refers = move |slot: &usize| {
+            services(&self.inputs[*slot].route).iter().any(|service| service.namespace == *into)
+        };
+        self.of_namespace(from).filter(refers)
     }
 
     /// The routes that may refer to any of some Services, in the order of the snapshot: by kind, then by name.
