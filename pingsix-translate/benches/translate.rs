@@ -70,7 +70,7 @@ fn change(criterion: &mut Criterion) {
             .flat_map(|shape| SIZES.map(|size| (shape, size)))
         {
             let one = snapshot(shape, routes);
-            back_and_forth(&mut group, BenchmarkId::new(shape.name(), routes), [other(&one), one]);
+            back_and_forth(&mut group, BenchmarkId::new(shape.name(), routes), &[other(&one), one]);
         }
         group.finish();
     }
@@ -79,12 +79,12 @@ fn change(criterion: &mut Criterion) {
     for listeners in [100, 1_000] {
         let one = certified(listeners);
         let id = BenchmarkId::new("listeners", listeners);
-        back_and_forth(&mut group, id, [with_other_certificate(&one), one]);
+        back_and_forth(&mut group, id, &[with_other_certificate(&one), one]);
     }
     group.finish();
 }
 
-fn back_and_forth(group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, snapshots: [Snapshot; 2]) {
+fn back_and_forth(group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, snapshots: &[Snapshot; 2]) {
     let mut translator = Translator::new(options());
     translator.translate(&snapshots[1]);
     let mut turn = 0;
