@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pingsix_translate::snapshot::Secret;
 use pingsix_translate::{Object, ObjectName, Objects, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -94,6 +95,42 @@ fn place(shape: Shape, route: usize) -> (String, [String; RULES]) {
             (format!("host-{route}.example.com"), [0, 1, 2].map(|rule| format!("/route-{route}/rule-{rule}")))
         }
     }
+}
+
+/// A Gateway with `listeners` HTTPS listeners, each with a hostname and a certificate of its own.
+pub(crate) fn certified(listeners: usize) -> Snapshot {
+    let mut objects = Objects::default();
+    let written: Vec<Value> = (0..listeners)
+        .map(|index| {
+            let (secret, hostname) = (format!("secret-{index}"), format!("host-{index}.example.com"));
+            objects.insert(Object::Secret(secret_for(&secret, &hostname)));
+            json!({
+                "name": format!("https-{index}"), "port": 443, "protocol": "HTTPS", "hostname": hostname,
+                "tls": {"certificateRefs": [{"name": secret}]},
+            })
+        })
+        .collect();
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"name": "gateway", "namespace": "bench", "generation": 1},
+        "spec": {"gatewayClassName": "pingsix", "listeners": written},
+    }))));
+    objects.snapshot(&ObjectName::new("bench", "gateway")).expect("the Gateway is there")
+}
+
+fn secret_for(name: &str, hostname: &str) -> Arc<Secret> {
+    let pair = rcgen::generate_simple_self_signed([hostname.to_owned()]).expect("the name is one of DNS");
+    object(json!({
+        "metadata": {"name": name, "namespace": "bench"},
+        "stringData": {"tls.crt": pair.cert.pem(), "tls.key": pair.signing_key.serialize_pem()},
+    }))
+}
+
+/// The same, but for one certificate.
+pub(crate) fn with_other_certificate(snapshot: &Snapshot) -> Snapshot {
+    let mut other = snapshot.clone();
+    let rotated = secret_for("secret-0", "host-0.example.com");
+    other.referents.secrets.insert(ObjectName::new("bench", "secret-0"), rotated);
+    other
 }
 
 fn insert_route(objects: &mut Objects, name: &str, hostname: &str, rules: &[Value]) {

@@ -5,10 +5,11 @@ mod shapes;
 use std::hint::black_box;
 use std::io::Write as _;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pingsix_translate::pingsix::validate::{ValidateOptions, validate};
 use pingsix_translate::{Budget, Options, Snapshot, Translator, translate};
-use shapes::{Shape, snapshot, with_other_endpoint, with_other_route};
+use shapes::{Shape, certified, snapshot, with_other_certificate, with_other_endpoint, with_other_route};
 
 const SHAPES: [Shape; 3] = [Shape::FlatHosts, Shape::SharedHost, Shape::NestedPrefixes];
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
@@ -69,19 +70,30 @@ fn change(criterion: &mut Criterion) {
             .flat_map(|shape| SIZES.map(|size| (shape, size)))
         {
             let one = snapshot(shape, routes);
-            let snapshots = [other(&one), one];
-            let mut translator = Translator::new(options());
-            translator.translate(&snapshots[1]);
-            let mut turn = 0;
-            group.bench_function(BenchmarkId::new(shape.name(), routes), |bencher| {
-                bencher.iter(|| {
-                    turn += 1;
-                    translator.translate(black_box(&snapshots[turn % 2]))
-                });
-            });
+            back_and_forth(&mut group, BenchmarkId::new(shape.name(), routes), &[other(&one), one]);
         }
         group.finish();
     }
+    let mut group = criterion.benchmark_group("one certificate changed");
+    group.sample_size(20);
+    for listeners in [100, 1_000] {
+        let one = certified(listeners);
+        let id = BenchmarkId::new("listeners", listeners);
+        back_and_forth(&mut group, id, &[with_other_certificate(&one), one]);
+    }
+    group.finish();
+}
+
+fn back_and_forth(group: &mut BenchmarkGroup<'_, WallTime>, id: BenchmarkId, snapshots: &[Snapshot; 2]) {
+    let mut translator = Translator::new(options());
+    translator.translate(&snapshots[1]);
+    let mut turn = 0;
+    group.bench_function(id, |bencher| {
+        bencher.iter(|| {
+            turn += 1;
+            translator.translate(black_box(&snapshots[turn % 2]))
+        });
+    });
 }
 
 fn acceptance(criterion: &mut Criterion) {

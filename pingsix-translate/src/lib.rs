@@ -31,5 +31,5 @@ pub use resolve::certificate_validity;
 pub use route::ParentRef;
 pub use shared_map::{Change, SharedMap};
 pub use snapshot::{IngressSnapshot, Object, Objects, Snapshot};
-pub use translate::{Translator, translate, translate_ingress};
+pub use translate::{Effort, Translator, translate, translate_ingress};
 pub use translation::{DataPlane, DataPlaneKey, Size, StreamPlane, Translation};

@@ -6,6 +6,7 @@ mod backend;
 mod certificate;
 mod endpoint;
 mod grant;
+mod reading;
 mod service;
 
 use std::collections::BTreeMap;
@@ -17,11 +18,11 @@ pub(crate) use backend::{Backend, BackendKey, Backends, ResolvedRule, Usage};
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
-use grant::Grants;
+pub(crate) use reading::Reading;
 pub(crate) use service::AppProtocol;
 
 use crate::object::ObjectName;
-use crate::snapshot::{Referents, Service};
+use crate::snapshot::{Namespace, Referents, Service};
 
 /// The label every namespace carries, also one whose object we do not have.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -30,12 +31,22 @@ const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 #[derive(Debug)]
 pub(crate) struct References<'a> {
     referents: &'a Referents,
-    grants: Grants,
+    reading: Arc<Reading>,
 }
 
 impl<'a> References<'a> {
     pub(crate) fn new(referents: &'a Referents) -> Self {
-        Self { referents, grants: Grants::new(referents.reference_grants.values()) }
+        Self::with(referents, Arc::new(Reading::new(referents)))
+    }
+
+    /// The same, of which some was read before.
+    pub(crate) const fn with(referents: &'a Referents, reading: Arc<Reading>) -> Self {
+        Self { referents, reading }
+    }
+
+    /// What was read.
+    pub(crate) const fn reading(&self) -> &Arc<Reading> {
+        &self.reading
     }
 
     /// A Service that a route refers to, if it exists.
@@ -45,13 +56,14 @@ impl<'a> References<'a> {
 
     /// The labels of a namespace.
     pub(crate) fn namespace_labels(&self, name: &Arc<str>) -> BTreeMap<String, String> {
-        let mut labels = self
-            .referents
-            .namespaces
-            .get(name)
-            .and_then(|namespace| namespace.metadata.labels.clone())
-            .unwrap_or_default();
-        labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.to_string());
-        labels
+        labels_of(name, self.referents.namespaces.get(name).map(AsRef::as_ref))
     }
+}
+
+/// The labels of a namespace with this name, whose object we may not have.
+pub(crate) fn labels_of(name: &str, namespace: Option<&Namespace>) -> BTreeMap<String, String> {
+    let written = namespace.and_then(|namespace| namespace.metadata.labels.clone());
+    let mut labels = written.unwrap_or_default();
+    labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.to_owned());
+    labels
 }

@@ -267,6 +267,14 @@ impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
     }
 }
 
+impl<K: Ord, V> Extend<(K, V)> for SharedMap<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
 impl<K, V> Clone for SharedMap<K, V> {
     fn clone(&self) -> Self {
         Self { chunks: self.chunks.clone(), len: self.len }

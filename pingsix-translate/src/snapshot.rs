@@ -24,26 +24,30 @@ pub use references::{
 };
 
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use crate::shared_map::SharedMap;
 
 /// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
+///
+/// A [`Translator`](crate::Translator) finds what is different from the last snapshot by [`SharedMap::changes`], which is
+/// cheap where one is a changed copy of the other. Nothing but the cost depends on that.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The Gateway.
     pub gateway: Arc<Gateway>,
     /// ListenerSets whose parentRef is the Gateway, by name.
-    pub listener_sets: BTreeMap<ObjectName, Arc<ListenerSet>>,
+    pub listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,
     /// HTTPRoutes with a parentRef to the Gateway or one of its ListenerSets, by name.
-    pub http_routes: BTreeMap<ObjectName, Arc<HttpRoute>>,
+    pub http_routes: SharedMap<ObjectName, Arc<HttpRoute>>,
     /// GRPCRoutes, likewise.
-    pub grpc_routes: BTreeMap<ObjectName, Arc<GrpcRoute>>,
+    pub grpc_routes: SharedMap<ObjectName, Arc<GrpcRoute>>,
     /// TLSRoutes, likewise.
-    pub tls_routes: BTreeMap<ObjectName, Arc<TlsRoute>>,
+    pub tls_routes: SharedMap<ObjectName, Arc<TlsRoute>>,
     /// TCPRoutes, likewise.
-    pub tcp_routes: BTreeMap<ObjectName, Arc<TcpRoute>>,
+    pub tcp_routes: SharedMap<ObjectName, Arc<TcpRoute>>,
     /// UDPRoutes, likewise.
-    pub udp_routes: BTreeMap<ObjectName, Arc<UdpRoute>>,
+    pub udp_routes: SharedMap<ObjectName, Arc<UdpRoute>>,
     /// BackendTLSPolicies in the namespaces of the Services referred to, by name.
-    pub backend_tls_policies: BTreeMap<ObjectName, Arc<BackendTlsPolicy>>,
+    pub backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
     /// What all of these refer to.
     pub referents: Referents,
 }
@@ -52,17 +56,17 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Default)]
 pub struct Referents {
     /// Services that routes or Ingresses refer to.
-    pub services: BTreeMap<ObjectName, Arc<Service>>,
+    pub services: SharedMap<ObjectName, Arc<Service>>,
     /// EndpointSlices by the Service they belong to, sorted by name.
-    pub endpoint_slices: BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>>,
+    pub endpoint_slices: SharedMap<ObjectName, Vec<Arc<EndpointSlice>>>,
     /// ReferenceGrants in namespaces that are referred to.
-    pub reference_grants: BTreeMap<ObjectName, Arc<ReferenceGrant>>,
+    pub reference_grants: SharedMap<ObjectName, Arc<ReferenceGrant>>,
     /// Secrets that Gateways, listeners and Ingresses refer to.
-    pub secrets: BTreeMap<ObjectName, Arc<Secret>>,
+    pub secrets: SharedMap<ObjectName, Arc<Secret>>,
     /// ConfigMaps that Gateways and policies refer to.
-    pub config_maps: BTreeMap<ObjectName, Arc<ConfigMap>>,
+    pub config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
     /// Namespaces of routes and ListenerSets.
-    pub namespaces: BTreeMap<Arc<str>, Arc<Namespace>>,
+    pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
 }
 
 /// Names of [`Referents`].
@@ -78,7 +82,7 @@ impl Objects {
     /// Cuts what one Gateway may see; `None` when there is no such Gateway.
     pub fn snapshot(&self, gateway: &ObjectName) -> Option<Snapshot> {
         let object = self.gateways.get(gateway)?;
-        let listener_sets: BTreeMap<ObjectName, Arc<ListenerSet>> = self
+        let listener_sets: SharedMap<ObjectName, Arc<ListenerSet>> = self
             .listener_sets
             .iter()
             .filter(|(name, set)| parent_of_listener_set(name, set).as_ref() == Some(gateway))
@@ -104,7 +108,7 @@ impl Objects {
         }
         let service_namespaces: BTreeSet<&Arc<str>> =
             names.services.iter().map(|service| &service.namespace).collect();
-        let backend_tls_policies: BTreeMap<ObjectName, Arc<BackendTlsPolicy>> = self
+        let backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>> = self
             .backend_tls_policies
             .iter()
             .filter(|(name, _)| service_namespaces.contains(&name.namespace))
@@ -139,7 +143,7 @@ impl Objects {
         let referred: BTreeSet<&Arc<str>> = targets.map(|target| &target.namespace).collect();
         Referents {
             services: pick(&self.services, &names.services),
-            endpoint_slices,
+            endpoint_slices: endpoint_slices.into_iter().collect(),
             reference_grants: self
                 .reference_grants
                 .iter()
@@ -164,8 +168,8 @@ impl ReferentNames {
         &mut self,
         routes: &BTreeMap<ObjectName, Arc<R>>,
         parents: &BTreeSet<ObjectKey>,
-    ) -> BTreeMap<ObjectName, Arc<R>> {
-        let mut picked = BTreeMap::new();
+    ) -> SharedMap<ObjectName, Arc<R>> {
+        let mut picked = Vec::new();
         for (name, route) in routes {
             let refs = route.parent_refs();
             if !refs
@@ -176,13 +180,13 @@ impl ReferentNames {
             }
             self.namespaces.insert(name.namespace.clone());
             self.services.extend(route.services(&name.namespace));
-            picked.insert(name.clone(), route.clone());
+            picked.push((name.clone(), route.clone()));
         }
-        picked
+        picked.into_iter().collect()
     }
 }
 
-fn pick<V: Clone>(from: &BTreeMap<ObjectName, V>, names: &BTreeSet<ObjectName>) -> BTreeMap<ObjectName, V> {
+fn pick<V: Clone>(from: &BTreeMap<ObjectName, V>, names: &BTreeSet<ObjectName>) -> SharedMap<ObjectName, V> {
     names.iter().filter_map(|name| from.get(name).map(|value| (name.clone(), value.clone()))).collect()
 }
 

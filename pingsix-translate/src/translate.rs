@@ -1,34 +1,31 @@
 //! The translation of one snapshot, stage by stage.
 
+mod frame;
 mod ingress;
 mod memo;
 mod seen;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use ingress::translate_ingress;
 
+use self::frame::{Frame, JudgedBefore};
 use self::memo::Memo;
-use crate::attach::{Listeners, attach_route, judge_listeners, only_host};
-use crate::lower::{
-    Lowered, LoweredStreams, Plane, RouteInput, lower_plane, lower_plane_to_change, lower_streams, planes,
-};
-use crate::object::{Kind, ObjectKey};
+#[cfg(doc)]
+use crate::SharedMap;
+use crate::attach::Listeners;
+use crate::lower::{Lowered, LoweredStreams, RouteInput, lower_plane, lower_plane_to_change, lower_streams};
 use crate::options::Options;
-use crate::policy::{BackendTlsPolicies, Carried};
-use crate::resolve::{Backends, References};
+use crate::resolve::{Backends, Reading, References};
 use crate::route::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
     normalise_udp_route,
 };
-use crate::shared_map::SharedMap;
-use crate::snapshot::{IngressSnapshot, Snapshot, key_of};
+use crate::snapshot::{IngressSnapshot, Snapshot};
 use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
-use crate::verdict::{
-    Judged, Problem, Refusals, RouteVerdict, Verdicts, attached_to, judge_gateway, judge_listener_sets,
-    judge_policies, judge_route, refuse_gateway,
-};
+use crate::verdict::{Problem, Refusals, RouteVerdict, attached_to, judge_route, refuse_gateway};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -51,30 +48,52 @@ pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
 /// Each result is the one that [`translate`] or [`translate_ingress`] gives, byte for byte. Objects count as unchanged
 /// when they are the same [`Arc`]s as the last time; results share what is the same, see [`SharedMap::changes`].
 ///
-/// A change of routes, Services or EndpointSlices takes time in proportion to what it changes, and a small constant per
-/// object of the snapshot for finding it. A change of anything else, or of most of the routes, and whatever
-/// `lower/change.rs` says, takes a full translation.
+/// What is different from the last snapshot is found without looking at what the two share, so that it takes hardly any
+/// time if the snapshot is a changed copy of the last one. Then
+///
+/// - EndpointSlices are looked at, and routes only if a port ceases or begins to have endpoints;
+/// - routes and Services take attaching and resolving these routes and those that refer to the Services;
+/// - Secrets, Namespaces, ReferenceGrants, BackendTLSPolicies and whatever leaves hosts, ports and names of the listeners
+///   as they are take judging all listeners, and the routes for which something else follows.
+///
+/// What is compiled and written is in proportion to what comes out different. Other changes of listeners, those that
+/// concern most of the routes, and whatever `lower/change.rs` says take a full translation.
 #[derive(Debug)]
 pub struct Translator {
     options: Options,
     memo: Option<Box<Memo>>,
+    effort: Effort,
+}
+
+/// What a translation took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Everything was done.
+    Whole,
+    /// What was different was done again.
+    Part {
+        /// The routes that were attached, and their references resolved.
+        routes: usize,
+    },
 }
 
 impl Translator {
     /// Nothing is remembered yet.
     pub const fn new(options: Options) -> Self {
-        Self { options, memo: None }
+        Self { options, memo: None, effort: Effort::Whole }
     }
 
     /// As [`translate`].
     pub fn translate(&mut self, snapshot: &Snapshot) -> Translation {
         let options = &self.options;
         if let Some(mut memo) = self.memo.take()
-            && let Ok(translation) = memo.change(snapshot, options)
+            && let Ok((translation, routes)) = memo.change(snapshot, options)
         {
             self.memo = Some(memo);
+            self.effort = Effort::Part { routes };
             return translation;
         }
+        self.effort = Effort::Whole;
         let attached = Attached::new(snapshot, options);
         let lowered = attached
             .frame
@@ -91,95 +110,20 @@ impl Translator {
     /// As [`translate_ingress`]. There is nothing yet that is not done again.
     pub fn translate_ingress(&mut self, snapshot: &IngressSnapshot) -> Translation {
         self.memo = None;
+        self.effort = Effort::Whole;
         translate_ingress(snapshot, &self.options)
     }
-}
 
-/// What does not depend on routes, nor on what they refer to.
-#[derive(Debug)]
-struct Frame {
-    gateway: Arc<ObjectKey>,
-    listeners: Listeners,
-    planes: Vec<Plane>,
-    policies: BackendTlsPolicies,
-    problems: Vec<Problem>,
-}
-
-impl Frame {
-    fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
-        let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
-        let mut problems = Vec::new();
-        let mut listeners = judge_listeners(snapshot, &gateway, references, options, &mut problems);
-        let planes = planes(&gateway.name, &listeners.all, options.layout);
-        for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
-            listeners.all[*listener].limits.push(limit.clone());
-        }
-        for listener in &listeners.all {
-            problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
-        }
-        let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, references);
-        Self { gateway, listeners, planes, policies, problems }
-    }
-
-    /// Attaches a route and resolves what it refers to.
-    fn attach(
-        &self,
-        route: Arc<Route>,
-        references: &References<'_>,
-        backends: &mut Backends,
-        problems: &mut Vec<Problem>,
-    ) -> RouteInput {
-        let parents = attach_route(&route, &self.listeners, references);
-        let host = only_host(&route.hostnames, &parents, &self.listeners.all);
-        let carried = Carried::by(route.traffic, &parents, &self.listeners.all, host.as_ref());
-        let in_effect = self.policies.for_route(carried);
-        let rules = route
-            .rules
-            .iter()
-            .map(|rule| references.resolve_rule(&route, rule, in_effect, backends, problems))
-            .collect();
-        RouteInput::new(route, rules, parents)
-    }
-
-    /// Verdicts on everything but routes, and everything that is wrong. `inputs` are the routes in the order of the
-    /// snapshot.
-    fn judge(
-        &self,
-        snapshot: &Snapshot,
-        options: &Options,
-        inputs: &[Arc<RouteInput>],
-        attached: &[i32],
-        routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-        mut problems: Vec<Problem>,
-    ) -> Verdicts {
-        let references = References::new(&snapshot.referents);
-        let policies = judge_policies(&self.policies, &self.gateway, inputs, &references, &mut problems);
-        let refused = refuse_gateway(&snapshot.gateway);
-        let judged = Judged {
-            listeners: &self.listeners,
-            attached,
-            layout: options.layout,
-            refused: refused.as_ref(),
-        };
-        let listener_sets = judge_listener_sets(&judged);
-        let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, &references, &mut problems);
-        problems.extend(self.problems.iter().cloned());
-        problems.sort();
-        problems.dedup();
-        Verdicts {
-            gateway: Some(gateway),
-            listener_sets,
-            routes,
-            policies,
-            ingresses: BTreeSet::new(),
-            problems,
-        }
+    /// What the last translation took.
+    pub const fn effort(&self) -> Effort {
+        self.effort
     }
 }
 
 /// Everything up to lowering.
 #[derive(Debug)]
 struct Attached {
+    reading: Arc<Reading>,
     frame: Frame,
     backends: Backends,
     /// In the order of the snapshot.
@@ -217,7 +161,7 @@ impl Attached {
             inputs.push(Arc::new(input));
             problems.push(of_route);
         }
-        Self { frame, backends, inputs, problems }
+        Self { reading: references.reading().clone(), frame, backends, inputs, problems }
     }
 
     fn judge(
@@ -226,12 +170,14 @@ impl Attached {
         options: &Options,
         lowered: Vec<Lowered>,
     ) -> (Translation, JudgedRoutes) {
-        let Self { frame, inputs, backends, .. } = &self;
+        let Self { reading, frame, inputs, backends, .. } = &self;
+        let references = References::with(&snapshot.referents, reading.clone());
         let is_refused = refuse_gateway(&snapshot.gateway).is_some();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
         let mut refusals = Refusals::default();
         for (number, (plane, lowered)) in frame.planes.iter().zip(lowered).enumerate() {
-            let data_plane = add_refusals(&mut refusals, number, plane, &frame.listeners, lowered);
+            refusals.add_plane(number, plane.listeners());
+            let data_plane = add_refusals(&mut refusals, number, &frame.listeners, lowered);
             // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
             data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });
         }
@@ -259,7 +205,8 @@ impl Attached {
             judged.push(route);
         }
         let routes = verdicts.into_iter().collect();
-        let verdicts = frame.judge(snapshot, options, inputs, &counts, routes, problems);
+        let judged_before = JudgedBefore { counts: &counts, routes, problems };
+        let verdicts = frame.judge(snapshot, options, &references, inputs, judged_before);
         let translation = Translation { data_planes, stream_planes, verdicts };
         (translation, JudgedRoutes { attached: self, streams, judged })
     }
@@ -269,19 +216,18 @@ impl Attached {
 fn add_refusals(
     refusals: &mut Refusals,
     number: usize,
-    plane: &Plane,
     listeners: &Listeners,
     lowered: Lowered,
 ) -> DataPlane {
     let Lowered { data_plane, refused_rules, refused_zones, served_zones } = lowered;
-    let served = plane.zones.iter().flat_map(|zone| &zone.listeners).copied();
-    refusals.add_rules(number, served, refused_rules);
+    refusals.add_rules(number, refused_rules);
     refusals.add_zones(&listeners.all, &refused_zones, served_zones);
     data_plane
 }
 
 fn add_streams(refusals: &mut Refusals, number: usize, streams: &LoweredStreams) {
-    refusals.add_rules(number, streams.listeners.iter().copied(), streams.refused_rules.iter().cloned());
+    refusals.add_plane(number, streams.listeners.iter().copied());
+    refusals.add_rules(number, streams.refused_rules.iter().cloned());
 }
 
 fn judge_one(index: usize, input: &RouteInput, refusals: &Refusals) -> (RouteVerdict, JudgedRoute) {

@@ -1,6 +1,6 @@
 //! What one Gateway or IngressClass may see, cut from the picture.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
@@ -8,7 +8,7 @@ use pingsix_translate::snapshot::{
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, secrets_of_gateway,
     secrets_of_ingress, secrets_of_listener_set, service_of_slice, services_of_ingress,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
 use super::edges::Target;
 use super::{KindStore, Stored, World};
@@ -86,7 +86,7 @@ impl World {
     /// Replaces a route that names the same parents and Services as before.
     fn replace_route<R: Stored + RouteReferences>(
         &self,
-        routes: &mut BTreeMap<ObjectName, Arc<R>>,
+        routes: &mut SharedMap<ObjectName, Arc<R>>,
         name: &ObjectName,
     ) -> bool {
         let Some((held, route)) = routes.get_mut(name).zip(self.get::<R>(name)) else { return false };
@@ -101,7 +101,7 @@ impl World {
     /// Replaces a slice that belongs to the same Service as before.
     fn replace_slice(
         &self,
-        slices: &mut BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>>,
+        slices: &mut SharedMap<ObjectName, Vec<Arc<EndpointSlice>>>,
         name: &ObjectName,
     ) -> bool {
         let Some(slice) = self.get::<EndpointSlice>(name) else { return false };
@@ -166,13 +166,15 @@ impl World {
         let class = self.get(name)?;
         let default: Vec<_> =
             picked(&self.ingress_classes, self.ingress_classes.dependents(&Target::DefaultIngressClass))
-                .into_values()
+                .values()
+                .cloned()
                 .collect();
         let default_classes = default_ingress_classes(default.iter().map(AsRef::as_ref));
         let own = Target::Object(ObjectKey { kind: Kind::IngressClass, name: name.clone() });
         let mut ingresses = picked(&self.ingresses, self.ingresses.members(&own));
         if default_classes.first() == Some(&name.name) {
-            ingresses.extend(picked(&self.ingresses, self.ingresses.members(&Target::DefaultIngressClass)));
+            let defaulted = picked(&self.ingresses, self.ingresses.members(&Target::DefaultIngressClass));
+            ingresses.extend(defaulted.iter().map(|(name, ingress)| (name.clone(), ingress.clone())));
         }
         debug_assert!(
             ingresses
@@ -190,17 +192,17 @@ impl World {
     }
 
     fn referents(&self, names: &Names) -> Referents {
-        let mut endpoint_slices: BTreeMap<ObjectName, Vec<Arc<EndpointSlice>>> = BTreeMap::new();
+        let mut endpoint_slices: Vec<(ObjectName, Vec<Arc<EndpointSlice>>)> = Vec::new();
         for service in &names.services {
             let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
             let slices = picked(&self.endpoint_slices, self.endpoint_slices.members(&target));
             if !slices.is_empty() {
-                endpoint_slices.insert(service.clone(), slices.into_values().collect());
+                endpoint_slices.push((service.clone(), slices.values().cloned().collect()));
             }
         }
         Referents {
             services: picked(&self.services, &names.services),
-            endpoint_slices,
+            endpoint_slices: endpoint_slices.into_iter().collect(),
             reference_grants: picked(
                 &self.reference_grants,
                 names.crossings.iter().flat_map(|crossing| self.reference_grants.members(crossing)),
@@ -220,7 +222,7 @@ impl World {
 fn picked<'a, K: Stored>(
     store: &KindStore<K>,
     names: impl IntoIterator<Item = &'a ObjectName>,
-) -> BTreeMap<ObjectName, Arc<K>> {
+) -> SharedMap<ObjectName, Arc<K>> {
     let object = |name: &ObjectName| store.get(name)?.object().cloned();
     names.into_iter().filter_map(|name| Some((name.clone(), object(name)?))).collect()
 }
@@ -231,7 +233,7 @@ impl Names {
         &mut self,
         store: &KindStore<R>,
         parents: &[Target],
-    ) -> BTreeMap<ObjectName, Arc<R>> {
+    ) -> SharedMap<ObjectName, Arc<R>> {
         let routes = picked(store, parents.iter().flat_map(|parent| store.members(parent)));
         for (name, route) in &routes {
             self.namespaces.insert(name.namespace.clone());

@@ -83,6 +83,34 @@ impl Listener {
         }
     }
 
+    /// Whether routes are attached and told the same as with another listener in its place. Certificates and what there is
+    /// to say of them may differ.
+    pub(super) fn attaches_like(&self, other: &Self) -> bool {
+        let Self {
+            owner,
+            index,
+            name,
+            protocol,
+            written_protocol,
+            written_port,
+            port,
+            hostname,
+            tls_mode,
+            state: _,
+            unresolved: _,
+            limits: _,
+            overlap: _,
+            supported_kinds,
+            namespaces,
+        } = self;
+        (owner, *index, name, *protocol, written_protocol)
+            == (&other.owner, other.index, &other.name, other.protocol, &other.written_protocol)
+            && (*written_port, *port, hostname, *tls_mode)
+                == (other.written_port, other.port, &other.hostname, other.tls_mode)
+            && (supported_kinds, namespaces) == (&other.supported_kinds, &other.namespaces)
+            && self.is_served() == other.is_served()
+    }
+
     pub(crate) fn supports(&self, kind: Kind) -> bool {
         self.supported_kinds
             .iter()

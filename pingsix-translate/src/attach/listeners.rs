@@ -45,6 +45,33 @@ impl Listeners {
         self.all.get(owner.listeners.clone()).unwrap_or_default()
     }
 
+    /// Whether routes are attached and told the same as with others in their place.
+    pub(crate) fn attach_like(&self, other: &Self) -> bool {
+        let owners = |listeners: &'_ Self| -> Vec<_> {
+            let owners = std::iter::once(&listeners.gateway).chain(&listeners.sets);
+            owners
+                .map(|owner| (owner.key.clone(), owner.listeners.clone(), owner.excluded.is_some()))
+                .collect()
+        };
+        self.all.len() == other.all.len()
+            && self.all.iter().zip(&other.all).all(|(one, other)| one.attaches_like(other))
+            && owners(self) == owners(other)
+    }
+
+    /// Whether a listener treats routes of a namespace differently when its labels change.
+    pub(crate) fn tell_apart(
+        &self,
+        namespace: &str,
+        before: &BTreeMap<String, String>,
+        now: &BTreeMap<String, String>,
+    ) -> bool {
+        self.all.iter().any(|listener| {
+            let admits =
+                |labels| listener.namespaces.admits(&listener.owner.name.namespace, namespace, labels);
+            admits(before) != admits(now)
+        })
+    }
+
     /// The owner that a parentRef names, written in a route of `namespace`. Takes no memory: there may be ten thousand
     /// routes.
     pub(super) fn named_by(&self, parent: &ParentRef, namespace: &str) -> Option<&ListenerOwner> {

@@ -9,7 +9,7 @@ use super::decision::{Decided, origin_of};
 use super::id::Ids;
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
-use super::ssl::write_certificates;
+use super::ssl::id_of_certificate;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::{UpstreamKey, Upstreams};
 use crate::attach::Hostname;
@@ -30,6 +30,8 @@ pub(crate) struct Written {
     /// How the Routes came to be.
     pub(super) table: Vec<WrittenRoute>,
     pub(super) naming: Naming,
+    /// The documents of the plane's certificates, in their order.
+    pub(super) certificates: Vec<DocumentKey>,
     /// The parts with cells that get no Route.
     pub(super) unreached: BTreeSet<PartKey>,
 }
@@ -139,9 +141,13 @@ impl<'a> Lowering<'a> {
                 bytes,
             });
         }
-        for (key, ssl, origin) in write_certificates(&self.plane.certificates, &mut naming.ids) {
-            documents.push((key.clone(), Document::Ssl(ssl)));
-            provenance.push((key, origin));
+        let mut certificates = Vec::with_capacity(self.plane.certificates.served.len());
+        for served in &self.plane.certificates.served {
+            let id = id_of_certificate(&served.name, &mut naming.ids);
+            let key = DocumentKey { kind: ResourceKind::Ssl, id };
+            documents.push((key.clone(), Document::Ssl(served.ssl())));
+            provenance.push((key.clone(), served.provenance.clone()));
+            certificates.push(key);
         }
         for upstream in asked_for {
             if let Some((key, (document, origin))) =
@@ -160,7 +166,7 @@ impl<'a> Lowering<'a> {
             size: Size { bytes, matcher_entries },
         };
         let refused_rules = first_refusals(&written);
-        Some(Written { data_plane, refused_rules, table: written, naming, unreached })
+        Some(Written { data_plane, refused_rules, table: written, naming, certificates, unreached })
     }
 
     /// A Route without its patterns.

@@ -25,7 +25,7 @@ pub(crate) struct Plane {
 }
 
 /// The hosts for which one listener hostname is the most specific, and who serves them.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ZoneListeners {
     pub(crate) hostname: Option<Hostname>,
     /// Whether a wider zone exists.
@@ -50,6 +50,18 @@ impl ZoneListeners {
         let mut members = self.listeners.iter().zip(&self.entrances);
         self.entrances.iter().any(speaks)
             && members.all(|(listener, entrance)| listeners.contains(listener) == speaks(entrance))
+    }
+}
+
+impl Plane {
+    /// The listeners of its zones.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = usize> {
+        self.zones.iter().flat_map(|zone| &zone.listeners).copied()
+    }
+
+    /// Whether routes are placed as in another one, whatever certificates are shown.
+    pub(crate) fn places_like(&self, other: &Self) -> bool {
+        self.key == other.key && self.zones == other.zones
     }
 }
 

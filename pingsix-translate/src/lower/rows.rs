@@ -93,27 +93,26 @@ pub(super) struct Placement {
 
 /// Finds the zones of a data plane that a route has names in.
 #[derive(Debug)]
-pub(super) struct Placer<'a> {
-    plane: &'a Plane,
+pub(super) struct Placer {
     /// The zones of each listener that are served.
     zones_of: BTreeMap<usize, Vec<usize>>,
-    hostnames: BTreeSet<&'a Hostname>,
+    hostnames: BTreeSet<Hostname>,
 }
 
-impl<'a> Placer<'a> {
-    pub(super) fn new(plane: &'a Plane) -> Self {
+impl Placer {
+    pub(super) fn new(plane: &Plane) -> Self {
         let mut zones_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (zone, members) in plane.zones.iter().enumerate().filter(|(_, members)| members.is_served) {
             for &listener in &members.listeners {
                 zones_of.entry(listener).or_default().push(zone);
             }
         }
-        let hostnames = plane.zones.iter().filter_map(|zone| zone.hostname.as_ref()).collect();
-        Self { plane, zones_of, hostnames }
+        let hostnames = plane.zones.iter().filter_map(|zone| zone.hostname.clone()).collect();
+        Self { zones_of, hostnames }
     }
 
     /// Where a route has names, by itself: what routes do to each other is up to [`serve_over_tls`].
-    pub(super) fn place(&self, input: &RouteInput) -> Vec<Placement> {
+    pub(super) fn place(&self, plane: &Plane, input: &RouteInput) -> Vec<Placement> {
         let zones: BTreeSet<usize> = input
             .listeners
             .iter()
@@ -122,7 +121,7 @@ impl<'a> Placer<'a> {
             .copied()
             .collect();
         let placement = |zone: usize| {
-            let members = &self.plane.zones[zone];
+            let members = &plane.zones[zone];
             let own = members.hostname.as_ref();
             let mut names = served_names(&input.route.hostnames, own);
             // Every host of the others belongs to a narrower zone.
@@ -139,7 +138,7 @@ impl<'a> PlaneRows<'a> {
         let placer = Placer::new(plane);
         let mut by_zone: Vec<Vec<(usize, Placement)>> = plane.zones.iter().map(|_| Vec::new()).collect();
         for (route, input) in routes.iter().enumerate() {
-            for placement in placer.place(input) {
+            for placement in placer.place(plane, input) {
                 by_zone[placement.zone].push((route, placement));
             }
         }
@@ -308,7 +307,7 @@ fn only_redirects_to_https(input: &RouteInput) -> bool {
 }
 
 /// The longest of the zones' hostnames that covers a name; none is the zone of every host.
-pub(super) fn most_specific(hostnames: &BTreeSet<&Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
+pub(super) fn most_specific(hostnames: &BTreeSet<Hostname>, name: Option<&Hostname>) -> Option<Hostname> {
     let name = name?;
     if hostnames.contains(name) {
         return Some(name.clone());

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use super::id::Ids;
 use crate::attach::{Hostname, Listener, ServerName};
-use crate::pingsix::{DocumentKey, ResourceKind, Ssl};
+use crate::pingsix::Ssl;
 use crate::provenance::Provenance;
 use crate::resolve::Certificate;
 use crate::route::Limit;
 
 /// A name a client may ask for, and the certificate it gets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServedCertificate {
     pub(crate) name: ServerName,
     pub(crate) certificate: Certificate,
@@ -124,24 +124,28 @@ fn taken(certificate: &Certificate, names: &[String], provider: &Listener) -> Li
     )
 }
 
-/// One Ssl document per name, each with where it comes from.
-pub(crate) fn write_certificates(
-    certificates: &ServedCertificates,
-    ids: &mut Ids,
-) -> Vec<(DocumentKey, Ssl, Provenance)> {
-    let write = |served: &ServedCertificate| {
-        let ServedCertificate { name, certificate, provenance } = served;
-        let sni = name.to_string();
-        let id = ids.assign('s', &[&sni]);
-        let ssl = Ssl {
-            cert: certificate.chain.to_string(),
-            key: certificate.key.to_string(),
-            snis: vec![sni],
+/// The id of the document of a name.
+pub(super) fn id_of_certificate(name: &ServerName, ids: &mut Ids) -> String {
+    ids.assign('s', &[&name.to_string()])
+}
+
+impl ServedCertificate {
+    /// The document, which has one name.
+    pub(super) fn ssl(&self) -> Ssl {
+        Ssl {
+            cert: self.certificate.chain.to_string(),
+            key: self.certificate.key.to_string(),
+            snis: vec![self.name.to_string()],
             ..Ssl::default()
-        };
-        (DocumentKey { kind: ResourceKind::Ssl, id }, ssl, provenance.clone())
-    };
-    certificates.served.iter().map(write).collect()
+        }
+    }
+}
+
+impl ServedCertificates {
+    /// The certificate of each name.
+    pub(super) fn by_name(&self) -> BTreeMap<&ServerName, &ServedCertificate> {
+        self.served.iter().map(|served| (&served.name, served)).collect()
+    }
 }
 
 #[cfg(test)]

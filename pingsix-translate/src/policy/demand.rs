@@ -1,5 +1,7 @@
 //! What policies demand of the connections that carry a route's requests.
 
+use std::sync::Arc;
+
 use super::BackendTlsPolicies;
 use crate::attach::{Attachment, Hostname, Listener, attached_listeners};
 use crate::object::{ObjectKey, ObjectName};
@@ -51,8 +53,7 @@ pub(crate) struct InEffect<'a> {
 /// What a policy demands of connections to a Service port.
 #[derive(Debug)]
 pub(crate) struct Demand<'a> {
-    /// Index into [`BackendTlsPolicies`].
-    pub(crate) policy: usize,
+    pub(crate) policy: &'a Arc<ObjectKey>,
     /// TLS, with the name to ask for and to verify; or why there can be no connection, in one sentence.
     pub(crate) tls: Result<&'a Hostname, String>,
 }
@@ -69,11 +70,13 @@ impl<'a> InEffect<'a> {
 
     /// What the policy that counts for a port of a Service demands; nothing when there is none.
     pub(crate) fn demand(self, service: &ObjectName, port: Option<&str>) -> Option<Demand<'a>> {
-        let (index, policy) = self.policies.of_port(service, port)?;
+        let policy = self.policies.of_port(service, port)?;
         let host = match self.carried {
             Carried::Requests(host) => host,
             Carried::Sealed => return None,
-            Carried::Bytes => return Some(Demand { policy: index, tls: Err(no_tls(&policy.key, service)) }),
+            Carried::Bytes => {
+                return Some(Demand { policy: &policy.key, tls: Err(no_tls(&policy.key, service)) });
+            }
         };
         let tls = match &policy.verified {
             // PingSIX sends one name as Host and as server name, and verifies it. To send another Host than the
@@ -90,7 +93,7 @@ impl<'a> InEffect<'a> {
                 ))
             }
         };
-        Some(Demand { policy: index, tls })
+        Some(Demand { policy: &policy.key, tls })
     }
 }
 

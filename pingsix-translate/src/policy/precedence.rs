@@ -1,14 +1,20 @@
 //! Which of several policies counts for a target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::backend_tls::{BackendTls, PolicyTarget};
+use crate::attach::Hostname;
 use crate::object::{ObjectKey, ObjectName};
 use crate::resolve::References;
+use crate::route::Refusal;
+use crate::shared_map::SharedMap;
 use crate::snapshot::BackendTlsPolicy;
 
 use super::{Carried, InEffect};
+
+/// What routes are told of a policy: its name, and the one to verify or why there is none.
+type Told<'p> = (&'p Arc<ObjectKey>, &'p Result<Hostname, Vec<Refusal>>);
 
 /// The BackendTLSPolicies of a snapshot.
 #[derive(Debug, Default)]
@@ -21,7 +27,7 @@ pub(crate) struct BackendTlsPolicies {
 
 impl BackendTlsPolicies {
     pub(crate) fn new(
-        policies: &BTreeMap<ObjectName, Arc<BackendTlsPolicy>>,
+        policies: &SharedMap<ObjectName, Arc<BackendTlsPolicy>>,
         references: &References<'_>,
     ) -> Self {
         let mut list: Vec<BackendTls> =
@@ -51,17 +57,35 @@ impl BackendTlsPolicies {
     }
 
     /// The policy that counts for a port of a Service: one for the port by name before one for the Service.
-    pub(super) fn of_port(&self, service: &ObjectName, port: Option<&str>) -> Option<(usize, &BackendTls)> {
+    pub(super) fn of_port(&self, service: &ObjectName, port: Option<&str>) -> Option<&BackendTls> {
         let of_service = self.winners.get(service)?;
         let named = port.and_then(|name| of_service.get(&Some(name.to_owned())));
         let index = *named.or_else(|| of_service.get(&None))?;
-        Some((index, self.list.get(index)?))
+        self.list.get(index)
     }
 
     /// The policy that takes precedence over this one for a target.
     pub(crate) fn preferred(&self, index: usize, target: &PolicyTarget) -> Option<&Arc<ObjectKey>> {
         let winner = *self.winners.get(&target.service)?.get(&target.port)?;
         (winner != index).then(|| self.list.get(winner).map(|policy| &policy.key))?
+    }
+
+    /// The Services that policies target, whether they count there or not.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &ObjectName> {
+        self.winners.keys()
+    }
+
+    /// The Services for which other policies count than these, or the same ones demand something else.
+    pub(crate) fn changed<'s>(&'s self, other: &'s Self) -> BTreeSet<&'s ObjectName> {
+        let services: BTreeSet<&ObjectName> = self.winners.keys().chain(other.winners.keys()).collect();
+        services.into_iter().filter(|service| self.demands(service) != other.demands(service)).collect()
+    }
+
+    /// By name of a port of a Service, what routes are told of the policy that won.
+    fn demands(&self, service: &ObjectName) -> BTreeMap<&Option<String>, Told<'_>> {
+        let of_service = self.winners.get(service).into_iter().flatten();
+        let demands = of_service.filter_map(|(port, index)| Some((port, self.list.get(*index)?)));
+        demands.map(|(port, policy)| (port, (&policy.key, &policy.verified))).collect()
     }
 
     /// The policies as they apply to what a route carries.

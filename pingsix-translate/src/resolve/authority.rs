@@ -75,7 +75,7 @@ impl References<'_> {
         reference.refuse_kind(Reason::InvalidCaCertificateKind, at)?;
         let name = reference.target(&referrer.name.namespace);
         // Judged before existence, so that nobody learns what another namespace holds.
-        if !self.grants.permit(referrer, Kind::ConfigMap, &name) {
+        if !self.reading.grants.permit(referrer, Kind::ConfigMap, &name) {
             return Err(Refusal::new(
                 at.child("namespace"),
                 Reason::RefNotPermitted,

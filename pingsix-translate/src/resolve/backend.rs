@@ -54,7 +54,7 @@ pub(crate) struct Backends {
     changed: BTreeSet<usize>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Found {
     Backend(usize),
     NoEndpoints,
@@ -68,14 +68,25 @@ impl Backends {
 
     /// Has the ports of a Service looked up again.
     pub(crate) fn forget(&mut self, service: &ObjectName) {
+        for key in self.of_service(service) {
+            self.take_out(&key);
+        }
+    }
+
+    /// What is known of the ports of a Service.
+    fn of_service(&self, service: &ObjectName) -> Vec<BackendKey> {
         let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Usage::default() };
         let of_service = self.known.range(first..).map(|(key, _)| key);
-        let keys: Vec<BackendKey> = of_service.take_while(|key| key.service == *service).cloned().collect();
-        for key in keys {
-            if let Some(Found::Backend(index)) = self.known.remove(&key) {
-                self.forgotten.insert(key, index);
-            }
+        of_service.take_while(|key| key.service == *service).cloned().collect()
+    }
+
+    /// Forgets what a port was found to be.
+    fn take_out(&mut self, key: &BackendKey) -> Option<Found> {
+        let found = self.known.remove(key);
+        if let Some(Found::Backend(index)) = found {
+            self.forgotten.insert(key.clone(), index);
         }
+        found
     }
 
     /// Whether most of what is kept was forgotten.
@@ -131,8 +142,7 @@ impl ResolvedRule {
 /// A policy that counts for a backend of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PolicyUse {
-    /// Index into [`crate::policy::BackendTlsPolicies`].
-    pub(crate) policy: usize,
+    pub(crate) policy: Arc<ObjectKey>,
     /// Whether it is honoured, and if not, why, at the reference.
     pub(crate) outcome: Result<(), Refusal>,
 }
@@ -228,11 +238,12 @@ impl References<'_> {
             None => {}
             Some(Demand { policy, tls: Ok(hostname) }) => {
                 (usage.host, usage.tls) = (None, Some(hostname.clone()));
-                used = Some(PolicyUse { policy, outcome: Ok(()) });
+                used = Some(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
             }
             Some(Demand { policy, tls: Err(message) }) => {
                 let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
-                return Ok(Resolved { to: Destination::Denied, policy: Some(PolicyUse { policy, outcome }) });
+                let used = PolicyUse { policy: policy.clone(), outcome };
+                return Ok(Resolved { to: Destination::Denied, policy: Some(used) });
             }
         }
         let key = BackendKey { service, port, usage };
@@ -246,6 +257,23 @@ impl References<'_> {
             Some(Found::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
         Ok(Resolved { to, policy: used })
+    }
+
+    /// Looks the ports of a Service with other EndpointSlices up again. Returns whether a rule that refers to them may
+    /// resolve to something else: a backend keeps its index, whatever its endpoints, and nothing but what a port is found
+    /// to be depends on slices.
+    pub(crate) fn look_again(&self, service: &ObjectName, backends: &mut Backends) -> bool {
+        let mut is_different = false;
+        for key in backends.of_service(service) {
+            let before = backends.take_out(&key);
+            let port = self.service_port(service, key.port, key.usage.traffic);
+            let found = port.ok().map(|port| self.look_up(&key, port, backends));
+            is_different |= found != before;
+            if let Some(found) = found {
+                backends.known.insert(key, found);
+            }
+        }
+        is_different
     }
 
     /// The Service a reference leads to, and which port of it.

@@ -17,6 +17,7 @@ use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::validate::check_leaf_and_key;
 use crate::route::{Limit, Refusal};
+use crate::snapshot::Secret;
 use crate::verdict::Reason;
 
 /// A certificate and its key, checked to belong together. `Debug` shows neither.
@@ -90,7 +91,7 @@ impl References<'_> {
         let namespace = reference.namespace.as_deref().unwrap_or(&referrer.name.namespace);
         let name = ObjectName::new(namespace, reference.name.as_str());
         // Judged before existence, so that nobody learns what another namespace holds.
-        if !self.grants.permit(referrer, Kind::Secret, &name) {
+        if !self.reading.grants.permit(referrer, Kind::Secret, &name) {
             return Err(Refusal::new(
                 at.child("namespace"),
                 Reason::RefNotPermitted,
@@ -100,22 +101,43 @@ impl References<'_> {
         self.certificate_of(name, at, &at.child("name"))
     }
 
-    /// Reads a Secret of a namespace that may be used. A Secret that is missing is a matter of the field `at_name`,
-    /// one that cannot be used of the field `at`.
+    /// The certificate of a Secret of a namespace that may be used. A Secret that is missing is a matter of the field
+    /// `at_name`, one that cannot be used of the field `at`.
     pub(crate) fn certificate_of(
         &self,
         name: ObjectName,
         at: &FieldPath,
         at_name: &FieldPath,
     ) -> Result<Certificate, Refusal> {
-        let invalid = |message| Refusal::new(at.clone(), Reason::InvalidCertificateRef, message);
-        let Some(secret) = self.referents.secrets.get(&name) else {
-            return Err(Refusal::new(
-                at_name.clone(),
-                Reason::InvalidCertificateRef,
-                format!("Secret {name} does not exist."),
-            ));
-        };
+        let invalid =
+            |at: &FieldPath, message| Err(Refusal::new(at.clone(), Reason::InvalidCertificateRef, message));
+        match self.reading.key_pairs.get(&name) {
+            None => invalid(at_name, format!("Secret {name} does not exist.")),
+            Some(Err(message)) => invalid(at, message.clone()),
+            Some(Ok(KeyPair { chain, key, names, intermediates })) => Ok(Certificate {
+                secret: name,
+                at: at.clone(),
+                chain: chain.clone(),
+                key: key.clone(),
+                names: names.clone(),
+                intermediates: *intermediates,
+            }),
+        }
+    }
+}
+
+/// What a Secret holds for TLS, checked to belong together. `Debug` shows neither certificate nor key.
+#[derive(Clone)]
+pub(super) struct KeyPair {
+    chain: Arc<str>,
+    key: Arc<str>,
+    names: BTreeSet<Hostname>,
+    intermediates: usize,
+}
+
+impl KeyPair {
+    /// Reads entries `tls.crt` and `tls.key`, or says in one sentence why they cannot be used.
+    pub(super) fn read(name: &ObjectName, secret: &Secret) -> Result<Self, String> {
         // `type` is not looked at: `kubernetes.io/tls` is what the specification asks for and what
         // `kubectl create secret tls` writes, but the entries decide whether a certificate can be served, and many
         // an Opaque Secret has both.
@@ -125,24 +147,25 @@ impl References<'_> {
             let bytes = written
                 .map(|text| text.clone().into_bytes())
                 .or_else(|| Some(secret.data.as_ref()?.get(entry)?.0.clone()))
-                .ok_or_else(|| invalid(format!("Secret {name} has no entry {entry}.")))?;
-            String::from_utf8(bytes)
-                .map_err(|_| invalid(format!("Entry {entry} of Secret {name} is not PEM.")))
+                .ok_or_else(|| format!("Secret {name} has no entry {entry}."))?;
+            String::from_utf8(bytes).map_err(|_| format!("Entry {entry} of Secret {name} is not PEM."))
         };
         let chain = text("tls.crt")?;
         let key = text("tls.key")?;
         // One bad pair would freeze every route of the data plane.
         check_leaf_and_key(&chain, &key)
-            .map_err(|fault| invalid(format!("Secret {name} cannot be used: {fault}.")))?;
+            .map_err(|fault| format!("Secret {name} cannot be used: {fault}."))?;
         let Chain { names, intermediates } = Chain::read(&chain);
-        Ok(Certificate {
-            secret: name,
-            at: at.clone(),
-            chain: chain.into(),
-            key: key.into(),
-            names,
-            intermediates,
-        })
+        Ok(Self { chain: chain.into(), key: key.into(), names, intermediates })
+    }
+}
+
+impl fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyPair")
+            .field("names", &self.names)
+            .field("intermediates", &self.intermediates)
+            .finish_non_exhaustive()
     }
 }
 

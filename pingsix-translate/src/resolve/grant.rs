@@ -7,11 +7,11 @@ use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::snapshot::ReferenceGrant;
 
 /// ReferenceGrants, flattened to what they allow.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Grants(BTreeSet<Grant>);
 
 /// One permission: (kind and namespace of the referrer, kind and namespace of the target, its name if given).
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Grant {
     from: (String, String, String),
     to: (String, String, String),

@@ -39,7 +39,7 @@ impl AppProtocol {
 }
 
 /// Why a Service port cannot be used, and which field of the reference is at fault.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Unusable {
     pub(super) field: &'static str,
     pub(super) reason: Reason,
@@ -80,7 +80,7 @@ impl References<'_> {
             Some(namespace) => ObjectName::new(namespace.as_str(), backend.name.as_str()),
         };
         // Judged before existence, so that nobody learns what another namespace holds.
-        if !self.grants.permit(referrer, Kind::Service, &service) {
+        if !self.reading.grants.permit(referrer, Kind::Service, &service) {
             return Err(Refusal::new(
                 at().child("namespace"),
                 Reason::RefNotPermitted,

@@ -1,13 +1,13 @@
 //! What one IngressClass may see, and which Ingresses belong to a class.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::kinds::{Ingress, IngressClass};
 use super::references::{secrets_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
 use crate::object::{Age, ObjectName};
+use crate::shared_map::SharedMap;
 
 /// The annotation that named the class of an Ingress before there was a field.
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
@@ -23,7 +23,7 @@ pub struct IngressSnapshot {
     /// Every class that is marked as the default, as [`default_ingress_classes`] has them.
     pub default_classes: Vec<Arc<str>>,
     /// Ingresses of the class, by name.
-    pub ingresses: BTreeMap<ObjectName, Arc<Ingress>>,
+    pub ingresses: SharedMap<ObjectName, Arc<Ingress>>,
     /// What they refer to.
     pub referents: Referents,
 }
@@ -38,7 +38,7 @@ impl Objects {
         let default_classes = default_ingress_classes(self.ingress_classes.values().map(AsRef::as_ref));
         let default_class = default_classes.first().map(AsRef::as_ref);
         let mut names = ReferentNames::default();
-        let mut ingresses = BTreeMap::new();
+        let mut ingresses = SharedMap::new();
         for (name, ingress) in &self.ingresses {
             if class_of_ingress(ingress).or(default_class) == Some(class) {
                 names.services.extend(services_of_ingress(ingress, &name.namespace));

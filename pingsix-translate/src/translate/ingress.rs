@@ -65,7 +65,7 @@ fn lower(
 ) -> DataPlane {
     let references = References::new(&snapshot.referents);
     // Policies of Gateway API are for what Gateways serve.
-    let policies = BackendTlsPolicies::new(&BTreeMap::new(), &references);
+    let policies = BackendTlsPolicies::default();
     let in_effect = policies.for_route(Carried::Requests(None));
     let mut backends = Backends::default();
     let mut routes = Vec::new();

@@ -3,16 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::seen::{Difference, SeenFrame, SeenRoutes};
-use super::{Attached, Frame, JudgedRoute, JudgedRoutes, add_refusals, add_streams, judge_one};
-use crate::lower::{Changed, LoweredPlane, LoweredStreams, RouteChange, RouteInput, Stale, lower_streams};
-use crate::object::{Kind, ObjectKey, ObjectName};
+use super::frame::{Frame, JudgedBefore};
+use super::seen::{News, Seen};
+use super::slots::{Attaching, Slots};
+use super::{Attached, JudgedRoutes, add_refusals, add_streams, judge_one};
+use crate::lower::{Changed, LoweredPlane, LoweredStreams, RouteChange, Stale, lower_streams};
+use crate::object::{ObjectKey, ObjectName};
 use crate::options::Options;
-use crate::resolve::{Backends, References};
-use crate::route::{
-    Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
-    normalise_udp_route,
-};
+use crate::resolve::{Backends, Reading, References, labels_of};
 use crate::shared_map::SharedMap;
 use crate::snapshot::Snapshot;
 use crate::translation::{DataPlane, StreamPlane, Translation};
@@ -23,37 +21,22 @@ const FEW: usize = 32;
 
 /// A translation with what it was made of.
 ///
-/// Routes are known by **slots**, which they keep while they are there; at first they are the places in the snapshot.
-/// Nothing that comes out depends on the order of slots.
+/// Each stage is a function of what stands here and of the snapshot, and is done again for what is different of that:
+/// [`Seen`] tells which objects are; those that everything depends on give another [`Frame`], which has to take routes
+/// like the one before; a route is attached and resolved again when it, or something it was resolved by, is another;
+/// and what comes out different is lowered and judged.
 #[derive(Debug)]
 pub(super) struct Memo {
-    seen_frame: SeenFrame,
-    seen: SeenRoutes,
+    seen: Seen,
+    reading: Arc<Reading>,
     frame: Frame,
     backends: Backends,
-    /// By slot.
-    inputs: Vec<Arc<RouteInput>>,
-    /// By slot.
-    details: Vec<Details>,
-    slots: BTreeMap<ObjectKey, usize>,
-    free: Vec<usize>,
-    /// Slots of the routes that refer to a Service.
-    of_service: BTreeMap<ObjectName, BTreeSet<usize>>,
-    /// Slots with something wrong.
-    with_problems: BTreeSet<usize>,
+    slots: Slots,
     planes: Vec<LoweredPlane>,
     streams: Option<LoweredStreams>,
     /// How many accepted routes each listener has.
-    attached: Vec<i32>,
+    counts: Vec<i32>,
     verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict>,
-}
-
-/// What else is known about a route.
-#[derive(Debug, Default)]
-struct Details {
-    /// What was wrong before it was judged.
-    problems: Vec<Problem>,
-    judged: JudgedRoute,
 }
 
 impl Memo {
@@ -63,260 +46,198 @@ impl Memo {
         planes: Vec<LoweredPlane>,
         translation: &Translation,
     ) -> Self {
-        let JudgedRoutes { attached: Attached { frame, backends, inputs, problems }, streams, judged } =
-            judged;
-        let mut attached = vec![0; frame.listeners.all.len()];
-        let mut of_service: BTreeMap<ObjectName, BTreeSet<usize>> = BTreeMap::new();
-        let mut slots = BTreeMap::new();
-        let mut with_problems = BTreeSet::new();
-        let mut details = Vec::with_capacity(inputs.len());
-        for (slot, ((input, problems), judged)) in inputs.iter().zip(problems).zip(judged).enumerate() {
-            slots.insert((*input.route.key).clone(), slot);
-            for service in services(&input.route) {
-                of_service.entry(service).or_default().insert(slot);
-            }
+        let JudgedRoutes { attached, streams, judged } = judged;
+        let Attached { reading, frame, backends, inputs, problems } = attached;
+        let mut counts = vec![0; frame.listeners.all.len()];
+        let mut slots = Slots::default();
+        for ((input, problems), judged) in inputs.into_iter().zip(problems).zip(judged) {
             for listener in &judged.counted {
-                attached[*listener] += 1;
+                counts[*listener] += 1;
             }
-            let details_of_route = Details { problems, judged };
-            if details_of_route.has_problems() {
-                with_problems.insert(slot);
-            }
-            details.push(details_of_route);
+            slots.push(input, problems, judged);
         }
-        Self {
-            seen_frame: SeenFrame::new(snapshot),
-            seen: SeenRoutes::new(snapshot),
-            frame,
-            backends,
-            inputs,
-            details,
-            slots,
-            free: Vec::new(),
-            of_service,
-            with_problems,
-            planes,
-            streams,
-            attached,
-            verdicts: translation.verdicts.routes.clone(),
-        }
+        let verdicts = translation.verdicts.routes.clone();
+        let seen = Seen::new(snapshot);
+        Self { seen, reading, frame, backends, slots, planes, streams, counts, verdicts }
     }
 
-    /// Translates a snapshot that differs from the last one. When that is not to be had for less than a full
-    /// translation, nothing can be said of what is left.
-    pub(super) fn change(&mut self, snapshot: &Snapshot, options: &Options) -> Result<Translation, Stale> {
-        if !self.seen_frame.is_same(snapshot) {
-            return Err(Stale);
+    /// Translates a snapshot that differs from the last one; also says how many routes were attached. When that is not
+    /// to be had for less than a full translation, nothing can be said of what is left.
+    pub(super) fn change(
+        &mut self,
+        snapshot: &Snapshot,
+        options: &Options,
+    ) -> Result<(Translation, usize), Stale> {
+        let news = self.seen.update(snapshot);
+        self.read(&news, snapshot);
+        let references = References::with(&snapshot.referents, self.reading.clone());
+        let mut again: BTreeSet<usize> = BTreeSet::new();
+        let is_reframed = concerns_frame(&news, snapshot);
+        if is_reframed {
+            self.reframe(Frame::new(snapshot, &references, options), &mut again)?;
         }
-        let references = References::new(&snapshot.referents);
-        let mut services: BTreeSet<ObjectName> = BTreeSet::new();
-        let slices = self.seen.slices.update(&snapshot.referents.endpoint_slices);
-        services.extend(slices.into_iter().map(|difference| difference.name));
-        let other = self.seen.services.update(&snapshot.referents.services);
-        services.extend(other.into_iter().map(|difference| difference.name));
-        let routes = self.routes_that_changed(snapshot);
-        let mut slots: BTreeSet<usize> = BTreeSet::new();
-        for service in &services {
-            self.backends.forget(service);
-            slots.extend(self.of_service.get(service).into_iter().flatten());
-        }
+        self.find_routes(&news, &references, &mut again);
         let few = FEW.max(self.slots.len() / 3);
-        if routes.len() + slots.len() > few || self.backends.is_overgrown() {
+        if news.routes.len() + again.len() > few || self.backends.is_overgrown() {
             return Err(Stale);
         }
 
-        let mut changes: BTreeMap<usize, RouteChange> = BTreeMap::new();
-        for (key, route) in routes {
-            if let Some(slot) = self.replace(key, route, &references, &mut changes) {
-                slots.remove(&slot);
+        let mut attaching = Attaching {
+            frame: &self.frame,
+            references: &references,
+            backends: &mut self.backends,
+            changes: BTreeMap::new(),
+            count: 0,
+        };
+        for (key, route) in news.routes {
+            if let Some(slot) = self.slots.replace(key, route, &mut attaching) {
+                again.remove(&slot);
             }
         }
-        for slot in slots {
-            if self.inputs[slot].is_there() {
-                let route = self.inputs[slot].route.clone();
-                self.put(slot, route, &references, &mut changes);
-            }
+        for slot in again {
+            self.slots.again(slot, &mut attaching);
         }
+        let Attaching { changes, count, .. } = attaching;
         let backends = self.backends.take_changed();
 
         let mut told: BTreeSet<usize> = changes.keys().copied().collect();
         let what = Changed { routes: &changes, backends: &backends };
         for (lowered, plane) in self.planes.iter_mut().zip(&self.frame.planes) {
-            told.extend(lowered.change(plane, &self.inputs, &self.backends, options, what)?);
+            told.extend(lowered.change(plane, &self.slots.inputs, &self.backends, options, what)?);
         }
-        self.lower_streams(&changes, &backends, options, &mut told);
+        if is_reframed || self.concern_streams(&changes, &backends) {
+            self.lower_streams(options, &mut told);
+        }
         self.judge_routes(&told);
-        Ok(self.translation(snapshot, options))
+        Ok((self.translation(snapshot, options, &references), count))
     }
 
-    /// The routes that are not those of the last time, normalised, or nothing for one that is gone.
-    fn routes_that_changed(&mut self, snapshot: &Snapshot) -> Vec<(ObjectKey, Option<Route>)> {
-        fn changed<K>(
-            kind: Kind,
-            differences: Vec<Difference<Arc<K>>>,
-            normalise: impl Fn(&K) -> Route,
-            all: &mut Vec<(ObjectKey, Option<Route>)>,
-        ) {
-            all.extend(differences.into_iter().map(|Difference { name, now }| {
-                (ObjectKey { kind, name }, now.map(|object| normalise(&object)))
-            }));
-        }
-        let mut all = Vec::new();
-        let seen = &mut self.seen;
-        changed(Kind::HttpRoute, seen.http.update(&snapshot.http_routes), normalise_http_route, &mut all);
-        changed(Kind::GrpcRoute, seen.grpc.update(&snapshot.grpc_routes), normalise_grpc_route, &mut all);
-        changed(Kind::TlsRoute, seen.tls.update(&snapshot.tls_routes), normalise_tls_route, &mut all);
-        changed(Kind::TcpRoute, seen.tcp.update(&snapshot.tcp_routes), normalise_tcp_route, &mut all);
-        changed(Kind::UdpRoute, seen.udp.update(&snapshot.udp_routes), normalise_udp_route, &mut all);
-        all
-    }
-
-    /// Puts a route in the place of the one with its name, or takes that away. Returns its slot.
-    fn replace(
-        &mut self,
-        key: ObjectKey,
-        route: Option<Route>,
-        references: &References<'_>,
-        changes: &mut BTreeMap<usize, RouteChange>,
-    ) -> Option<usize> {
-        let known = self.slots.get(&key).copied();
-        if let Some(slot) = known {
-            for service in services(&self.inputs[slot].route) {
-                if let Some(slots) = self.of_service.get_mut(&service) {
-                    slots.remove(&slot);
-                    if slots.is_empty() {
-                        self.of_service.remove(&service);
-                    }
-                }
-            }
-        }
-        match (known, route) {
-            (None, None) => None,
-            (Some(slot), None) => {
-                let gone = Arc::new(RouteInput::gone(self.inputs[slot].route.clone()));
-                let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
-                changes.insert(slot, RouteChange { before, is_there: false });
-                self.details[slot].problems = Vec::new();
-                self.slots.remove(&key);
-                Some(slot)
-            }
-            (known, Some(route)) => {
-                let route = Arc::new(route);
-                let slot = known.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
-                for service in services(&route) {
-                    self.of_service.entry(service).or_default().insert(slot);
-                }
-                if known.is_none() {
-                    self.slots.insert(key, slot);
-                    let gone = Arc::new(RouteInput::gone(route.clone()));
-                    if slot == self.inputs.len() {
-                        self.inputs.push(gone);
-                        self.details.push(Details::default());
-                    } else {
-                        self.inputs[slot] = gone;
-                    }
-                    changes.insert(slot, RouteChange { before: None, is_there: true });
-                }
-                self.put(slot, route, references, changes);
-                Some(slot)
-            }
-        }
-    }
-
-    /// Attaches and resolves the route of a slot again.
-    fn put(
-        &mut self,
-        slot: usize,
-        route: Arc<Route>,
-        references: &References<'_>,
-        changes: &mut BTreeMap<usize, RouteChange>,
-    ) {
-        let mut problems = Vec::new();
-        let input = self.frame.attach(route, references, &mut self.backends, &mut problems);
-        if self.details[slot].problems != problems {
-            self.details[slot].problems = problems;
-            self.note_problems(slot);
-        }
-        if *self.inputs[slot] != input {
-            let before = std::mem::replace(&mut self.inputs[slot], Arc::new(input));
-            changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
-        }
-    }
-
-    fn note_problems(&mut self, slot: usize) {
-        if self.details[slot].has_problems() {
-            self.with_problems.insert(slot);
-        } else {
-            self.with_problems.remove(&slot);
-        }
-    }
-
-    /// Lowers stream documents again if something about them may be different.
-    fn lower_streams(
-        &mut self,
-        changes: &BTreeMap<usize, RouteChange>,
-        backends: &BTreeSet<usize>,
-        options: &Options,
-        told: &mut BTreeSet<usize>,
-    ) {
-        let Some(streams) = &mut self.streams else { return };
-        let of_stream = |input: &RouteInput| !input.route.traffic.has_requests();
-        let route_changed = changes.iter().any(|(slot, change)| {
-            of_stream(&self.inputs[*slot]) || change.before.as_ref().is_some_and(|before| of_stream(before))
-        });
-        let backend_changed =
-            || backends.iter().any(|index| !self.backends.get(*index).key.usage.traffic.has_requests());
-        if !route_changed && !backend_changed() {
+    /// Reads what is different of what is read once.
+    fn read(&mut self, news: &News, snapshot: &Snapshot) {
+        if news.secrets.is_empty() && news.reference_grants.is_empty() {
             return;
         }
+        let reading = Arc::make_mut(&mut self.reading);
+        for secret in &news.secrets {
+            reading.read_secret(&secret.name, secret.now.as_ref());
+        }
+        if !news.reference_grants.is_empty() {
+            reading.read_grants(&snapshot.referents);
+        }
+    }
+
+    /// Puts another frame in the place of the one before. `again` gets the routes for which policies demand something
+    /// else.
+    fn reframe(&mut self, frame: Frame, again: &mut BTreeSet<usize>) -> Result<(), Stale> {
+        if !frame.takes_routes_like(&self.frame) {
+            return Err(Stale);
+        }
+        let services = frame.policies.changed(&self.frame.policies);
+        again.extend(services.into_iter().flat_map(|service| self.slots.of_service(service)));
+        let planes = self.frame.planes.iter().zip(&frame.planes);
+        for (lowered, (before, now)) in self.planes.iter_mut().zip(planes) {
+            lowered.change_certificates(&before.certificates, &now.certificates);
+        }
+        self.frame = frame;
+        Ok(())
+    }
+
+    /// Finds the routes that are not other ones, but may be attached or resolve to something else.
+    ///
+    /// Attaching looks at the labels of a route's namespace, and resolving at the Services it refers to, the ports that
+    /// were looked up, and the ReferenceGrants in the namespaces of these Services that are for the route's.
+    fn find_routes(&mut self, news: &News, references: &References<'_>, again: &mut BTreeSet<usize>) {
+        for namespace in &news.namespaces {
+            let name = &namespace.name;
+            let [before, now] =
+                [&namespace.before, &namespace.now].map(|object| labels_of(name, object.as_deref()));
+            if self.frame.listeners.tell_apart(name, &before, &now) {
+                again.extend(self.slots.of_namespace(name));
+            }
+        }
+        for grant in &news.reference_grants {
+            let into = &grant.name.namespace;
+            let from = [&grant.before, &grant.now].into_iter().flatten().flat_map(|grant| &grant.spec.from);
+            let namespaces: BTreeSet<&str> = from.map(|from| from.namespace.as_str()).collect();
+            for from in namespaces.into_iter().map(Arc::from) {
+                again.extend(self.slots.crossing(&from, into));
+            }
+        }
+        for service in &news.services {
+            self.backends.forget(service);
+            again.extend(self.slots.of_service(service));
+        }
+        let services: BTreeSet<&ObjectName> = news.services.iter().collect();
+        for service in news.slices.iter().filter(|service| !services.contains(service)) {
+            if references.look_again(service, &mut self.backends) {
+                again.extend(self.slots.of_service(service));
+            }
+        }
+    }
+
+    /// Whether some stream documents may be different.
+    fn concern_streams(&self, changes: &BTreeMap<usize, RouteChange>, backends: &BTreeSet<usize>) -> bool {
+        let mut inputs = changes
+            .iter()
+            .flat_map(|(slot, change)| std::iter::once(&self.slots.inputs[*slot]).chain(&change.before));
+        inputs.any(|input| !input.route.traffic.has_requests())
+            || backends.iter().any(|index| !self.backends.get(*index).key.usage.traffic.has_requests())
+    }
+
+    /// Lowers all stream documents again.
+    fn lower_streams(&mut self, options: &Options, told: &mut BTreeSet<usize>) {
+        let Some(streams) = &mut self.streams else { return };
         let Frame { gateway, listeners, .. } = &self.frame;
         let refused_before = streams.refused_rules.iter().map(|(rule, _)| rule.route);
         told.extend(refused_before);
-        *streams = lower_streams(&gateway.name, &listeners.all, &self.inputs, &self.backends, options);
+        *streams = lower_streams(&gateway.name, &listeners.all, &self.slots.inputs, &self.backends, options);
         told.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
     }
 
     /// Judges these routes again.
     fn judge_routes(&mut self, told: &BTreeSet<usize>) {
+        if told.is_empty() {
+            return;
+        }
         let mut refusals = Refusals::default();
         for (number, (lowered, plane)) in self.planes.iter().zip(&self.frame.planes).enumerate() {
+            refusals.add_plane(number, plane.listeners());
             for &slot in told {
-                let of_route = lowered.refused_of(plane, slot, &self.inputs[slot]);
-                add_refusals(&mut refusals, number, plane, &self.frame.listeners, of_route);
+                let of_route = lowered.refused_of(plane, slot, &self.slots.inputs[slot]);
+                add_refusals(&mut refusals, number, &self.frame.listeners, of_route);
             }
         }
         if let Some(streams) = &self.streams {
             add_streams(&mut refusals, self.planes.len(), streams);
         }
-        let mut gone = Vec::new();
         for &slot in told {
-            let input = &self.inputs[slot];
-            for listener in &self.details[slot].judged.counted {
-                self.attached[*listener] -= 1;
+            for listener in self.slots.counted(slot) {
+                self.counts[listener] -= 1;
             }
+            let input = &self.slots.inputs[slot];
             let key = input.route.key.clone();
-            if input.is_there() {
-                let (verdict, judged) = judge_one(slot, input, &refusals);
-                for listener in &judged.counted {
-                    self.attached[*listener] += 1;
-                }
-                self.details[slot].judged = judged;
-                if self.verdicts.get(&*key) != Some(&verdict) {
-                    self.verdicts.insert(key, verdict);
-                }
-            } else {
-                self.details[slot].judged = JudgedRoute::default();
-                gone.push((slot, key));
+            if !input.is_there() {
+                self.verdicts.remove(&*key);
+                self.slots.release(slot);
+                continue;
             }
-            self.note_problems(slot);
-        }
-        for (slot, key) in gone {
-            self.verdicts.remove(&*key);
-            self.free.push(slot);
+            let (verdict, judged) = judge_one(slot, input, &refusals);
+            for listener in &judged.counted {
+                self.counts[*listener] += 1;
+            }
+            self.slots.note_judged(slot, judged);
+            if self.verdicts.get(&*key) != Some(&verdict) {
+                self.verdicts.insert(key, verdict);
+            }
         }
     }
 
-    fn translation(&self, snapshot: &Snapshot, options: &Options) -> Translation {
+    fn translation(
+        &self,
+        snapshot: &Snapshot,
+        options: &Options,
+        references: &References<'_>,
+    ) -> Translation {
         let is_refused = refuse_gateway(&snapshot.gateway).is_some();
         let data_planes = self.planes.iter().zip(&self.frame.planes).map(|(lowered, plane)| {
             let data_plane = if is_refused { DataPlane::default() } else { lowered.data_plane().clone() };
@@ -325,47 +246,24 @@ impl Memo {
         let stream_planes = self.streams.iter().map(|streams| {
             (streams.key.clone(), if is_refused { StreamPlane::default() } else { streams.plane.clone() })
         });
-        let mut problems: Vec<Problem> = Vec::new();
-        for slot in &self.with_problems {
-            let Details { problems: resolving, judged } = &self.details[*slot];
-            problems.extend(resolving.iter().chain(&judged.problems).cloned());
-        }
-        problems.extend(self.streams.iter().flat_map(|streams| &streams.problems).cloned());
-        let inputs = if self.frame.policies.is_empty() { Vec::new() } else { self.inputs_in_order() };
-        let verdicts =
-            self.frame.judge(snapshot, options, &inputs, &self.attached, self.verdicts.clone(), problems);
+        let of_streams = self.streams.iter().flat_map(|streams| &streams.problems);
+        let problems: Vec<Problem> = self.slots.problems().chain(of_streams).cloned().collect();
+        let inputs = self.slots.of_services(self.frame.policies.targets());
+        let judged = JudgedBefore { counts: &self.counts, routes: self.verdicts.clone(), problems };
+        let verdicts = self.frame.judge(snapshot, options, references, &inputs, judged);
         Translation { data_planes: data_planes.collect(), stream_planes: stream_planes.collect(), verdicts }
     }
-
-    /// The routes in the order of the snapshot.
-    fn inputs_in_order(&self) -> Vec<Arc<RouteInput>> {
-        let seen = &self.seen;
-        let http = seen.http.names().map(|name| (Kind::HttpRoute, name));
-        let grpc = seen.grpc.names().map(|name| (Kind::GrpcRoute, name));
-        let tls = seen.tls.names().map(|name| (Kind::TlsRoute, name));
-        let tcp = seen.tcp.names().map(|name| (Kind::TcpRoute, name));
-        let udp = seen.udp.names().map(|name| (Kind::UdpRoute, name));
-        let all = http.chain(grpc).chain(tls).chain(tcp).chain(udp);
-        let slots = all.filter_map(|(kind, name)| self.slots.get(&ObjectKey { kind, name: name.clone() }));
-        slots.map(|slot| self.inputs[*slot].clone()).collect()
-    }
 }
 
-impl Details {
-    fn has_problems(&self) -> bool {
-        !self.problems.is_empty() || !self.judged.problems.is_empty()
-    }
-}
-
-/// The Services that a route may have to do with.
-fn services(route: &Route) -> BTreeSet<ObjectName> {
-    let own = &route.key.name.namespace;
-    let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
-    let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
-    backends
-        .map(|backend| {
-            let namespace = backend.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
-            ObjectName::new(namespace, backend.name.as_str())
-        })
-        .collect()
+/// Whether something is different that listeners and policies are judged by. Of Namespaces, those of ListenerSets are.
+fn concerns_frame(news: &News, snapshot: &Snapshot) -> bool {
+    let has_listener_set = |namespace: &Arc<str>| {
+        let first = ObjectName::new(namespace.clone(), "");
+        let mut sets = snapshot.listener_sets.from_key(&first);
+        sets.next().is_some_and(|(name, _)| name.namespace == *namespace)
+    };
+    news.of_frame
+        || !news.secrets.is_empty()
+        || !news.reference_grants.is_empty()
+        || news.namespaces.iter().any(|namespace| has_listener_set(&namespace.name))
 }

@@ -1,28 +1,30 @@
 //! Which objects of a snapshot are others than the last time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::object::ObjectName;
+use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::route::{
+    Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
+    normalise_udp_route,
+};
+use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GrpcRoute, HttpRoute, ListenerSet, Namespace,
     ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
 };
 
-/// The objects of one kind, as they were the last time, in the order of their names.
-#[derive(Debug)]
-pub(super) struct Seen<T>(Vec<(ObjectName, T)>);
-
 /// An object that is another one than the last time, or new, or gone.
 #[derive(Debug)]
-pub(super) struct Difference<T> {
-    pub(super) name: ObjectName,
+pub(super) struct Difference<T, N = ObjectName> {
+    pub(super) name: N,
+    /// Nothing if it is new.
+    pub(super) before: Option<T>,
     /// Nothing if it is gone.
     pub(super) now: Option<T>,
 }
 
 /// What can be told from another without looking into it.
-pub(super) trait Identity: Clone {
+trait Identity: Clone {
     fn is_same(&self, other: &Self) -> bool;
 }
 
@@ -38,115 +40,129 @@ impl<K> Identity for Vec<Arc<K>> {
     }
 }
 
-impl<T: Identity> Seen<T> {
-    pub(super) fn new(objects: &BTreeMap<ObjectName, T>) -> Self {
-        Self(objects.iter().map(|(name, object)| (name.clone(), object.clone())).collect())
+/// The objects of one kind, as they were the last time.
+#[derive(Debug)]
+struct OfKind<T, N = ObjectName>(SharedMap<N, T>);
+
+impl<T: Identity, N: Ord + Clone> OfKind<T, N> {
+    fn new(objects: &SharedMap<N, T>) -> Self {
+        Self(objects.clone())
     }
 
     /// What is different now; from then on that is what was seen.
-    pub(super) fn update(&mut self, now: &BTreeMap<ObjectName, T>) -> Vec<Difference<T>> {
-        let mut differences = Vec::new();
-        let in_place = self.0.len() == now.len()
-            && self.0.iter().zip(now.keys()).all(|((name, _), other)| is_same_name(name, other));
-        if in_place {
-            for ((name, held), object) in self.0.iter_mut().zip(now.values()) {
-                if !held.is_same(object) {
-                    *held = object.clone();
-                    differences.push(Difference { name: name.clone(), now: Some(object.clone()) });
-                }
-            }
-            return differences;
-        }
-        let mut before = std::mem::take(&mut self.0).into_iter().peekable();
-        self.0.reserve(now.len());
-        for (name, object) in now {
-            while let Some((gone, _)) = before.next_if(|(other, _)| other < name) {
-                differences.push(Difference { name: gone, now: None });
-            }
-            match before.next_if(|(other, _)| other == name) {
-                Some((name, held)) if held.is_same(object) => self.0.push((name, held)),
-                Some(_) | None => {
-                    differences.push(Difference { name: name.clone(), now: Some(object.clone()) });
-                    self.0.push((name.clone(), object.clone()));
-                }
-            }
-        }
-        differences.extend(before.map(|(name, _)| Difference { name, now: None }));
-        differences
-    }
-
-    /// The names in order.
-    pub(super) fn names(&self) -> impl Iterator<Item = &ObjectName> {
-        self.0.iter().map(|(name, _)| name)
+    fn update(&mut self, now: &SharedMap<N, T>) -> Vec<Difference<T, N>> {
+        let before = std::mem::replace(&mut self.0, now.clone());
+        let changes = now.changes(&before).into_iter();
+        let differences = changes.filter_map(|change| {
+            let (name, before, now) = match change {
+                Change::Replaced(_, before, now) if before.is_same(now) => return None,
+                Change::Replaced(name, before, now) => (name, Some(before.clone()), Some(now.clone())),
+                Change::Added(name, now) => (name, None, Some(now.clone())),
+                Change::Removed(name, before) => (name, Some(before.clone()), None),
+            };
+            Some(Difference { name: name.clone(), before, now })
+        });
+        differences.collect()
     }
 }
 
-fn is_same_name(one: &ObjectName, other: &ObjectName) -> bool {
-    Arc::ptr_eq(&one.name, &other.name) && Arc::ptr_eq(&one.namespace, &other.namespace) || one == other
-}
-
-/// The objects that a [`super::Frame`] is made from.
+/// The objects of a snapshot.
 #[derive(Debug)]
-pub(super) struct SeenFrame {
+pub(super) struct Seen {
     gateway: Arc<Gateway>,
-    listener_sets: BTreeMap<ObjectName, Arc<ListenerSet>>,
-    backend_tls_policies: BTreeMap<ObjectName, Arc<BackendTlsPolicy>>,
-    reference_grants: BTreeMap<ObjectName, Arc<ReferenceGrant>>,
-    secrets: BTreeMap<ObjectName, Arc<Secret>>,
-    config_maps: BTreeMap<ObjectName, Arc<ConfigMap>>,
-    namespaces: BTreeMap<Arc<str>, Arc<Namespace>>,
+    listener_sets: OfKind<Arc<ListenerSet>>,
+    http: OfKind<Arc<HttpRoute>>,
+    grpc: OfKind<Arc<GrpcRoute>>,
+    tls: OfKind<Arc<TlsRoute>>,
+    tcp: OfKind<Arc<TcpRoute>>,
+    udp: OfKind<Arc<UdpRoute>>,
+    backend_tls_policies: OfKind<Arc<BackendTlsPolicy>>,
+    services: OfKind<Arc<Service>>,
+    slices: OfKind<Vec<Arc<EndpointSlice>>>,
+    reference_grants: OfKind<Arc<ReferenceGrant>>,
+    secrets: OfKind<Arc<Secret>>,
+    config_maps: OfKind<Arc<ConfigMap>>,
+    namespaces: OfKind<Arc<Namespace>, Arc<str>>,
 }
 
-impl SeenFrame {
+/// What is different about a snapshot.
+#[derive(Debug)]
+pub(super) struct News {
+    /// Whether the Gateway, ListenerSets, policies or ConfigMaps are.
+    pub(super) of_frame: bool,
+    /// Routes, normalised, or nothing for one that is gone.
+    pub(super) routes: Vec<(ObjectKey, Option<Route>)>,
+    pub(super) services: Vec<ObjectName>,
+    /// Services with other EndpointSlices.
+    pub(super) slices: Vec<ObjectName>,
+    pub(super) reference_grants: Vec<Difference<Arc<ReferenceGrant>>>,
+    pub(super) secrets: Vec<Difference<Arc<Secret>>>,
+    pub(super) namespaces: Vec<Difference<Arc<Namespace>, Arc<str>>>,
+}
+
+impl Seen {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         Self {
             gateway: snapshot.gateway.clone(),
-            listener_sets: snapshot.listener_sets.clone(),
-            backend_tls_policies: snapshot.backend_tls_policies.clone(),
-            reference_grants: snapshot.referents.reference_grants.clone(),
-            secrets: snapshot.referents.secrets.clone(),
-            config_maps: snapshot.referents.config_maps.clone(),
-            namespaces: snapshot.referents.namespaces.clone(),
+            listener_sets: OfKind::new(&snapshot.listener_sets),
+            http: OfKind::new(&snapshot.http_routes),
+            grpc: OfKind::new(&snapshot.grpc_routes),
+            tls: OfKind::new(&snapshot.tls_routes),
+            tcp: OfKind::new(&snapshot.tcp_routes),
+            udp: OfKind::new(&snapshot.udp_routes),
+            backend_tls_policies: OfKind::new(&snapshot.backend_tls_policies),
+            services: OfKind::new(&snapshot.referents.services),
+            slices: OfKind::new(&snapshot.referents.endpoint_slices),
+            reference_grants: OfKind::new(&snapshot.referents.reference_grants),
+            secrets: OfKind::new(&snapshot.referents.secrets),
+            config_maps: OfKind::new(&snapshot.referents.config_maps),
+            namespaces: OfKind::new(&snapshot.referents.namespaces),
         }
     }
 
-    pub(super) fn is_same(&self, snapshot: &Snapshot) -> bool {
-        fn same<N: Ord, K>(one: &BTreeMap<N, Arc<K>>, other: &BTreeMap<N, Arc<K>>) -> bool {
-            let alike = one.values().zip(other.values()).all(|(one, other)| Arc::ptr_eq(one, other));
-            one.len() == other.len() && alike && one.keys().eq(other.keys())
+    /// What is different now; from then on that is what was seen.
+    pub(super) fn update(&mut self, snapshot: &Snapshot) -> News {
+        let gateway = std::mem::replace(&mut self.gateway, snapshot.gateway.clone());
+        let referents = &snapshot.referents;
+        let others = [
+            !gateway.is_same(&snapshot.gateway),
+            !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
+            !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
+            !self.config_maps.update(&referents.config_maps).is_empty(),
+        ];
+        let mut routes =
+            normalised(Kind::HttpRoute, self.http.update(&snapshot.http_routes), normalise_http_route);
+        routes.extend(normalised(
+            Kind::GrpcRoute,
+            self.grpc.update(&snapshot.grpc_routes),
+            normalise_grpc_route,
+        ));
+        routes.extend(normalised(Kind::TlsRoute, self.tls.update(&snapshot.tls_routes), normalise_tls_route));
+        routes.extend(normalised(Kind::TcpRoute, self.tcp.update(&snapshot.tcp_routes), normalise_tcp_route));
+        routes.extend(normalised(Kind::UdpRoute, self.udp.update(&snapshot.udp_routes), normalise_udp_route));
+        News {
+            of_frame: others.contains(&true),
+            routes,
+            services: names(self.services.update(&referents.services)),
+            slices: names(self.slices.update(&referents.endpoint_slices)),
+            reference_grants: self.reference_grants.update(&referents.reference_grants),
+            secrets: self.secrets.update(&referents.secrets),
+            namespaces: self.namespaces.update(&referents.namespaces),
         }
-        Arc::ptr_eq(&self.gateway, &snapshot.gateway)
-            && same(&self.listener_sets, &snapshot.listener_sets)
-            && same(&self.backend_tls_policies, &snapshot.backend_tls_policies)
-            && same(&self.reference_grants, &snapshot.referents.reference_grants)
-            && same(&self.secrets, &snapshot.referents.secrets)
-            && same(&self.config_maps, &snapshot.referents.config_maps)
-            && same(&self.namespaces, &snapshot.referents.namespaces)
     }
 }
 
-/// Routes, Services and EndpointSlices.
-#[derive(Debug)]
-pub(super) struct SeenRoutes {
-    pub(super) http: Seen<Arc<HttpRoute>>,
-    pub(super) grpc: Seen<Arc<GrpcRoute>>,
-    pub(super) tls: Seen<Arc<TlsRoute>>,
-    pub(super) tcp: Seen<Arc<TcpRoute>>,
-    pub(super) udp: Seen<Arc<UdpRoute>>,
-    pub(super) services: Seen<Arc<Service>>,
-    pub(super) slices: Seen<Vec<Arc<EndpointSlice>>>,
+fn names<T>(differences: Vec<Difference<T>>) -> Vec<ObjectName> {
+    differences.into_iter().map(|difference| difference.name).collect()
 }
 
-impl SeenRoutes {
-    pub(super) fn new(snapshot: &Snapshot) -> Self {
-        Self {
-            http: Seen::new(&snapshot.http_routes),
-            grpc: Seen::new(&snapshot.grpc_routes),
-            tls: Seen::new(&snapshot.tls_routes),
-            tcp: Seen::new(&snapshot.tcp_routes),
-            udp: Seen::new(&snapshot.udp_routes),
-            services: Seen::new(&snapshot.referents.services),
-            slices: Seen::new(&snapshot.referents.endpoint_slices),
-        }
-    }
+fn normalised<K>(
+    kind: Kind,
+    differences: Vec<Difference<Arc<K>>>,
+    normalise: impl Fn(&K) -> Route,
+) -> Vec<(ObjectKey, Option<Route>)> {
+    let routes = differences
+        .into_iter()
+        .map(|Difference { name, now, .. }| (ObjectKey { kind, name }, now.map(|object| normalise(&object))));
+    routes.collect()
 }

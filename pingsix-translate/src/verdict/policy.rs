@@ -13,7 +13,8 @@ use crate::resolve::References;
 use crate::route::{Refusal, joined};
 
 /// Judges the policies that take part in what a Gateway serves: those that target a Service to which a route that is
-/// attached refers. The others are none of this Gateway's business.
+/// attached refers. The others are none of this Gateway's business. `routes` are in the order of the snapshot; those that
+/// refer to no Service which a policy targets may be left out.
 pub(crate) fn judge_policies(
     policies: &BackendTlsPolicies,
     gateway: &Arc<ObjectKey>,
@@ -32,8 +33,8 @@ pub(crate) fn judge_policies(
             continue;
         }
         let faults = target_faults(index, policy, policies, &services, references);
-        let unserved = uses.get(&index).map(|uses| uses.unserved(policy)).unwrap_or_default();
-        let served = uses.get(&index).is_some_and(|uses| uses.honoured);
+        let unserved = uses.get(&policy.key).map(|uses| uses.unserved(policy)).unwrap_or_default();
+        let served = uses.get(&policy.key).is_some_and(|uses| uses.honoured);
         let conditions = judge_policy(policy, &faults, &unserved, served);
         let refused = faults.iter().chain(flaws(policy)).chain(&policy.unresolved).chain(&unserved);
         problems.extend(refused.map(|refusal| refusal.of(&policy.key)));
@@ -191,11 +192,11 @@ impl Uses {
 }
 
 /// By policy, what routes that are attached make of it.
-fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<usize, Uses> {
-    let mut uses: BTreeMap<usize, Uses> = BTreeMap::new();
+fn uses(routes: &[Arc<RouteInput>]) -> BTreeMap<Arc<ObjectKey>, Uses> {
+    let mut uses: BTreeMap<Arc<ObjectKey>, Uses> = BTreeMap::new();
     for input in attached(routes) {
         for used in input.rules.iter().flat_map(|rule| &rule.policies) {
-            let of_policy = uses.entry(used.policy).or_default();
+            let of_policy = uses.entry(used.policy.clone()).or_default();
             match &used.outcome {
                 Ok(()) => of_policy.honoured = true,
                 Err(refusal) => {

@@ -26,14 +26,13 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    /// Rules that a data plane, which has a number and serves these listeners, cannot serve.
-    pub(crate) fn add_rules(
-        &mut self,
-        number: usize,
-        listeners: impl IntoIterator<Item = usize>,
-        refused: impl IntoIterator<Item = (RuleRef, Refusal)>,
-    ) {
+    /// The listeners that a data plane serves, which has a number.
+    pub(crate) fn add_plane(&mut self, number: usize, listeners: impl IntoIterator<Item = usize>) {
         self.planes.extend(listeners.into_iter().map(|listener| (listener, number)));
+    }
+
+    /// Rules that it cannot serve.
+    pub(crate) fn add_rules(&mut self, number: usize, refused: impl IntoIterator<Item = (RuleRef, Refusal)>) {
         for (rule, refusal) in refused {
             self.rules.entry(rule.route).or_default().push((number, rule.rule, refusal));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use pingsix_translate::{
-    Budget, Change, Layout, Object, ObjectName, Objects, Options, Translation, Translator, translate,
+    Budget, Change, Effort, Layout, Object, ObjectName, Objects, Options, Translation, Translator, translate,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -14,14 +14,29 @@ use serde_json::{Value, json};
 use crate::Tables;
 use crate::answer::RESPONDER;
 use crate::case::decode;
-use crate::generate::Taste;
+use crate::generate::gateway::{certificates, namespaces};
+use crate::generate::{CERTIFICATES, NAMESPACES, Taste};
 
 /// Changes in a history.
 const STEPS: usize = 12;
 
-/// What happened in histories.
+/// Kinds of objects that everybody may depend on, and that change alone now and then.
+const ALONE: [&str; 5] = ["Secret", "Namespace", "ReferenceGrant", "BackendTLSPolicy", "Gateway"];
+
+/// What happened when objects of one kind changed.
 #[derive(Clone, Copy, Debug, Default)]
+struct OfKind {
+    steps: usize,
+    /// Steps that took no full translation.
+    partial: usize,
+    /// Of these, those that came out different.
+    different: usize,
+}
+
+/// What happened in histories.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
+    alone: BTreeMap<&'static str, OfKind>,
     steps: usize,
     /// Steps after which documents of the step before were still in use.
     shared: usize,
@@ -36,6 +51,12 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn add(&mut self, other: Self) {
+        for (kind, OfKind { steps, partial, different }) in other.alone {
+            let sum = self.alone.entry(kind).or_default();
+            sum.steps += steps;
+            sum.partial += partial;
+            sum.different += different;
+        }
         self.steps += other.steps;
         self.shared += other.shared;
         self.changed += other.changed;
@@ -50,8 +71,13 @@ impl Seen {
     }
 
     /// Whether there was enough of everything.
-    pub(crate) const fn is_everything(&self) -> bool {
-        self.shared * 3 > self.steps
+    pub(crate) fn is_everything(&self) -> bool {
+        let is_partial = |kind| {
+            let OfKind { steps, partial, different } = self.alone.get(kind).copied().unwrap_or_default();
+            partial * 2 > steps && different * 40 > steps
+        };
+        ALONE.into_iter().all(is_partial)
+            && self.shared * 3 > self.steps
             && self.changed * 8 > self.steps
             && self.over_budget * 100 > self.steps
             && self.over_budget * 4 < self.steps
@@ -65,9 +91,9 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x0049_4e43);
     let taste = Taste { https: seed % 2 == 1 };
     let is_spread = rng.random_bool(0.7);
-    let mut objects: BTreeMap<String, Object> = BTreeMap::new();
-    for object in &extended(tables, &mut rng, taste, is_spread) {
-        objects.insert(identity(object), decode(object));
+    let mut objects = Present::new();
+    for object in extended(tables, &mut rng, taste, is_spread) {
+        put(&mut objects, object);
     }
     // What everybody depends on, what routes refer to, and routes.
     let mut others: [Vec<Value>; 3] = Default::default();
@@ -101,12 +127,26 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut translator = Translator::new(options.clone());
     let mut witnessed = Seen::default();
     let mut last: Option<Translation> = None;
+    let mut alone = None;
     for _ in 0..STEPS {
         let fresh = translated(&objects, &options);
         let got = translator.translate(&snapshot(&objects));
-        compare(&got, &fresh)?;
+        compare(&got, &fresh).map_err(|difference| format!("after a change of {alone:?}: {difference}"))?;
+        if let Some(kind) = alone.take() {
+            let of_kind = witnessed.alone.entry(kind).or_default();
+            let is_partial = translator.effort() != Effort::Whole;
+            of_kind.steps += 1;
+            of_kind.partial += usize::from(is_partial);
+            of_kind.different +=
+                usize::from(is_partial && last.as_ref().is_some_and(|last| compare(&got, last).is_err()));
+        }
         witnessed.count(&got, last.as_ref());
         last = Some(got);
+        if rng.random_bool(0.4) {
+            let kind = *ALONE.choose(&mut rng).expect("there are some");
+            alone = change_alone(&mut rng, kind, &others[0], &mut objects).then_some(kind);
+            continue;
+        }
         for _ in 0..rng.random_range(1..4) {
             let chosen = match rng.random_range(0..20) {
                 0 => &others[0],
@@ -118,11 +158,63 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
             if rng.random_bool(0.3) && object["kind"] != "Gateway" {
                 objects.remove(&identity);
             } else {
-                objects.insert(identity, decode(object));
+                put(&mut objects, object.clone());
             }
         }
     }
     Ok(witnessed)
+}
+
+/// The objects that are there, as written and as decoded.
+type Present = BTreeMap<String, (Value, Object)>;
+
+fn put(objects: &mut Present, object: Value) {
+    let decoded = decode(&object);
+    objects.insert(identity(&object), (object, decoded));
+}
+
+/// Changes an object of a kind, or lets one come or go. Returns whether it did.
+fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut Present) -> bool {
+    let is_of_kind = |object: &&Value| object["kind"] == kind;
+    let present: Vec<Value> =
+        objects.values().map(|(object, _)| object).filter(is_of_kind).cloned().collect();
+    let new = ["ReferenceGrant", "BackendTLSPolicy"].contains(&kind) && rng.random_bool(0.3);
+    if present.is_empty() || new {
+        let of_kind: Vec<&Value> = others.iter().filter(is_of_kind).collect();
+        return of_kind.choose(rng).map(|object| put(objects, (*object).clone())).is_some();
+    }
+    let mut object = present.choose(rng).expect("it is not empty").clone();
+    if !["Gateway", "Namespace"].contains(&kind) && rng.random_bool(0.15) {
+        objects.remove(&identity(&object));
+        return true;
+    }
+    match kind {
+        "Secret" if rng.random_bool(0.1) => object["data"]["tls.key"] = json!("AAAA"),
+        "Secret" => object["data"] = present.choose(rng).expect("it is not empty")["data"].clone(),
+        "Namespace" => {
+            let team = ["platform", "shop", "other", ""].choose(rng).expect("there are some");
+            match (rng.random_range(0..3), *team) {
+                (0, team) => object["metadata"]["labels"]["unrelated"] = json!(team),
+                (_, "") => object["metadata"]["labels"] = json!({}),
+                (_, team) => object["metadata"]["labels"]["team"] = json!(team),
+            }
+        }
+        "ReferenceGrant" if rng.random() => object["spec"]["to"][0]["name"] = Value::Null,
+        "ReferenceGrant" => {
+            object["spec"]["from"][0]["namespace"] = json!(NAMESPACES.choose(rng));
+        }
+        "BackendTLSPolicy" if rng.random() => {
+            let hostname = ["a.example.com", "b.example.com", "*"].choose(rng);
+            object["spec"]["validation"]["hostname"] = json!(hostname);
+        }
+        "BackendTLSPolicy" => {
+            let service = ["one", "two", "idle", "missing"].choose(rng);
+            object["spec"]["targetRefs"][0]["name"] = json!(service);
+        }
+        _ => object["metadata"]["generation"] = json!(rng.random_range(1..9)),
+    }
+    put(objects, object);
+    true
 }
 
 impl Seen {
@@ -147,15 +239,15 @@ impl Seen {
     }
 }
 
-fn snapshot(objects: &BTreeMap<String, Object>) -> pingsix_translate::Snapshot {
+fn snapshot(objects: &Present) -> pingsix_translate::Snapshot {
     let mut all = Objects::default();
-    for object in objects.values() {
+    for (_, object) in objects.values() {
         all.insert(object.clone());
     }
     all.snapshot(&ObjectName::new("infra", "public")).expect("every table has the Gateway")
 }
 
-fn translated(objects: &BTreeMap<String, Object>, options: &Options) -> Translation {
+fn translated(objects: &Present, options: &Options) -> Translation {
     translate(&snapshot(objects), options)
 }
 
@@ -303,6 +395,51 @@ pub(crate) fn lively(rng: &mut SmallRng, _: Taste) -> Vec<Value> {
             "spec": {"parentRefs": [{"name": "public"}], "hostnames": hostnames, "rules": rules},
         }));
     }
+    objects
+}
+
+/// A lively table that depends on what routes do not hold: certificates, labels of namespaces, and grants.
+pub(crate) fn dependent(rng: &mut SmallRng, taste: Taste) -> Vec<Value> {
+    let mut objects = lively(rng, taste);
+    let gateway = objects.iter_mut().find(|object| object["kind"] == "Gateway").expect("there is one");
+    let listeners = gateway["spec"]["listeners"].as_array_mut().expect("there are some");
+    for (index, hostname) in ["a.example.com", "*.example.com", "d.test"].iter().enumerate() {
+        let refs: Vec<Value> = (0..rng.random_range(1..3))
+            .map(|_| json!({"name": CERTIFICATES.choose(rng).expect("there are some").0}))
+            .collect();
+        listeners.push(json!({
+            "name": format!("tls-{index}"), "port": 443, "protocol": "HTTPS", "hostname": hostname,
+            "tls": {"certificateRefs": refs},
+        }));
+    }
+    for listener in listeners {
+        listener["allowedRoutes"] = if rng.random() {
+            json!({"namespaces": {"from": "All"}})
+        } else {
+            json!({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "shop"}}}})
+        };
+    }
+    for route in objects.iter_mut().filter(|object| object["kind"] == "HTTPRoute") {
+        let namespace = NAMESPACES.choose(rng).expect("there are some");
+        route["metadata"]["namespace"] = json!(namespace);
+        route["spec"]["parentRefs"][0]["namespace"] = json!("infra");
+        for rule in route["spec"]["rules"].as_array_mut().into_iter().flatten() {
+            for backend in rule["backendRefs"].as_array_mut().into_iter().flatten() {
+                backend["namespace"] = json!("infra");
+            }
+        }
+    }
+    for from in NAMESPACES {
+        objects.push(json!({
+            "kind": "ReferenceGrant", "metadata": {"namespace": "infra", "name": format!("from-{from}")},
+            "spec": {
+                "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": from}],
+                "to": [{"group": "", "kind": "Service"}],
+            },
+        }));
+    }
+    objects.extend(namespaces());
+    objects.extend(certificates("infra"));
     objects
 }
 

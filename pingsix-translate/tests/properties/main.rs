@@ -272,7 +272,9 @@ fn what_is_attached_to_one_gateway_does_not_affect_another() {
 #[test]
 fn a_translator_gives_what_a_fresh_one_does() {
     let mut all = incremental::Seen::default();
-    for tables in [table as Tables, table_of_sets, incremental::lively, incremental::lively] {
+    for tables in
+        [table as Tables, table_of_sets, incremental::lively, incremental::dependent, incremental::dependent]
+    {
         for seed in 0..cases() / 2 {
             match incremental::history(tables, seed + all.histories()) {
                 Ok(seen) => all.add(seen),

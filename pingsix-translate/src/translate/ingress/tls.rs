@@ -12,13 +12,14 @@ use crate::object::{Age, Kind, ObjectKey, ObjectName, compare_age};
 use crate::provenance::Provenance;
 use crate::resolve::{Certificate, References};
 use crate::route::{Limit, Refusal};
+use crate::shared_map::SharedMap;
 use crate::snapshot::{Ingress, key_of};
 use crate::verdict::{Problem, Reason, Severity};
 
 /// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable
 /// one provides it.
 pub(super) fn certificates(
-    ingresses: &BTreeMap<ObjectName, Arc<Ingress>>,
+    ingresses: &SharedMap<ObjectName, Arc<Ingress>>,
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ServedCertificate> {

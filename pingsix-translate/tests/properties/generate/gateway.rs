@@ -38,7 +38,7 @@ pub(crate) fn secret_of(certificate: &str) -> Option<&'static str> {
     Some(CERTIFICATES[index].0)
 }
 
-pub(super) fn namespaces() -> Vec<Value> {
+pub(crate) fn namespaces() -> Vec<Value> {
     let namespace = |name: &str, team: &str| {
         json!({
             "apiVersion": "v1",

@@ -1,0 +1,202 @@
+//! Compiles the dirty parts of a group, and puts their Routes into the table.
+//!
+//! [`compile_zone`] is asked for one group, and given all rows that count for its dirty parts: those of the group, of the
+//! wider names, and of all that PingSIX matches by the same host, in the dirty segments and in the root. So the Routes of
+//! the dirty parts are those it would give if it saw the whole zone; the others it gives may not be, and are left alone.
+//! Rows that are never reached are told at the Routes that take their requests, wherever those are: where there are any,
+//! before or after, the data plane is stale.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::dirty::{Dirty, GroupKey};
+use super::part::{Part, segment};
+use super::{LoweredPlane, Stale, Work};
+use crate::attach::Hostname;
+use crate::lower::budget::Room;
+use crate::lower::document::{Drafted, Lowering, PartKey, WrittenRoute, id_of};
+use crate::lower::plane::RuleRef;
+use crate::lower::rows::rows;
+use crate::lower::table::{Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
+use crate::pingsix::{DocumentKey, ResourceKind};
+use crate::route::Refusal;
+
+impl LoweredPlane {
+    /// Compiles the dirty parts of a group.
+    pub(super) fn compile(
+        &mut self,
+        lowering: &Lowering<'_>,
+        key: &GroupKey,
+        dirty: &Dirty,
+        work: &mut Work,
+    ) -> Result<(), Stale> {
+        let &(zone, ref original) = key;
+        let hostname = lowering.plane.zones[zone].hostname.clone();
+        let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'_>>> = BTreeMap::new();
+        for name in context(original.as_ref(), hostname.as_ref()) {
+            let other = (zone, name);
+            if let Some(rows) = self.rows(lowering, &other, dirty)? {
+                groups.insert(other.1, rows);
+            }
+        }
+        let only = Only { original, divided: self.placed.zones[zone].is_divided() };
+        let zone_rows = Zone { hostname, guarded: false, groups };
+        let mut room = Room::of(lowering.options.budget);
+        let Compiled { groups, routes, unreached } =
+            compile_zone(zone_rows, Some(only), &mut room).ok_or(Stale)?;
+        if !unreached.is_empty() {
+            return Err(Stale);
+        }
+        let mut before = self.take_keys(key, dirty);
+        let is_dirty = |route: &&TableRoute| dirty.holds(segment(route.key.path.as_ref()));
+        for route in routes.iter().filter(is_dirty) {
+            let drafted = lowering.draft(route, zone, &groups, &mut self.naming);
+            if let Some(group) = self.placed.zones[zone].groups.get_mut(original) {
+                let part = group.entry(segment(route.key.path.as_ref()).into()).or_default();
+                part.keys.push(route.key.clone());
+            }
+            before.remove(&route.key);
+            self.put(zone, route, route.room(&groups), drafted, work);
+        }
+        for key in before {
+            self.take_out(&key, work);
+        }
+        self.drop_empty(key, dirty);
+        Ok(())
+    }
+
+    /// The rows of a group that count for what is dirty; nothing if there is no such group.
+    fn rows<'a>(
+        &self,
+        lowering: &Lowering<'a>,
+        (zone, name): &GroupKey,
+        dirty: &Dirty,
+    ) -> Result<Option<Vec<Row<'a>>>, Stale> {
+        let zone = *zone;
+        let Some(group) = self.placed.zones[zone].groups.get(name) else { return Ok(None) };
+        let first = PartKey { zone, original: name.clone(), segment: Box::default() };
+        let mut of_group =
+            self.unreached.range(first..).take_while(|part| part.zone == zone && part.original == *name);
+        if of_group.any(|part| dirty.reads(&part.segment)) {
+            return Err(Stale);
+        }
+        let read = dirty.read(group);
+        let routes: BTreeSet<usize> = read.into_iter().flat_map(|part| &part.routes).copied().collect();
+        let of_routes = routes.into_iter().flat_map(|route| {
+            let placement = self.placed.of(route).iter().find(|placement| placement.zone == zone);
+            let audience = placement.map(|placement| placement.audience);
+            audience.into_iter().flat_map(move |audience| rows(route, &lowering.routes[route], audience))
+        });
+        Ok(Some(of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).collect()))
+    }
+
+    /// Forgets which Routes are in the dirty parts of a group; returns them.
+    fn take_keys(&mut self, (zone, original): &GroupKey, dirty: &Dirty) -> BTreeSet<TableKey> {
+        let mut keys = BTreeSet::new();
+        if let Some(group) = self.placed.zones[*zone].groups.get_mut(original) {
+            for segment in dirty.segments(group) {
+                keys.extend(group.get_mut(&segment).into_iter().flat_map(|part| part.keys.drain(..)));
+            }
+        }
+        keys
+    }
+
+    /// Drops the parts with nothing left in them: none but the dirty ones can have become so.
+    fn drop_empty(&mut self, (zone, original): &GroupKey, dirty: &Dirty) {
+        let groups = &mut self.placed.zones[*zone].groups;
+        let Some(group) = groups.get_mut(original) else { return };
+        for segment in dirty.segments(group) {
+            if group.get(&segment).is_some_and(Part::is_empty) {
+                group.remove(&segment);
+            }
+        }
+        if group.is_empty() {
+            groups.remove(original);
+        }
+    }
+
+    /// Puts a Route into the table, in the place of the one with its key if there is one.
+    fn put(&mut self, zone: usize, route: &TableRoute, room: usize, drafted: Drafted, work: &mut Work) {
+        let Drafted { document, origin, uses, refused } = drafted;
+        let key = route.key.clone();
+        for upstream in &uses {
+            work.used.insert(*upstream);
+            self.upstreams.entry(*upstream).or_default().routes += 1;
+        }
+        for (rule, refusal) in &refused {
+            work.told.insert(rule.route);
+            self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
+        }
+        let mut written = WrittenRoute {
+            zone,
+            key: key.clone(),
+            host: route.host.clone(),
+            id: String::new(),
+            uses,
+            refused,
+            room,
+            pattern_bytes: 0,
+            matcher_entries: 0,
+            bytes: 0,
+        };
+        self.room = self.room.saturating_add(room);
+        if let Some(before) = self.table.remove(&key) {
+            self.room -= before.room;
+            self.give_up(&before, &written.refused, work);
+            let WrittenRoute { id, pattern_bytes, matcher_entries, bytes, .. } = before;
+            written = WrittenRoute { id, pattern_bytes, matcher_entries, bytes, ..written };
+        } else {
+            written.id = id_of(&key, &mut self.naming.ids);
+            self.patterns.add(&key, written.host.as_ref(), &mut work.patterns);
+            work.to_close.insert(key.clone());
+        }
+        self.documents.note_origin(DocumentKey { kind: ResourceKind::Route, id: written.id.clone() }, origin);
+        work.drafts.insert(key.clone(), document);
+        self.table.insert(key, written);
+    }
+
+    /// Gives up what a Route used and refused, but for the rules that are refused now.
+    fn give_up(&mut self, route: &WrittenRoute, still: &BTreeMap<RuleRef, Refusal>, work: &mut Work) {
+        for upstream in &route.uses {
+            work.used.insert(*upstream);
+            if let Some(used) = self.upstreams.get_mut(upstream) {
+                used.routes = used.routes.saturating_sub(1);
+            }
+        }
+        for rule in route.refused.keys() {
+            work.told.insert(rule.route);
+            if !still.contains_key(rule)
+                && let Some(by_key) = self.refused.get_mut(rule)
+            {
+                by_key.remove(&route.key);
+                if by_key.is_empty() {
+                    self.refused.remove(rule);
+                }
+            }
+        }
+    }
+
+    fn take_out(&mut self, key: &TableKey, work: &mut Work) {
+        let Some(route) = self.table.remove(key) else { return };
+        self.give_up(&route, &BTreeMap::new(), work);
+        self.patterns.remove(key, route.host.as_ref(), &mut work.patterns);
+        self.room -= route.room + route.pattern_bytes;
+        self.documents.replace_matcher_entries(route.matcher_entries, 0);
+        self.naming.ids.release(&route.id);
+        self.documents.remove(&DocumentKey { kind: ResourceKind::Route, id: route.id }, route.bytes);
+    }
+}
+
+/// The groups whose rows count for a group, and that group itself. `served` is the hostname of the zone.
+fn context(original: Option<&Hostname>, served: Option<&Hostname>) -> BTreeSet<Option<Hostname>> {
+    let and_wider = |name: &Hostname| {
+        let wider: Vec<Hostname> = name.wider().collect();
+        wider.into_iter().map(Some).chain([Some(name.clone()), None])
+    };
+    let mut context = BTreeSet::from([original.cloned()]);
+    context.extend(original.into_iter().flat_map(and_wider));
+    if host_of(original, served).as_ref() == served {
+        // Those that PingSIX matches by the zone's own name.
+        context.extend(served.into_iter().flat_map(and_wider));
+    }
+    context
+}

@@ -1,0 +1,168 @@
+//! Writes down what is different: documents, where they come from, and the size of all of them.
+//!
+//! A document is written again if what it is made of changed, and replaced if it came out different; the size grows and
+//! shrinks by the bytes of each, which are remembered. So it is the sum over the documents that are there, as when
+//! everything is counted.
+
+use std::collections::BTreeSet;
+
+use super::{LoweredPlane, Stale, Work, WrittenCertificate};
+use crate::attach::ServerName;
+use crate::lower::document::Lowering;
+use crate::lower::ssl::{ServedCertificates, id_of_certificate};
+use crate::lower::table::TableKey;
+use crate::lower::upstream::UpstreamKey;
+use crate::pingsix::{self, Document, DocumentKey, ResourceKind, canonical_prefix, listed_bytes};
+use crate::provenance::Provenance;
+use crate::resolve::Target;
+use crate::translation::DataPlane;
+
+/// The documents of a data plane, whose size is kept in step with them.
+#[derive(Debug)]
+pub(super) struct Documents {
+    data_plane: DataPlane,
+    /// Length of the prefix of all keys.
+    prefix: usize,
+}
+
+impl Documents {
+    pub(super) fn new(data_plane: DataPlane, lowering: &Lowering<'_>) -> Self {
+        let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+        Self { data_plane, prefix }
+    }
+
+    pub(super) const fn data_plane(&self) -> &DataPlane {
+        &self.data_plane
+    }
+
+    /// Puts a document in the place of the one with its key, which had so many bytes, or 0 if there was none. Returns
+    /// the bytes that it has.
+    fn set(&mut self, key: DocumentKey, document: Document, was: usize) -> usize {
+        let bytes = listed_bytes(&key, &document);
+        let size = &mut self.data_plane.size;
+        let was = if was == 0 { 0 } else { was + self.prefix };
+        size.bytes = size.bytes - was + bytes + self.prefix;
+        self.data_plane.config.insert(key.id, document);
+        bytes
+    }
+
+    /// Takes a document out that has so many bytes, or 0 if it was never there.
+    pub(super) fn remove(&mut self, key: &DocumentKey, bytes: usize) {
+        if bytes > 0 {
+            self.data_plane.size.bytes -= bytes + self.prefix;
+        }
+        self.data_plane.config.remove(key);
+        self.data_plane.provenance.remove(key);
+    }
+
+    /// Notes where a document comes from.
+    pub(super) fn note_origin(&mut self, key: DocumentKey, origin: Provenance) {
+        if self.data_plane.provenance.get(&key) != Some(&origin) {
+            self.data_plane.provenance.insert(key, origin);
+        }
+    }
+
+    /// Counts matcher entries of a Route, in the place of those it had.
+    pub(super) const fn replace_matcher_entries(&mut self, was: usize, is: usize) {
+        let size = &mut self.data_plane.size;
+        size.matcher_entries = size.matcher_entries - was + is;
+    }
+}
+
+impl LoweredPlane {
+    /// Writes the Routes that are new, or list other patterns than before.
+    pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
+        let mut drafts = std::mem::take(&mut work.drafts);
+        let mut closed = std::mem::take(&mut work.closed);
+        let keys: BTreeSet<TableKey> = drafts.keys().chain(closed.keys()).cloned().collect();
+        for key in keys {
+            let Some(written) = self.table.get_mut(&key) else { continue };
+            let before = self.documents.data_plane.config.route(&written.id);
+            let mut document: pingsix::Route = match (drafts.remove(&key), before) {
+                (Some(draft), Some(before)) => pingsix::Route {
+                    uri: before.uri.clone(),
+                    uris: before.uris.clone(),
+                    host: before.host.clone(),
+                    hosts: before.hosts.clone(),
+                    ..draft
+                },
+                (Some(draft), None) => draft,
+                (None, Some(before)) => before.clone(),
+                (None, None) => return Err(Stale),
+            };
+            let closed = closed.remove(&key);
+            let listed = closed.as_ref().map(|closed| (closed.bytes(), closed.matcher_entries()));
+            if let Some(closed) = closed {
+                closed.put_into(&mut document);
+            }
+            let is_same = before == Some(&document);
+            if let Some((bytes, matcher_entries)) = listed {
+                self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
+                self.documents.replace_matcher_entries(written.matcher_entries, matcher_entries);
+                (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
+            }
+            if !is_same {
+                let document_key = DocumentKey { kind: ResourceKind::Route, id: written.id.clone() };
+                written.bytes = self.documents.set(document_key, Document::Route(document), written.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the upstreams that are used for the first time or have other endpoints, and takes out the unused.
+    pub(super) fn write_upstreams(
+        &mut self,
+        lowering: &Lowering<'_>,
+        changed: &BTreeSet<usize>,
+        used: &BTreeSet<UpstreamKey>,
+    ) {
+        let changed = changed.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
+        let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
+        for upstream in all {
+            let Some(used) = self.upstreams.get_mut(&upstream) else { continue };
+            let key = self.naming.upstreams.key(upstream);
+            if used.routes == 0 {
+                if let Some(key) = key {
+                    self.documents.remove(&key, used.bytes);
+                    self.naming.upstreams.release(upstream, &mut self.naming.ids);
+                }
+                self.upstreams.remove(&upstream);
+                continue;
+            }
+            // What was asked for in vain has no name, and nothing is written for it.
+            let written = key.zip(upstream.write(lowering.options.responder, lowering.backends));
+            let Some((key, (document, origin))) = written else { continue };
+            if self.documents.data_plane.config.upstream(&key.id) != Some(&document) {
+                used.bytes = self.documents.set(key.clone(), Document::Upstream(document), used.bytes);
+                self.documents.note_origin(key, origin);
+            }
+        }
+    }
+
+    /// Writes the certificates that are others than before, and takes out those whose names are not served any more.
+    pub(crate) fn change_certificates(&mut self, before: &ServedCertificates, now: &ServedCertificates) {
+        let before = before.by_name();
+        let is_served: BTreeSet<&ServerName> = now.served.iter().map(|served| &served.name).collect();
+        for name in before.keys().filter(|name| !is_served.contains(*name)) {
+            if let Some(WrittenCertificate { id, bytes }) = self.certificates.remove(name) {
+                self.naming.ids.release(&id);
+                self.documents.remove(&DocumentKey { kind: ResourceKind::Ssl, id }, bytes);
+            }
+        }
+        for served in &now.served {
+            if before.get(&served.name) == Some(&served) {
+                continue;
+            }
+            let ids = &mut self.naming.ids;
+            let written = self.certificates.entry(served.name.clone());
+            let written = written
+                .or_insert_with(|| WrittenCertificate { id: id_of_certificate(&served.name, ids), bytes: 0 });
+            let key = DocumentKey { kind: ResourceKind::Ssl, id: written.id.clone() };
+            let document = Document::Ssl(served.ssl());
+            if self.documents.data_plane.config.get(&key) != Some(&document) {
+                written.bytes = self.documents.set(key.clone(), document, written.bytes);
+            }
+            self.documents.note_origin(key, served.provenance.clone());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What does not depend on routes, nor on what they refer to: listeners, data planes, policies.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::attach::{Listeners, attach_route, judge_listeners, only_host};
+use crate::lower::{Plane, RouteInput, planes};
+use crate::object::{Kind, ObjectKey};
+use crate::options::Options;
+use crate::policy::{BackendTlsPolicies, Carried};
+use crate::resolve::{Backends, References};
+use crate::route::Route;
+use crate::shared_map::SharedMap;
+use crate::snapshot::{Snapshot, key_of};
+use crate::verdict::{
+    Judged, Problem, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies,
+    refuse_gateway,
+};
+
+/// What routes are attached to, and their backends spoken to by.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) gateway: Arc<ObjectKey>,
+    pub(super) listeners: Listeners,
+    pub(super) planes: Vec<Plane>,
+    pub(super) policies: BackendTlsPolicies,
+    problems: Vec<Problem>,
+}
+
+/// What is judged before the frame.
+#[derive(Debug)]
+pub(super) struct JudgedBefore<'a> {
+    /// How many accepted routes each listener has.
+    pub(super) counts: &'a [i32],
+    pub(super) routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
+    /// What is wrong with routes.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Frame {
+    pub(super) fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
+        let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
+        let mut problems = Vec::new();
+        let mut listeners = judge_listeners(snapshot, &gateway, references, options, &mut problems);
+        let planes = planes(&gateway.name, &listeners.all, options.layout);
+        for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
+            listeners.all[*listener].limits.push(limit.clone());
+        }
+        for listener in &listeners.all {
+            problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
+        }
+        let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, references);
+        Self { gateway, listeners, planes, policies, problems }
+    }
+
+    /// Whether routes are attached, placed and told the same as with another frame, but for what policies demand
+    /// ([`BackendTlsPolicies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
+    pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
+        self.gateway == other.gateway
+            && self.listeners.attach_like(&other.listeners)
+            && self.planes.len() == other.planes.len()
+            && self.planes.iter().zip(&other.planes).all(|(one, other)| one.places_like(other))
+    }
+
+    /// Attaches a route and resolves what it refers to.
+    pub(super) fn attach(
+        &self,
+        route: Arc<Route>,
+        references: &References<'_>,
+        backends: &mut Backends,
+        problems: &mut Vec<Problem>,
+    ) -> RouteInput {
+        let parents = attach_route(&route, &self.listeners, references);
+        let host = only_host(&route.hostnames, &parents, &self.listeners.all);
+        let carried = Carried::by(route.traffic, &parents, &self.listeners.all, host.as_ref());
+        let in_effect = self.policies.for_route(carried);
+        let rules = route
+            .rules
+            .iter()
+            .map(|rule| references.resolve_rule(&route, rule, in_effect, backends, problems))
+            .collect();
+        RouteInput::new(route, rules, parents)
+    }
+
+    /// Verdicts on everything but routes, and everything that is wrong. `inputs` are the routes in the order of the
+    /// snapshot, or those of them that refer to a Service which a policy targets.
+    pub(super) fn judge(
+        &self,
+        snapshot: &Snapshot,
+        options: &Options,
+        references: &References<'_>,
+        inputs: &[Arc<RouteInput>],
+        JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
+    ) -> Verdicts {
+        let policies = judge_policies(&self.policies, &self.gateway, inputs, references, &mut problems);
+        let refused = refuse_gateway(&snapshot.gateway);
+        let judged = Judged {
+            listeners: &self.listeners,
+            attached: counts,
+            layout: options.layout,
+            refused: refused.as_ref(),
+        };
+        let listener_sets = judge_listener_sets(&judged);
+        let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, references, &mut problems);
+        problems.extend(self.problems.iter().cloned());
+        problems.sort();
+        problems.dedup();
+        Verdicts {
+            gateway: Some(gateway),
+            listener_sets,
+            routes,
+            policies,
+            ingresses: BTreeSet::new(),
+            problems,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The routes of a translation, and which of them refer to what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::JudgedRoute;
+use super::frame::Frame;
+use crate::lower::{RouteChange, RouteInput};
+use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::resolve::{Backends, References};
+use crate::route::Route;
+use crate::verdict::Problem;
+
+/// Every kind of route.
+const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::TcpRoute, Kind::UdpRoute];
+
+/// Routes by **slot**, which they keep while they are there; at first they are the places in the snapshot.
+///
+/// Nothing that comes out depends on the order of slots.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    /// By slot.
+    pub(super) inputs: Vec<Arc<RouteInput>>,
+    /// By slot.
+    details: Vec<Details>,
+    by_key: BTreeMap<ObjectKey, usize>,
+    free: Vec<usize>,
+    /// Slots of the routes that refer to a Service.
+    of_service: BTreeMap<ObjectName, BTreeSet<usize>>,
+    /// Slots with something wrong.
+    with_problems: BTreeSet<usize>,
+}
+
+/// What else is known about a route.
+#[derive(Debug, Default)]
+struct Details {
+    /// What was wrong before it was judged.
+    problems: Vec<Problem>,
+    judged: JudgedRoute,
+}
+
+/// What it takes to attach and resolve routes, and what came of it.
+#[derive(Debug)]
+pub(super) struct Attaching<'a> {
+    pub(super) frame: &'a Frame,
+    pub(super) references: &'a References<'a>,
+    pub(super) backends: &'a mut Backends,
+    pub(super) changes: BTreeMap<usize, RouteChange>,
+    /// How many routes were attached.
+    pub(super) count: usize,
+}
+
+impl Slots {
+    /// Takes the next slot for a route.
+    pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
+        let slot = self.inputs.len();
+        self.by_key.insert((*input.route.key).clone(), slot);
+        for service in services(&input.route) {
+            self.of_service.entry(service).or_default().insert(slot);
+        }
+        self.inputs.push(input);
+        self.details.push(Details { problems, judged });
+        self.note_problems(slot);
+    }
+
+    /// How many routes there are.
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// The routes that may refer to a Service.
+    pub(super) fn of_service(&self, service: &ObjectName) -> impl Iterator<Item = usize> {
+        self.of_service.get(service).into_iter().flatten().copied()
+    }
+
+    /// The routes of a namespace.
+    pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
+        ROUTES.into_iter().flat_map(move |kind| {
+            let first = ObjectKey { kind, name: ObjectName::new(namespace.clone(), "") };
+            let routes = self.by_key.range(first..);
+            let routes =
+                routes.take_while(move |(key, _)| key.kind == kind && key.name.namespace == *namespace);
+            routes.map(|(_, slot)| *slot)
+        })
+    }
+
+    /// The routes of a namespace that may refer to a Service of another one.
+    pub(super) fn crossing<'s>(
+        &'s self,
+        from: &'s Arc<str>,
+        into: &'s Arc<str>,
+    ) -> impl Iterator<Item = usize> + 's {
+        let refers = move |slot: &usize| {
+            services(&self.inputs[*slot].route).iter().any(|service| service.namespace == *into)
+        };
+        self.of_namespace(from).filter(refers)
+    }
+
+    /// The routes that may refer to any of some Services, in the order of the snapshot: by kind, then by name.
+    pub(super) fn of_services<'n>(
+        &self,
+        services: impl Iterator<Item = &'n ObjectName>,
+    ) -> Vec<Arc<RouteInput>> {
+        let slots: BTreeSet<usize> = services.flat_map(|service| self.of_service(service)).collect();
+        let inputs = slots.into_iter().map(|slot| &self.inputs[slot]);
+        let in_order: BTreeMap<&ObjectKey, &Arc<RouteInput>> =
+            inputs.map(|input| (&*input.route.key, input)).collect();
+        in_order.into_values().cloned().collect()
+    }
+
+    /// Puts a route in the place of the one with its name, or takes that away. Returns its slot.
+    pub(super) fn replace(
+        &mut self,
+        key: ObjectKey,
+        route: Option<Route>,
+        attaching: &mut Attaching<'_>,
+    ) -> Option<usize> {
+        let known = self.by_key.get(&key).copied();
+        if let Some(slot) = known {
+            for service in services(&self.inputs[slot].route) {
+                if let Some(slots) = self.of_service.get_mut(&service) {
+                    slots.remove(&slot);
+                    if slots.is_empty() {
+                        self.of_service.remove(&service);
+                    }
+                }
+            }
+        }
+        let Some(route) = route else {
+            let slot = known?;
+            let gone = Arc::new(RouteInput::gone(self.inputs[slot].route.clone()));
+            let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
+            attaching.changes.insert(slot, RouteChange { before, is_there: false });
+            self.details[slot].problems = Vec::new();
+            self.by_key.remove(&key);
+            return Some(slot);
+        };
+        let route = Arc::new(route);
+        let slot = known.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
+        for service in services(&route) {
+            self.of_service.entry(service).or_default().insert(slot);
+        }
+        if known.is_none() {
+            self.by_key.insert(key, slot);
+            let gone = Arc::new(RouteInput::gone(route.clone()));
+            if slot == self.inputs.len() {
+                self.inputs.push(gone);
+                self.details.push(Details::default());
+            } else {
+                self.inputs[slot] = gone;
+            }
+            attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
+        }
+        self.put(slot, route, attaching);
+        Some(slot)
+    }
+
+    /// Attaches and resolves the route of a slot again.
+    pub(super) fn again(&mut self, slot: usize, attaching: &mut Attaching<'_>) {
+        if self.inputs[slot].is_there() {
+            self.put(slot, self.inputs[slot].route.clone(), attaching);
+        }
+    }
+
+    fn put(&mut self, slot: usize, route: Arc<Route>, attaching: &mut Attaching<'_>) {
+        attaching.count += 1;
+        let mut problems = Vec::new();
+        let Attaching { frame, references, backends, changes, .. } = attaching;
+        let input = frame.attach(route, references, backends, &mut problems);
+        if self.details[slot].problems != problems {
+            self.details[slot].problems = problems;
+            self.note_problems(slot);
+        }
+        if *self.inputs[slot] != input {
+            let before = std::mem::replace(&mut self.inputs[slot], Arc::new(input));
+            changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+        }
+    }
+
+    /// The listeners that counted a route when it was judged.
+    pub(super) fn counted(&self, slot: usize) -> impl Iterator<Item = usize> {
+        self.details[slot].judged.counted.iter().copied()
+    }
+
+    /// Notes what a verdict came with.
+    pub(super) fn note_judged(&mut self, slot: usize, judged: JudgedRoute) {
+        self.details[slot].judged = judged;
+        self.note_problems(slot);
+    }
+
+    /// Lets other routes have the slot of one that is gone.
+    pub(super) fn release(&mut self, slot: usize) {
+        self.note_judged(slot, JudgedRoute::default());
+        self.free.push(slot);
+    }
+
+    fn note_problems(&mut self, slot: usize) {
+        let Details { problems, judged } = &self.details[slot];
+        if problems.is_empty() && judged.problems.is_empty() {
+            self.with_problems.remove(&slot);
+        } else {
+            self.with_problems.insert(slot);
+        }
+    }
+
+    /// What is wrong with routes.
+    pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
+        let details = self.with_problems.iter().map(|slot| &self.details[*slot]);
+        details.flat_map(|details| details.problems.iter().chain(&details.judged.problems))
+    }
+}
+
+/// The Services that a route may have to do with.
+fn services(route: &Route) -> BTreeSet<ObjectName> {
+    let own = &route.key.name.namespace;
+    let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
+    let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
+    backends
+        .map(|backend| {
+            let namespace = backend.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
+            ObjectName::new(namespace, backend.name.as_str())
+        })
+        .collect()
+}

@@ -1,0 +1,295 @@
+//! What one change of a table with three hundred routes takes, and what comes out different.
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{BackendTlsPolicy, HttpRoute, Namespace};
+use pingsix_translate::{
+    Effort, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, Translator, translate,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const TEAMS: usize = 10;
+/// Routes of each team.
+const ROUTES: usize = 30;
+
+fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(value).unwrap())
+}
+
+/// The same object, but for a value.
+fn with<T: DeserializeOwned + Serialize>(of: &T, pointer: &str, value: Value) -> Arc<T> {
+    let mut written = serde_json::to_value(of).unwrap();
+    *written.pointer_mut(pointer).unwrap() = value;
+    object(written)
+}
+
+fn add_service(objects: &mut Objects, namespace: &str, name: &str) {
+    objects.insert(Object::Service(object(json!({
+        "metadata": {"namespace": namespace, "name": name}, "spec": {"ports": [{"port": 80}]},
+    }))));
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {"namespace": namespace, "name": name, "labels": {"kubernetes.io/service-name": name}},
+        "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+    }))));
+}
+
+fn add_secret(objects: &mut Objects, name: &str, hostname: &str) {
+    let pair = rcgen::generate_simple_self_signed([hostname.to_owned()]).unwrap();
+    objects.insert(Object::Secret(object(json!({
+        "metadata": {"namespace": "infra", "name": name},
+        "stringData": {"tls.crt": pair.cert.pem(), "tls.key": pair.signing_key.serialize_pem()},
+    }))));
+}
+
+fn route(namespace: &str, name: &str, hostname: &str) -> Arc<HttpRoute> {
+    object(json!({
+        "metadata": {"namespace": namespace, "name": name, "generation": 1},
+        "spec": {
+            "parentRefs": [{"name": "public", "namespace": "infra"}],
+            "hostnames": [hostname],
+            "rules": [
+                {"backendRefs": [{"name": "shared", "namespace": "infra", "port": 80}]},
+                {"matches": [{"path": {"value": "/own"}}], "backendRefs": [{"name": "own", "port": 80}]},
+            ],
+        },
+    }))
+}
+
+/// Ten teams with a namespace each that a selector lets in. Every route refers to one Service of all teams, which takes a
+/// grant, and to the one of its team. Besides, there is a listener with a certificate for each team.
+fn world() -> Snapshot {
+    let mut objects = Objects::default();
+    let selector = json!({"matchLabels": {"team": "yes"}});
+    let mut listeners = vec![json!({
+        "name": "http", "port": 80, "protocol": "HTTP",
+        "allowedRoutes": {"namespaces": {"from": "Selector", "selector": selector}},
+    })];
+    add_service(&mut objects, "infra", "shared");
+    for team in 0..TEAMS {
+        let namespace = format!("team-{team}");
+        listeners.push(json!({
+            "name": format!("tls-{team}"), "port": 443, "protocol": "HTTPS",
+            "hostname": format!("{namespace}.test"), "tls": {"certificateRefs": [{"name": namespace}]},
+        }));
+        add_secret(&mut objects, &namespace, &format!("{namespace}.test"));
+        add_service(&mut objects, &namespace, "own");
+        objects.insert(Object::Namespace(object(json!({
+            "metadata": {"name": namespace, "labels": {"team": "yes", "tier": "one"}},
+        }))));
+        objects.insert(Object::ReferenceGrant(object(json!({
+            "metadata": {"namespace": "infra", "name": namespace},
+            "spec": {
+                "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": namespace}],
+                "to": [{"group": "", "kind": "Service"}],
+            },
+        }))));
+        for number in 0..ROUTES {
+            let name = format!("route-{number}");
+            let hostname = format!("{name}.{namespace}.example.com");
+            objects.insert(Object::HttpRoute(route(&namespace, &name, &hostname)));
+        }
+    }
+    objects.insert(Object::Gateway(object(json!({
+        "metadata": {"namespace": "infra", "name": "public", "generation": 1},
+        "spec": {"gatewayClassName": "pingsix", "listeners": listeners},
+    }))));
+    objects.snapshot(&ObjectName::new("infra", "public")).unwrap()
+}
+
+fn options() -> Options {
+    Options { layout: Layout::PerPort, ..Options::default() }
+}
+
+/// How many documents are different.
+fn difference(one: &Translation, other: &Translation) -> usize {
+    let planes = one.data_planes.iter();
+    planes
+        .map(|(key, plane)| {
+            let before = other.data_planes[key].config.documents();
+            plane.config.documents().changes(before).len()
+        })
+        .sum()
+}
+
+fn assert_same(got: &Translation, fresh: &Translation) {
+    assert!(got.data_planes.keys().eq(fresh.data_planes.keys()));
+    for (one, other) in got.data_planes.values().zip(fresh.data_planes.values()) {
+        assert_eq!(one.config, other.config);
+        assert_eq!((&one.provenance, one.size), (&other.provenance, other.size));
+    }
+    assert_eq!(got.verdicts, fresh.verdicts);
+}
+
+/// A translator that has seen the world.
+struct Lab {
+    world: Snapshot,
+    before: Translation,
+    translator: Translator,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let (world, mut translator) = (world(), Translator::new(options()));
+        let before = translator.translate(&world);
+        assert_eq!(translator.effort(), Effort::Whole);
+        Self { world, before, translator }
+    }
+
+    /// Changes the world, and back: what the change took, and how many documents came out different.
+    fn change(&mut self, change: impl FnOnce(&mut Snapshot)) -> (Effort, usize) {
+        let mut world = self.world.clone();
+        change(&mut world);
+        let got = self.translator.translate(&world);
+        let effort = self.translator.effort();
+        let fresh = translate(&world, &options());
+        assert_same(&got, &fresh);
+        let different = difference(&got, &self.before);
+        self.before = self.translator.translate(&self.world);
+        let fresh = translate(&self.world, &options());
+        assert_same(&self.before, &fresh);
+        (effort, different)
+    }
+}
+
+const fn part(routes: usize) -> Effort {
+    Effort::Part { routes }
+}
+
+fn slices(snapshot: &mut Snapshot, service: &ObjectName, endpoints: Value) {
+    let slices = &mut snapshot.referents.endpoint_slices;
+    let changed = with(&*slices[service][0], "/endpoints", endpoints);
+    slices.insert(service.clone(), vec![changed]);
+}
+
+#[test]
+fn another_endpoint_of_a_service_that_all_routes_refer_to_is_one_document() {
+    let other = json!([{"addresses": ["10.0.0.9"]}]);
+    let shared = ObjectName::new("infra", "shared");
+    assert_eq!(Lab::new().change(|world| slices(world, &shared, other)), (part(0), 1));
+}
+
+#[test]
+fn a_service_without_endpoints_concerns_the_routes_that_refer_to_it() {
+    let own = ObjectName::new("team-3", "own");
+    // A Route each, the upstream that goes, and the one that nobody reaches.
+    assert_eq!(Lab::new().change(|world| slices(world, &own, json!([]))), (part(ROUTES), ROUTES + 2));
+}
+
+#[test]
+fn a_route_that_changes_comes_or_goes_is_what_is_done_again() {
+    let mut lab = Lab::new();
+    let name = ObjectName::new("team-3", "route-3");
+    let changed = with(&*lab.world.http_routes[&name], "/spec/rules/1/matches/0/path/value", json!("/other"));
+    let replaced = lab.change(|world| {
+        world.http_routes.insert(name.clone(), changed);
+    });
+    assert_eq!(replaced, (part(1), 3), "a Route that goes, one that comes, one that lists their patterns");
+    let gone = lab.change(|world| assert!(world.http_routes.remove(&name)));
+    assert_eq!(gone, (part(0), 2));
+    let came = lab.change(|world| {
+        let new = route("team-3", "new", "new.example.com");
+        world.http_routes.insert(ObjectName::new("team-3", "new"), new);
+    });
+    assert_eq!(came, (part(1), 2));
+}
+
+#[test]
+fn a_route_for_every_host_does_not_concern_routes_whose_lists_end() {
+    let mut lab = Lab::new();
+    let name = ObjectName::new("team-3", "catch-all");
+    let everywhere = with(&*route("team-3", "catch-all", "a.test"), "/spec/hostnames", json!([]));
+    let came = lab.change(|world| {
+        world.http_routes.insert(name, everywhere);
+    });
+    assert_eq!(came, (part(1), 2));
+}
+
+#[test]
+fn a_certificate_that_is_rotated_is_one_document() {
+    let mut objects = Objects::default();
+    add_secret(&mut objects, "team-3", "team-3.test");
+    let rotated = objects.secrets().next().unwrap().1.clone();
+    let change = Lab::new().change(|world| {
+        world.referents.secrets.insert(ObjectName::new("infra", "team-3"), rotated);
+    });
+    assert_eq!(change, (part(0), 1));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_any_more_takes_its_listener_with_it() {
+    let change = Lab::new().change(|world| {
+        assert!(world.referents.secrets.remove(&ObjectName::new("infra", "team-3")));
+    });
+    assert_eq!(change.0, Effort::Whole);
+}
+
+fn relabel(world: &mut Snapshot, label: &str) {
+    let name: Arc<str> = Arc::from("team-3");
+    let pointer = format!("/metadata/labels/{label}");
+    let changed: Arc<Namespace> = with(&*world.referents.namespaces[&name], &pointer, json!("other"));
+    world.referents.namespaces.insert(name, changed);
+}
+
+#[test]
+fn labels_of_a_namespace_concern_its_routes_if_a_selector_tells_them_apart() {
+    let mut lab = Lab::new();
+    assert_eq!(lab.change(|world| relabel(world, "tier")), (part(0), 0));
+    // Two Routes each, and the upstream of their own Service.
+    assert_eq!(lab.change(|world| relabel(world, "team")), (part(ROUTES), 2 * ROUTES + 1));
+}
+
+#[test]
+fn a_namespace_nobody_asks_about_is_nothing() {
+    let change = Lab::new().change(|world| {
+        let new = object(json!({"metadata": {"name": "new", "labels": {"tier": "one"}}}));
+        world.referents.namespaces.insert(Arc::from("new"), new);
+    });
+    assert_eq!(change, (part(0), 0));
+}
+
+#[test]
+fn a_grant_concerns_the_routes_that_it_is_for() {
+    let mut lab = Lab::new();
+    let grant = ObjectName::new("infra", "team-3");
+    let gone = lab.change(|world| assert!(world.referents.reference_grants.remove(&grant)));
+    assert_eq!(gone, (part(ROUTES), ROUTES + 1));
+    let other = object(json!({
+        "metadata": {"namespace": "team-3", "name": "other"},
+        "spec": {
+            "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "team-4"}],
+            "to": [{"group": "", "kind": "Service"}],
+        },
+    }));
+    let nobody = lab.change(|world| {
+        world.referents.reference_grants.insert(ObjectName::new("team-3", "other"), other);
+    });
+    assert_eq!(nobody, (part(0), 0));
+}
+
+#[test]
+fn a_policy_concerns_the_routes_that_refer_to_its_service() {
+    let policy: Arc<BackendTlsPolicy> = object(json!({
+        "metadata": {"namespace": "team-3", "name": "tls", "generation": 1},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "own"}],
+            "validation": {"wellKnownCACertificates": "System", "hostname": "own.test"},
+        },
+    }));
+    let change = Lab::new().change(|world| {
+        world.backend_tls_policies.insert(ObjectName::new("team-3", "tls"), policy);
+    });
+    assert_eq!(change, (part(ROUTES), ROUTES + 2));
+}
+
+#[test]
+fn what_routes_do_not_see_of_a_gateway_concerns_none() {
+    let mut lab = Lab::new();
+    let newer = with(&*lab.world.gateway, "/metadata/generation", json!(2));
+    assert_eq!(lab.change(|world| world.gateway = newer), (part(0), 0));
+    let other = with(&*lab.world.gateway, "/spec/listeners/1/hostname", json!("other.test"));
+    assert_eq!(lab.change(|world| world.gateway = other).0, Effort::Whole);
+    assert_eq!(lab.change(|_| {}), (part(0), 0));
+}
