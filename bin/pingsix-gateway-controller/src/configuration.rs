@@ -19,8 +19,8 @@ use serde::Serialize;
 
 use crate::rules;
 use crate::values::{
-    Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, Span, StatusTarget, address, count, switch,
-    value,
+    CollectorUrl, Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, Span, StatusTarget, address,
+    count, switch, value,
 };
 
 /// What the controller does, and how. Holds no secrets: they are in files that it names.
@@ -106,6 +106,10 @@ pub(crate) struct Configuration {
     #[command(flatten)]
     #[garde(dive)]
     pub(crate) log: Log,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) otlp: Otlp,
 
     /// How long a shutdown may take.
     #[arg(id = "shutdown-grace", value_name = "TIME", default_value = "10s", value_parser = value::<Span>)]
@@ -323,7 +327,7 @@ pub(crate) struct Kube {
 
     /// The context of the kubeconfig, in the place of its current one.
     #[arg(id = "kube.context", value_name = "NAME")]
-    #[garde(length(min = 1))]
+    #[garde(inner(custom(rules::some_text)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<String>,
 }
@@ -367,6 +371,18 @@ pub(crate) struct Log {
     #[arg(id = "log.filter", value_name = "FILTER", default_value = "info")]
     #[garde(custom(rules::filter))]
     pub(crate) filter: String,
+}
+
+/// Traces.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Otlp {
+    /// The OpenTelemetry collector that traces of reconciliations are sent to, with OTLP over gRPC: http://HOST:PORT or
+    /// https://HOST:PORT. Without one, there are none. Takes a program that was built with the cargo feature otel.
+    #[arg(id = "otlp.endpoint", value_name = "URL", value_parser = value::<CollectorUrl>)]
+    #[garde(custom(rules::built_with("otel", cfg!(feature = "otel"))))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) endpoint: Option<CollectorUrl>,
 }
 
 impl Configuration {

@@ -14,7 +14,7 @@ use garde::Error;
 use pingsix_sink::Scope;
 use tracing_subscriber::EnvFilter;
 
-use crate::values::{Endpoint, ServiceName, Span};
+use crate::values::{CollectorUrl, Endpoint, ServiceName, Span};
 
 type Rule = garde::Result;
 
@@ -55,6 +55,10 @@ pub(crate) fn can_be_connected_to(endpoint: &Endpoint, (): &()) -> Rule {
 
 pub(crate) fn label(name: &str, (): &()) -> Rule {
     check(is_label(name), "is not a name as Kubernetes has them: lower case letters, digits and dashes")
+}
+
+pub(crate) fn some_text(text: &str, (): &()) -> Rule {
+    check(!text.is_empty(), "is empty")
 }
 
 pub(crate) fn selector(selector: &Option<String>, (): &()) -> Rule {
@@ -124,6 +128,18 @@ pub(crate) fn several_within(other: &'static str, deadline: Span) -> impl FnOnce
     move |span, ()| {
         let holds = !span.duration().is_zero() && span.duration().mul_f64(1.2) < deadline.duration();
         check(holds, &format!("is not, with a fifth for timers, shorter than {other}, which is {deadline}"))
+    }
+}
+
+pub(crate) fn built_with(
+    feature: &'static str,
+    is_built: bool,
+) -> impl FnOnce(&Option<CollectorUrl>, &()) -> Rule {
+    move |url, ()| {
+        check(
+            url.is_none() || is_built,
+            &format!("needs a program that was built with the cargo feature {feature}"),
+        )
     }
 }
 

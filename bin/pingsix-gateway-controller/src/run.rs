@@ -102,7 +102,7 @@ async fn start_feed(configuration: &Configuration) -> anyhow::Result<EmbeddedEtc
 }
 
 /// The name of the Pod, which is that of its machine.
-fn instance() -> String {
+pub(crate) fn instance() -> String {
     let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
     named("POD_NAME").or_else(|| named("HOSTNAME")).unwrap_or_else(|| "pingsix-gateway-controller".to_owned())
 }
