@@ -3,6 +3,7 @@
 
 mod cluster;
 mod configuration;
+mod deploy;
 mod process;
 mod running;
 #[cfg(feature = "otel")]
