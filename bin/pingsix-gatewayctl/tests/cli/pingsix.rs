@@ -1,6 +1,6 @@
 //! With the real PingSIX, if `PINGSIX_BIN` names it: `serve` and `pingsix-config` together bring up a gateway.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -27,15 +27,6 @@ impl Drop for PingSix {
 }
 
 impl PingSix {
-    /// Nothing if `PINGSIX_BIN` does not name one.
-    fn binary() -> Option<OsString> {
-        let binary = std::env::var_os("PINGSIX_BIN");
-        if binary.is_none() {
-            eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
-        }
-        binary
-    }
-
     fn start(binary: &OsStr, config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.yaml");
@@ -94,7 +85,10 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn a_gateway_comes_up_and_follows_the_files() {
-    let Some(binary) = PingSix::binary() else { return };
+    let Some(binary) = std::env::var_os("PINGSIX_BIN") else {
+        eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
+        return;
+    };
     let port = free_port();
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
@@ -117,7 +111,10 @@ fn a_gateway_comes_up_and_follows_the_files() {
 
 #[test]
 fn a_feed_over_tls_is_read_with_a_client_certificate() {
-    let Some(binary) = PingSix::binary() else { return };
+    let Some(binary) = std::env::var_os("PINGSIX_BIN") else {
+        eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
+        return;
+    };
     let port = free_port();
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
@@ -128,9 +125,10 @@ fn a_feed_over_tls_is_read_with_a_client_certificate() {
         std::fs::write(&path, content).unwrap();
         path.display().to_string()
     };
-    let (server, client) = (servers.issue(), clients.issue());
-    let [certificate, key, ca] = [("tls.crt", &server.0), ("tls.key", &server.1), ("ca.crt", &clients.pem())]
-        .map(|(name, content)| write(name, content));
+    let [of_server, of_client] = [servers.issue(), clients.issue()];
+    let [certificate, key, ca] =
+        [("tls.crt", &of_server.0), ("tls.key", &of_server.1), ("ca.crt", &clients.pem())]
+            .map(|(name, content)| write(name, content));
     let supplied = format!("shop/cart={}", backend("cart"));
     let tls = ["--tls-cert", &certificate, "--tls-key", &key, "--client-ca", &ca];
     let served = Served::start(&manifests, &[&tls[..], &["--endpoints", &supplied]].concat());
@@ -138,7 +136,7 @@ fn a_feed_over_tls_is_read_with_a_client_certificate() {
 
     let (etcd, status) = (format!("https://{}", served.etcd), format!("127.0.0.1:{}", free_port()));
     let [ca, certificate, key] =
-        [("feed-ca.crt", &servers.pem()), ("feed.crt", &client.0), ("feed.key", &client.1)]
+        [("feed-ca.crt", &servers.pem()), ("feed.crt", &of_client.0), ("feed.key", &of_client.1)]
             .map(|(name, content)| write(name, content));
     let arguments = ["--etcd", &etcd, "--etcd-ca", &ca, "--etcd-cert", &certificate, "--etcd-key", &key];
     let own = ["--bind", "127.0.0.1", "--status", &status];
