@@ -5,16 +5,12 @@
 
 #![expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 use garde::Validate;
-use pingsix_gateway_api::delivery::status_page::StatusUrl;
-use pingsix_gateway_api::reconcile::Pace;
-use pingsix_sink::embedded::ServerTls;
-use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Options};
+use pingsix_translate::DEFAULT_CONTROLLER_NAME;
 use serde::Serialize;
 
 use crate::rules;
@@ -383,49 +379,4 @@ pub(crate) struct Otlp {
     #[garde(custom(rules::built_with("otel", cfg!(feature = "otel"))))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) endpoint: Option<CollectorUrl>,
-}
-
-impl Configuration {
-    /// How objects are translated.
-    pub(crate) fn translation(&self) -> Options {
-        Options {
-            controller_name: self.controller_name.clone(),
-            layout: self.layout.into(),
-            root: self.root.clone(),
-            responder: self.responder.address(),
-            budget: Budget { bytes: self.budget.bytes, matcher_entries: self.budget.entries },
-            route_names: self.route_names,
-            stream: self.stream,
-        }
-    }
-
-    /// How often owners are reconsidered.
-    pub(crate) fn pace(&self) -> Pace {
-        Pace {
-            rest_factor: self.pace.rest_factor,
-            longest_rest: self.pace.longest_rest.duration(),
-            first_retry: self.pace.first_retry.duration(),
-            longest_retry: self.pace.longest_retry.duration(),
-        }
-    }
-
-    /// The status pages of each data plane.
-    pub(crate) fn status_pages(&self) -> BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>> {
-        let mut pages = BTreeMap::<_, BTreeSet<_>>::new();
-        for StatusTarget { data_plane, url } in &self.status.url {
-            pages.entry(data_plane.clone()).or_default().insert(url.clone());
-        }
-        pages
-    }
-}
-
-impl Tls {
-    /// Nothing for plaintext.
-    pub(crate) fn server(&self) -> Option<ServerTls> {
-        let tls = ServerTls::from_files(self.cert.as_ref()?, self.key.as_ref()?);
-        Some(match &self.client_ca {
-            None => tls,
-            Some(bundle) => tls.client_ca_file(bundle),
-        })
-    }
 }

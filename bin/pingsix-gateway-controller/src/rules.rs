@@ -97,10 +97,10 @@ pub(crate) fn secured(has_tls: bool, allow_plaintext: bool) -> impl FnOnce(&Sock
     }
 }
 
-pub(crate) fn between(seconds: u64, most: u64) -> impl FnOnce(&Span, &()) -> Rule {
+pub(crate) fn between(least: u64, most: u64) -> impl FnOnce(&Span, &()) -> Rule {
     move |span, ()| {
-        let range = Duration::from_secs(seconds)..=Duration::from_secs(most);
-        check(range.contains(&span.duration()), &format!("is not between {seconds} s and {most} s"))
+        let range = Duration::from_secs(least)..=Duration::from_secs(most);
+        check(range.contains(&span.duration()), &format!("is not between {least} s and {most} s"))
     }
 }
 

@@ -21,8 +21,8 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::Targets;
 
 use super::Layer;
-use crate::run::instance;
 use crate::values::CollectorUrl;
+use crate::wiring::instance;
 
 const NAME: &str = env!("CARGO_PKG_NAME");
 
