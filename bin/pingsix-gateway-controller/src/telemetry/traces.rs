@@ -10,7 +10,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{SpanExporter as OtlpExporter, WithExportConfig as _};
+use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
+use opentelemetry_otlp::{SpanExporter as OtlpExporter, WithExportConfig as _, WithTonicConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
@@ -39,8 +40,12 @@ pub(super) struct Traces {
 
 impl Traces {
     pub(super) fn start(collector: &CollectorUrl) -> anyhow::Result<Self> {
-        let exporter = OtlpExporter::builder().with_tonic().with_endpoint(collector.to_string()).build();
-        let exporter = exporter.context("cannot send traces (otlp.endpoint)")?;
+        let mut exporter = OtlpExporter::builder().with_tonic().with_endpoint(collector.to_string());
+        if collector.is_https() {
+            // By itself it would trust nobody.
+            exporter = exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
+        }
+        let exporter = exporter.build().context("cannot send traces (otlp.endpoint)")?;
         let exporter = Telling { exporter, is_failing: AtomicBool::new(false) };
         let provider =
             SdkTracerProvider::builder().with_resource(resource()).with_batch_exporter(exporter).build();

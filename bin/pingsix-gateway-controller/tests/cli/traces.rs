@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
 use crate::cluster::{Shop, until};
@@ -43,12 +43,14 @@ impl TraceService for Collector {
 
 impl Collector {
     async fn start(&self) -> SocketAddr {
+        self.start_with(Server::builder()).await
+    }
+
+    async fn start_with(&self, mut server: Server) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let service = TraceServiceServer::new(self.clone());
-        let served =
-            Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener));
-        tokio::spawn(served);
+        let served = server.add_service(TraceServiceServer::new(self.clone()));
+        tokio::spawn(served.serve_with_incoming(TcpListenerStream::new(listener)));
         address
     }
 
@@ -123,6 +125,24 @@ async fn a_collector_gets_the_spans_of_a_reconciliation() {
         .collect();
     assert!(strangers.is_empty(), "what the transport does is not traced: {strangers:?}");
     assert!(!format!("{:?}", collector.requests).contains("PRIVATE KEY"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collector_is_reached_over_tls() {
+    let Some(shop) = Shop::start().await else { return };
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let trusted = shop.cluster.folder().join("collector.crt");
+    std::fs::write(&trusted, pair.cert.pem()).unwrap();
+    let identity = Identity::from_pem(pair.cert.pem(), pair.signing_key.serialize_pem());
+    let server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
+    let collector = Collector::default();
+    let url = format!("--otlp-endpoint=https://{}", collector.start_with(server).await);
+    // Where the authorities of the machine are.
+    let variables = [SOON, ("SSL_CERT_FILE", trusted.to_str().unwrap())];
+    let mut controller = shop.controller(&["--debug-address=off", &url], &variables);
+    until("something is traced", async || !collector.spans().is_empty()).await;
+    controller.signal("-TERM");
+    assert_eq!(controller.ended(), Some(0), "{:?}", controller.logged);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

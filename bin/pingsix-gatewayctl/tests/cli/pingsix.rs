@@ -48,6 +48,14 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// A shop whose Gateway listens on a free port.
+fn shop() -> (u16, Manifests) {
+    let port = free_port();
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
+    (port, manifests)
+}
+
 /// Answers every request with a word, until the test ends.
 fn backend(word: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -89,9 +97,7 @@ fn a_gateway_comes_up_and_follows_the_files() {
         eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
         return;
     };
-    let port = free_port();
-    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
+    let (port, manifests) = shop();
     let supplied = format!("shop/cart={}", backend("cart"));
     let served = Served::start(&manifests, &["--endpoints", &supplied]);
     served.wait_for("ready");
@@ -115,9 +121,7 @@ fn a_feed_over_tls_is_read_with_a_client_certificate() {
         eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
         return;
     };
-    let port = free_port();
-    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
+    let (port, manifests) = shop();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let files = tempfile::tempdir().unwrap();
     let write = |name: &str, content: &str| {
