@@ -49,8 +49,8 @@ impl Collector {
     async fn start_with(&self, mut server: Server) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let served = server.add_service(TraceServiceServer::new(self.clone()));
-        tokio::spawn(served.serve_with_incoming(TcpListenerStream::new(listener)));
+        let router = server.add_service(TraceServiceServer::new(self.clone()));
+        tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
         address
     }
 
