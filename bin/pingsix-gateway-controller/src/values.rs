@@ -6,8 +6,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use http::Uri;
-#[cfg(feature = "otel")]
-use http::uri::Scheme;
 use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
 use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
@@ -227,13 +225,6 @@ fn data_plane_key(text: &str) -> Option<DataPlaneKey> {
 /// Where a collector takes traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CollectorUrl(Uri);
-
-impl CollectorUrl {
-    #[cfg(feature = "otel")]
-    pub(crate) fn is_https(&self) -> bool {
-        self.0.scheme() == Some(&Scheme::HTTPS)
-    }
-}
 
 impl FromStr for CollectorUrl {
     type Err = &'static str;

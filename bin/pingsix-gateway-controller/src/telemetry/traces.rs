@@ -40,8 +40,9 @@ pub(super) struct Traces {
 
 impl Traces {
     pub(super) fn start(collector: &CollectorUrl) -> anyhow::Result<Self> {
-        let mut exporter = OtlpExporter::builder().with_tonic().with_endpoint(collector.to_string());
-        if collector.is_https() {
+        let url = collector.to_string();
+        let mut exporter = OtlpExporter::builder().with_tonic().with_endpoint(&url);
+        if url.starts_with("https:") {
             // By itself it would trust nobody.
             exporter = exporter.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
         }
