@@ -12,6 +12,7 @@ ci: cluster test check boundaries outside doc deny interop
 # All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
     cargo test --workspace
+    cargo test -p pingsix-gateway-controller --features otel
 
 # Build the test cluster: a real API server and what it needs. Needs Go, and says so when it is missing.
 cluster:
@@ -21,6 +22,7 @@ cluster:
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy -p pingsix-gateway-controller --features otel --all-targets -- -D warnings
 
 # Format everything.
 fmt:

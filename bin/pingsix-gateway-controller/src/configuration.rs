@@ -5,22 +5,18 @@
 
 #![expect(clippy::doc_markdown, reason = "the comments are help texts, not Markdown")]
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 use garde::Validate;
-use pingsix_gateway_api::delivery::status_page::StatusUrl;
-use pingsix_gateway_api::reconcile::Pace;
-use pingsix_sink::embedded::ServerTls;
-use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Options};
+use pingsix_translate::DEFAULT_CONTROLLER_NAME;
 use serde::Serialize;
 
 use crate::rules;
 use crate::values::{
-    Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, Span, StatusTarget, address, count, switch,
-    value,
+    CollectorUrl, Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, Span, StatusTarget, address,
+    count, switch, value,
 };
 
 /// What the controller does, and how. Holds no secrets: they are in files that it names.
@@ -106,6 +102,10 @@ pub(crate) struct Configuration {
     #[command(flatten)]
     #[garde(dive)]
     pub(crate) log: Log,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) otlp: Otlp,
 
     /// How long a shutdown may take.
     #[arg(id = "shutdown-grace", value_name = "TIME", default_value = "10s", value_parser = value::<Span>)]
@@ -324,7 +324,7 @@ pub(crate) struct Kube {
 
     /// The context of the kubeconfig, in the place of its current one.
     #[arg(id = "kube.context", value_name = "NAME")]
-    #[garde(length(min = 1))]
+    #[garde(inner(custom(rules::some_text)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<String>,
 }
@@ -370,47 +370,14 @@ pub(crate) struct Log {
     pub(crate) filter: String,
 }
 
-impl Configuration {
-    /// How objects are translated.
-    pub(crate) fn translation(&self) -> Options {
-        Options {
-            controller_name: self.controller_name.clone(),
-            layout: self.layout.into(),
-            root: self.root.clone(),
-            responder: self.responder.address(),
-            budget: Budget { bytes: self.budget.bytes, matcher_entries: self.budget.entries },
-            route_names: self.route_names,
-            stream: self.stream,
-        }
-    }
-
-    /// How often owners are reconsidered.
-    pub(crate) fn pace(&self) -> Pace {
-        Pace {
-            rest_factor: self.pace.rest_factor,
-            longest_rest: self.pace.longest_rest.duration(),
-            first_retry: self.pace.first_retry.duration(),
-            longest_retry: self.pace.longest_retry.duration(),
-        }
-    }
-
-    /// The status pages of each data plane.
-    pub(crate) fn status_pages(&self) -> BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>> {
-        let mut pages = BTreeMap::<_, BTreeSet<_>>::new();
-        for StatusTarget { data_plane, url } in &self.status.url {
-            pages.entry(data_plane.clone()).or_default().insert(url.clone());
-        }
-        pages
-    }
-}
-
-impl Tls {
-    /// Nothing for plaintext.
-    pub(crate) fn server(&self) -> Option<ServerTls> {
-        let tls = ServerTls::from_files(self.cert.as_ref()?, self.key.as_ref()?);
-        Some(match &self.client_ca {
-            None => tls,
-            Some(bundle) => tls.client_ca_file(bundle),
-        })
-    }
+/// Traces.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Otlp {
+    /// The OpenTelemetry collector that traces of reconciliations are sent to, with OTLP over gRPC: http://HOST:PORT or
+    /// https://HOST:PORT. Without one, there are none. Takes a program that was built with the cargo feature otel.
+    #[arg(id = "otlp.endpoint", value_name = "URL", value_parser = value::<CollectorUrl>)]
+    #[garde(custom(rules::built_with("otel", cfg!(feature = "otel"))))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) endpoint: Option<CollectorUrl>,
 }

@@ -6,13 +6,14 @@
 //!
 //! - `settings` brings the three sources together, and says of everything that is wrong under which name it was given;
 //! - `configuration` is what comes of it: each key once, with its help, its default and its rules;
-//! - `run` is the controller.
+//! - `run` is the controller, `telemetry` what it tells of itself.
 
 mod configuration;
 mod log;
 mod rules;
 mod run;
 mod settings;
+mod telemetry;
 mod values;
 mod wiring;
 
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use configuration::Configuration;
 use settings::{Rejection, Settings, Task};
+use telemetry::Telemetry;
 
 /// For arguments and a configuration that cannot be used.
 const UNUSABLE: u8 = 2;
@@ -73,13 +75,17 @@ fn print(configuration: &Configuration) -> anyhow::Result<()> {
 }
 
 fn serve(configuration: &Configuration) -> anyhow::Result<()> {
-    log::start(&configuration.log)?;
     // Whoever connects to the API server needs one; with a second one compiled in, rustls would not choose by itself.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         anyhow::bail!("another provider of cryptography is installed already");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let telemetry = {
+        let _entered = runtime.enter();
+        Telemetry::start(configuration)?
+    };
     let served = runtime.block_on(until_stopped(configuration));
+    telemetry.end();
     // What runs on threads of its own, such as the lookup of a name, does not keep the process.
     runtime.shutdown_background();
     served

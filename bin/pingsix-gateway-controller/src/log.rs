@@ -2,19 +2,20 @@
 
 use std::io::{self, IsTerminal as _};
 
-use anyhow::anyhow;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use crate::configuration::Log;
+use crate::telemetry::Layer;
 use crate::values::LogFormat;
 
-/// Begins to log.
-pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
+/// Writes the log.
+pub(crate) fn layer(log: &Log) -> anyhow::Result<Layer> {
     let filter = EnvFilter::try_new(&log.filter)?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match log.format {
-        LogFormat::Text => subscriber.with_ansi(io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => subscriber.json().flatten_event(true).with_current_span(true).try_init(),
-    }
-    .map_err(|error| anyhow!(error).context("cannot begin to log"))
+    let layer = fmt::layer::<Registry>().with_writer(io::stderr);
+    Ok(match log.format {
+        LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
+        LogFormat::Json => {
+            layer.json().flatten_event(true).with_current_span(true).with_filter(filter).boxed()
+        }
+    })
 }

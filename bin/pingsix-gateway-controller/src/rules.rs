@@ -14,7 +14,7 @@ use garde::Error;
 use pingsix_sink::Scope;
 use tracing_subscriber::EnvFilter;
 
-use crate::values::{Endpoint, ServiceName, Span};
+use crate::values::{CollectorUrl, Endpoint, ServiceName, Span};
 
 type Rule = garde::Result;
 
@@ -57,6 +57,10 @@ pub(crate) fn label(name: &str, (): &()) -> Rule {
     check(is_label(name), "is not a name as Kubernetes has them: lower case letters, digits and dashes")
 }
 
+pub(crate) fn some_text(text: &str, (): &()) -> Rule {
+    check(!text.is_empty(), "is empty")
+}
+
 pub(crate) fn selector(selector: &Option<String>, (): &()) -> Rule {
     let Some(selector) = selector else { return Ok(()) };
     let printable = !selector.trim().is_empty() && !selector.chars().any(char::is_control);
@@ -93,10 +97,10 @@ pub(crate) fn secured(has_tls: bool, allow_plaintext: bool) -> impl FnOnce(&Sock
     }
 }
 
-pub(crate) fn between(seconds: u64, most: u64) -> impl FnOnce(&Span, &()) -> Rule {
+pub(crate) fn between(least: u64, most: u64) -> impl FnOnce(&Span, &()) -> Rule {
     move |span, ()| {
-        let range = Duration::from_secs(seconds)..=Duration::from_secs(most);
-        check(range.contains(&span.duration()), &format!("is not between {seconds} s and {most} s"))
+        let range = Duration::from_secs(least)..=Duration::from_secs(most);
+        check(range.contains(&span.duration()), &format!("is not between {least} s and {most} s"))
     }
 }
 
@@ -124,6 +128,18 @@ pub(crate) fn several_within(other: &'static str, deadline: Span) -> impl FnOnce
     move |span, ()| {
         let holds = !span.duration().is_zero() && span.duration().mul_f64(1.2) < deadline.duration();
         check(holds, &format!("is not, with a fifth for timers, shorter than {other}, which is {deadline}"))
+    }
+}
+
+pub(crate) fn built_with(
+    feature: &'static str,
+    is_built: bool,
+) -> impl FnOnce(&Option<CollectorUrl>, &()) -> Rule {
+    move |url, ()| {
+        check(
+            url.is_none() || is_built,
+            &format!("needs a program that was built with the cargo feature {feature}"),
+        )
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::configuration::{Configuration, Kube};
-use crate::wiring::{Place, controller_options};
+use crate::wiring::{Place, controller_options, instance};
 
 /// Runs until it is stopped, or until a part of it ends, which then ends the others.
 pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) -> anyhow::Result<()> {
@@ -99,12 +99,6 @@ async fn start_feed(configuration: &Configuration) -> anyhow::Result<EmbeddedEtc
         Err(error @ SinkError::Tls(_)) => Err(error).context("cannot start the feed (feed.tls)"),
         Err(error) => Err(error).context("cannot start the feed (feed.state-file)"),
     }
-}
-
-/// The name of the Pod, which is that of its machine.
-fn instance() -> String {
-    let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
-    named("POD_NAME").or_else(|| named("HOSTNAME")).unwrap_or_else(|| "pingsix-gateway-controller".to_owned())
 }
 
 /// A client of the API server, and the namespace it is for. Whether it answers shows later.

@@ -18,6 +18,7 @@ use clap::builder::{Resettable, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser};
 use garde::Validate as _;
+use strsim::levenshtein;
 
 use crate::configuration::Configuration;
 
@@ -105,14 +106,15 @@ pub(crate) fn command() -> Command {
     // In the order of their declaration.
     let mut order = 0;
     Arguments::command().mut_args(|arg| {
+        order += 1;
+        let arg = arg.display_order(order);
         if !is_key(&arg) {
             return arg;
         }
-        order += 1;
         let flag = arg.get_id().as_str().replace('.', "-");
         let variable = format!("{PREFIX}{}", flag.replace('-', "_").to_uppercase());
         // What a variable holds is nobody's business in a help text.
-        arg.long(flag).env(variable).hide_env_values(true).display_order(order)
+        arg.long(flag).env(variable).hide_env_values(true)
     })
 }
 
@@ -212,25 +214,8 @@ fn add_file(path: &Path, command: &Command, given: &mut BTreeMap<String, Given>,
 fn similar(key: &str, command: &Command) -> Option<String> {
     let known = command.get_arguments().filter(|arg| is_key(arg)).map(|arg| arg.get_id().as_str());
     let known = known.filter(|known| *known != "config");
-    let close = known.map(|known| (distance(key, known), known)).min()?;
+    let close = known.map(|known| (levenshtein(key, known), known)).min()?;
     (close.0 <= 2).then(|| close.1.to_owned())
-}
-
-/// How many letters have to be changed, added or dropped.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, letter) in one.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, (counterpart, pair)) in other.chars().zip(row.windows(2)).enumerate() {
-            let (Some(diagonal), Some(above), Some(left)) = (pair.first(), pair.get(1), next.get(j)) else {
-                continue;
-            };
-            let changed = diagonal + usize::from(letter != counterpart);
-            next.push(changed.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 /// Takes out the keys whose values cannot be read, and says why.

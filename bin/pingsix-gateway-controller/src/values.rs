@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use http::Uri;
 use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
 use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
@@ -21,7 +22,7 @@ macro_rules! serialized_as_text {
     )+};
 }
 
-serialized_as_text! { Span Endpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget }
+serialized_as_text! { Span Endpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget CollectorUrl }
 
 /// A length of time, such as `1m 30s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -221,6 +222,38 @@ fn data_plane_key(text: &str) -> Option<DataPlaneKey> {
     Some(DataPlaneKey::Gateway { gateway: object_name(gateway)?, port })
 }
 
+/// Where a collector takes traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CollectorUrl(Uri);
+
+impl FromStr for CollectorUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains('@') {
+            return Err(
+                "the URL must not have a user; OTEL_EXPORTER_OTLP_HEADERS holds what a collector asks for",
+            );
+        }
+        let url: Uri = text.parse().map_err(|_| "expected http://HOST:PORT or https://HOST:PORT")?;
+        let is_known = matches!(url.scheme_str(), Some("http" | "https"));
+        let has_host = url.host().is_some_and(|host| !host.is_empty());
+        // gRPC has its own.
+        let has_path = !matches!(url.path(), "" | "/") || url.query().is_some();
+        if is_known && has_host && !has_path {
+            Ok(Self(url))
+        } else {
+            Err("expected http://HOST:PORT or https://HOST:PORT")
+        }
+    }
+}
+
+impl fmt::Display for CollectorUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Reads a value, with what was expected as the error.
 pub(crate) fn value<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
@@ -278,6 +311,21 @@ mod tests {
         }
         let error = "infra/web=https://a:1".parse::<StatusTarget>().unwrap_err();
         assert_eq!(error, "the URL cannot be used: its scheme is not http");
+    }
+
+    #[test]
+    fn a_collector_has_a_host_and_no_path() {
+        for text in ["http://127.0.0.1:4317", "https://otel.example:4317/", "http://collector"] {
+            assert!(text.parse::<CollectorUrl>().is_ok(), "{text}");
+        }
+        for text in
+            ["", "collector:4317", "grpc://a:1", "http://:4317", "http://a:1/v1/traces", "http://a:1/?b"]
+        {
+            let error = text.parse::<CollectorUrl>().unwrap_err();
+            assert!(error.starts_with("expected http://"), "{text}: {error}");
+        }
+        let error = "http://me:canary@a:1".parse::<CollectorUrl>().unwrap_err();
+        assert!(error.contains("must not have a user") && !error.contains("canary"), "{error}");
     }
 
     #[test]

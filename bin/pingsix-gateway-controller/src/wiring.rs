@@ -1,18 +1,22 @@
-//! From the configuration to the options of the controller.
+//! From the configuration to the options of the library crates.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use http::HeaderValue;
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
-use pingsix_gateway_api::delivery::status_page::StatusClient;
+use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_gateway_api::leader::LeaseOptions;
+use pingsix_gateway_api::reconcile::Pace;
 use pingsix_gateway_api::watch::{Namespaces, SecretWatch};
+use pingsix_sink::embedded::ServerTls;
 use pingsix_translate::verdict::Address;
+use pingsix_translate::{Budget, DataPlaneKey, Options};
 
-use crate::configuration::{Configuration, Leader, Publish, Watch};
-use crate::values::SecretChoice;
+use crate::configuration::{Configuration, Leader, Publish, Tls, Watch};
+use crate::values::{SecretChoice, StatusTarget};
 
 /// Who this process is, and where.
 pub(crate) struct Place {
@@ -20,6 +24,57 @@ pub(crate) struct Place {
     pub(crate) namespace: String,
     /// The name of its Pod, or of its machine.
     pub(crate) instance: String,
+}
+
+/// The name of the Pod, which is that of its machine.
+pub(crate) fn instance() -> String {
+    let named = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    named("POD_NAME").or_else(|| named("HOSTNAME")).unwrap_or_else(|| "pingsix-gateway-controller".to_owned())
+}
+
+impl Configuration {
+    /// How objects are translated.
+    pub(crate) fn translation(&self) -> Options {
+        Options {
+            controller_name: self.controller_name.clone(),
+            layout: self.layout.into(),
+            root: self.root.clone(),
+            responder: self.responder.address(),
+            budget: Budget { bytes: self.budget.bytes, matcher_entries: self.budget.entries },
+            route_names: self.route_names,
+            stream: self.stream,
+        }
+    }
+
+    /// How often owners are reconsidered.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace {
+            rest_factor: self.pace.rest_factor,
+            longest_rest: self.pace.longest_rest.duration(),
+            first_retry: self.pace.first_retry.duration(),
+            longest_retry: self.pace.longest_retry.duration(),
+        }
+    }
+
+    /// The status pages of each data plane.
+    pub(crate) fn status_pages(&self) -> BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>> {
+        let mut pages = BTreeMap::<_, BTreeSet<_>>::new();
+        for StatusTarget { data_plane, url } in &self.status.url {
+            pages.entry(data_plane.clone()).or_default().insert(url.clone());
+        }
+        pages
+    }
+}
+
+impl Tls {
+    /// Nothing for plaintext.
+    pub(crate) fn server(&self) -> Option<ServerTls> {
+        let tls = ServerTls::from_files(self.cert.as_ref()?, self.key.as_ref()?);
+        Some(match &self.client_ca {
+            None => tls,
+            Some(bundle) => tls.client_ca_file(bundle),
+        })
+    }
 }
 
 /// The options of the controller.

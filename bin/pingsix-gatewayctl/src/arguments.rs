@@ -375,9 +375,8 @@ pub(crate) struct PingsixConfigArguments {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// The address of the etcd server. Repeatable.
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2379")]
-    pub(crate) etcd: Vec<String>,
+    #[command(flatten)]
+    pub(crate) feed: EtcdArguments,
 
     /// Print this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port, or
     /// IngressClass/NAME.
@@ -414,6 +413,30 @@ pub(crate) struct PingsixConfigArguments {
 
     #[command(flatten)]
     pub(crate) translation: TranslationArguments,
+}
+
+/// How PingSIX connects to the etcd server. Files are named as PingSIX finds them, and not read here.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EtcdArguments {
+    /// The address of the etcd server. Repeatable.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:2379")]
+    pub(crate) etcd: Vec<String>,
+
+    /// Connect over TLS, and verify the etcd server's certificate with these authorities, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etcd_ca: Option<PathBuf>,
+
+    /// Show the etcd server this certificate, PEM, as it asks for with feed.tls.client-ca or --client-ca.
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_ca", "etcd_key"])]
+    pub(crate) etcd_cert: Option<PathBuf>,
+
+    /// The private key of --etcd-cert, PEM.
+    #[arg(long, value_name = "FILE", requires = "etcd_cert")]
+    pub(crate) etcd_key: Option<PathBuf>,
+
+    /// The name in the etcd server's certificate, when that is another than in its address.
+    #[arg(long, value_name = "NAME", requires = "etcd_ca")]
+    pub(crate) etcd_name: Option<String>,
 }
 
 /// Prints a script that completes command lines, for a shell.

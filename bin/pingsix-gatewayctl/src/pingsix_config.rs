@@ -8,7 +8,7 @@ use pingsix_gateway_api::explain::{Listener, listeners};
 use pingsix_translate::DataPlaneKey;
 use serde_json::{Value, json};
 
-use crate::arguments::PingsixConfigArguments;
+use crate::arguments::{EtcdArguments, PingsixConfigArguments};
 use crate::plane::Translated;
 use crate::{Exit, Streams, manifest, yaml};
 
@@ -82,15 +82,48 @@ fn config(
             }
         })
         .collect();
+    let etcd = etcd(&arguments.feed, prefix)?;
     let status_port = u16::try_from(index).ok().and_then(|index| arguments.status.port().checked_add(index));
     let status_port = status_port.ok_or_else(|| anyhow!("no port is left for the status of {key}"))?;
     Ok(json!({
         "pingora": { "threads": arguments.threads, "grace_period_seconds": 5, "graceful_shutdown_timeout_seconds": 5 },
         "pingsix": {
             "listeners": listeners,
-            "etcd": { "host": arguments.etcd, "prefix": prefix, "timeout": 5, "connect_timeout": 3 },
-            "status": { "address": SocketAddr::new(arguments.status.ip(), status_port).to_string() },
+            "etcd": etcd,
+            "status": {
+                "address": SocketAddr::new(arguments.status.ip(), status_port).to_string(),
+                // It goes on with what it has. Otherwise all of them would turn unready, and be taken out of service,
+                // five minutes after the last of those who feed them.
+                "fail_readiness_when_stale": false,
+            },
             "defaults": { "dns_refresh_interval": arguments.dns_refresh },
         },
     }))
+}
+
+fn etcd(arguments: &EtcdArguments, prefix: &str) -> anyhow::Result<Value> {
+    let EtcdArguments { etcd, etcd_ca, etcd_cert, etcd_key, etcd_name } = arguments;
+    for host in etcd {
+        match (host.split_once("://"), etcd_ca) {
+            (Some(("https", _)), None) => {
+                bail!("--etcd {host} needs --etcd-ca, to verify the etcd server with")
+            }
+            (Some(("http", _)), Some(_)) => bail!("--etcd {host} is plaintext, and --etcd-ca asks for TLS"),
+            (Some(("http" | "https", _)) | None, _) => {}
+            (Some((scheme, _)), _) => bail!("--etcd {host} is neither http nor https, but {scheme}"),
+        }
+    }
+    let mut config = json!({ "host": etcd, "prefix": prefix, "timeout": 5, "connect_timeout": 3 });
+    if let Some(ca) = etcd_ca {
+        let mut tls = json!({ "ca_cert": ca });
+        if let (Some(cert), Some(key)) = (etcd_cert, etcd_key) {
+            tls["client_cert"] = json!(cert);
+            tls["client_key"] = json!(key);
+        }
+        if let Some(name) = etcd_name {
+            tls["domain"] = json!(name);
+        }
+        config["tls"] = tls;
+    }
+    Ok(config)
 }

@@ -14,6 +14,8 @@ use pingsix_translate::verdict::{Address, Problem};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
 
 use super::bundles::Bundles;
 use super::instances::{Pages, PublishedRevisions};
@@ -217,10 +219,11 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    #[tracing::instrument(skip_all, fields(%owner))]
+    #[tracing::instrument(skip_all, fields(%owner, outcome = Empty))]
     async fn reconcile(&mut self, owner: &ObjectKey) {
         let started = Instant::now();
-        let standing = self.parts.reconciler.reconcile(owner, jiff::Timestamp::now());
+        let standing = info_span!("translate")
+            .in_scope(|| self.parts.reconciler.reconcile(owner, jiff::Timestamp::now()));
         let (reconciled, is_ours) = match standing {
             Standing::Waiting(missing) => {
                 self.waiting.insert(owner.clone(), missing);
@@ -241,7 +244,9 @@ impl<F: Feed> Engine<F> {
         publications.extend(left.into_iter().filter(|left| !current.contains(&left.data_plane)));
         for publication in publications {
             let data_plane = publication.data_plane.clone();
-            match self.parts.feed.publish(&publication.desired).await {
+            let documents = publication.desired.documents().len();
+            let span = info_span!("publish", %data_plane, documents);
+            match self.parts.feed.publish(&publication.desired).instrument(span).await {
                 Ok(published) => {
                     if !published.changed.is_empty() {
                         tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
@@ -293,6 +298,7 @@ impl<F: Feed> Engine<F> {
 
     /// Counts a reconsideration.
     fn count(&mut self, owner: &ObjectKey, outcome: Outcome, started: Instant) {
+        Span::current().record("outcome", outcome.as_str());
         let since = if matches!(outcome, Outcome::Current | Outcome::Withdrawn) {
             self.since.remove(owner)
         } else {

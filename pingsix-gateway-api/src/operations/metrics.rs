@@ -99,7 +99,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",
             Self::Withdrawn => "withdrawn",

@@ -16,6 +16,7 @@ use pingsix_translate::verdict::StatusMerge;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
 use tracing::{Instrument as _, debug, info, info_span, warn};
 
 use self::desk::{Desk, Outcome};
@@ -218,10 +219,11 @@ impl StatusWriter {
     }
 
     async fn write(&self, key: ObjectKey, live: Live) -> (ObjectKey, Outcome) {
-        let span =
-            info_span!("status", kind = %key.kind, namespace = %key.name.namespace, name = %key.name.name);
-        let outcome = self.try_write(&key, live).instrument(span).await;
-        (key, outcome.unwrap_or_else(Outcome::Failed))
+        let span = info_span!("status", object = %key, outcome = Empty);
+        let outcome = self.try_write(&key, live).instrument(span.clone()).await;
+        let outcome = outcome.unwrap_or_else(Outcome::Failed);
+        span.record("outcome", outcome.as_str());
+        (key, outcome)
     }
 
     /// Merges what the board says now, and again for as long as somebody else is faster.

@@ -54,7 +54,7 @@ fn flag_and_variable_follow_from_the_path_of_a_key() {
     }
 }
 
-/// Another value than the default, for each key.
+/// Another value than the default, for each key that any program has.
 const EVERY_KEY: &str = "\
 controller-name: example.com/gateways
 layout: perPort
@@ -80,9 +80,15 @@ log: {format: json, filter: 'info,pingsix_sink=debug'}
 shutdown-grace: 20s
 ";
 
+/// Another value than the default, for each key that this program has.
+fn every_key() -> String {
+    let traces = if cfg!(feature = "otel") { "otlp: {endpoint: 'http://127.0.0.1:4317/'}\n" } else { "" };
+    format!("{EVERY_KEY}{traces}")
+}
+
 #[test]
 fn what_is_printed_is_what_is_in_force() {
-    let configuration = read_file(EVERY_KEY, &[]).unwrap();
+    let configuration = read_file(&every_key(), &[]).unwrap();
     let printed = serde_saphyr::to_string(&configuration).unwrap();
     assert_eq!(read_file(&printed, &[]).unwrap(), configuration, "{printed}");
     let given = file::parse(&printed).unwrap();
@@ -93,6 +99,9 @@ fn what_is_printed_is_what_is_in_force() {
         if id == "publish.service" {
             continue;
         }
+        if id == "otlp.endpoint" && !cfg!(feature = "otel") {
+            continue;
+        }
         assert!(given.contains_key(id), "{id} is not printed");
         assert_ne!(given.get(id), default.get(id), "{id} has its default here, which shows nothing");
     }
@@ -101,7 +110,7 @@ fn what_is_printed_is_what_is_in_force() {
 #[test]
 fn every_key_can_be_a_flag() {
     let mut flags: Vec<String> = Vec::new();
-    for (key, value) in file::parse(EVERY_KEY).unwrap() {
+    for (key, value) in file::parse(&every_key()).unwrap() {
         let flag = key.replace('.', "-");
         match value {
             file::Value::One(text) => flags.push(format!("--{flag}={text}")),
@@ -109,7 +118,7 @@ fn every_key_can_be_a_flag() {
         }
     }
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    assert_eq!(read(&flags), read_file(EVERY_KEY, &[]));
+    assert_eq!(read(&flags), read_file(&every_key(), &[]));
 }
 
 #[test]
@@ -126,7 +135,8 @@ fn a_flag_counts_more_than_the_file() {
 
 #[test]
 fn values_become_options() {
-    let configuration = read_file(EVERY_KEY, &["--status-url=IngressClass/public=http://[::1]:1"]).unwrap();
+    let configuration =
+        read_file(&every_key(), &["--status-url=IngressClass/public=http://[::1]:1"]).unwrap();
     let options = configuration.translation();
     assert_eq!(options.layout, pingsix_translate::Layout::PerPort);
     assert_eq!(options.responder.unwrap().to_string(), "127.0.0.1:8089");
@@ -181,7 +191,7 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--pace-first-retry=0s", "is no time at all"),
         ("--pace-longest-retry=10ms", "is shorter than pace.first-retry, which is 100ms"),
         ("--kube-config=", "is no value"),
-        ("--kube-context=", "lower than 1"),
+        ("--kube-context=", "is empty"),
         ("--health-address=8080", "expected an IP address with a port"),
         ("--health-address=127.0.0.1:2379", "is taken by feed.address, which is 127.0.0.1:2379"),
         ("--health-stuck-after=1s", "is not between 5 s and 3600 s"),
@@ -189,6 +199,7 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--debug-address=127.0.0.1:8080", "is taken by health.address, which is 0.0.0.0:8080"),
         ("--log-format=xml", "expected text or json"),
         ("--log-filter=info,a=loud", "is not a level"),
+        ("--otlp-endpoint=collector:4317", "expected http://HOST:PORT or https://HOST:PORT"),
         ("--shutdown-grace=10", "expected a time with units"),
     ];
     for (flag, message) in cases {
@@ -258,6 +269,17 @@ fn the_feed_may_leave_the_machine_with_tls_or_on_request() {
 fn a_password_in_a_value_is_not_repeated() {
     let faults = read(&["--status-url=infra/web=http://me:canary@127.0.0.1:7085"]).unwrap_err();
     assert!(!faults[0].contains("canary"), "{faults:?}");
+}
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn traces_are_for_a_program_that_has_them() {
+    assert_eq!(
+        read(&["--otlp-endpoint=http://127.0.0.1:4317"]).unwrap_err(),
+        [
+            "--otlp-endpoint: \"http://127.0.0.1:4317\" needs a program that was built with the cargo feature otel"
+        ]
+    );
 }
 
 #[test]

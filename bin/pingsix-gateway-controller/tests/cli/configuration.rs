@@ -37,6 +37,7 @@ fn help_reads_well() {
     let places: Vec<_> =
         headings.iter().map(|heading| help.find(&format!("\n{heading}\n")).unwrap()).collect();
     assert!(places.is_sorted(), "{places:?}");
+    assert!(help.find("--config <") < help.find("--check-config"), "in the order of declaration");
     assert!(help.find("--controller-name") < help.find("--budget-bytes"), "in the order of declaration");
     assert!(!help.contains("canary"));
     let (code, version, _) = run(&["--version"], &[]);

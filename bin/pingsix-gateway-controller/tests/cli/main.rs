@@ -1,8 +1,13 @@
 //! The program, as a process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+mod cluster;
 mod configuration;
+mod deploy;
+mod process;
 mod running;
+#[cfg(feature = "otel")]
+mod traces;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use std::process::Command;

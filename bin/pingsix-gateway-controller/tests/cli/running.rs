@@ -1,13 +1,6 @@
-//! The running controller: pages, logs, signals.
+//! The running controller, where no API server answers: pages, logs, signals.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-
-use serde_json::Value;
-
+use crate::process::{Controller, get};
 use crate::program;
 
 /// Nobody listens there.
@@ -20,84 +13,16 @@ users: [{name: test, user: {token: canary-token}}]
 contexts: [{name: test, context: {cluster: test, user: test}}]
 ";
 
-/// How long any line may take to be logged.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-struct Controller {
-    process: Child,
-    log: mpsc::Receiver<String>,
-    /// What was logged so far.
-    logged: Vec<Value>,
-    _directory: tempfile::TempDir,
-}
-
-impl Drop for Controller {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Controller {
-    fn start(arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let kubeconfig = directory.path().join("kubeconfig");
-        std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
-        let mut process = program()
-            .args(["--health-address=127.0.0.1:0", "--feed-address=127.0.0.1:0"])
-            .args(["--log-format=json", "--log-filter=debug", "--shutdown-grace=5s"])
-            .arg(format!("--kube-config={}", kubeconfig.display()))
-            .arg(format!("--feed-state-file={}", directory.path().join("revisions").display()))
-            .args(arguments)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // Read at once: a program whose log nobody reads waits with it.
-        let (lines, log) = mpsc::channel();
-        let stderr = BufReader::new(process.stderr.take().unwrap());
-        std::thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
-        });
-        Self { process, log, logged: Vec::new(), _directory: directory }
-    }
-
-    /// The next line of the log that is about something.
-    fn line(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let line = self.log.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|fault| panic!("{fault}: {:?}", self.logged));
-            let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
-            self.logged.push(line.clone());
-            if wanted(&line) {
-                return line;
-            }
-        }
-    }
-
-    fn address_of(&mut self, server: &str) -> SocketAddr {
-        let line = self.line(|line| line["server"] == server && line["message"] == "serving HTTP");
-        line["address"].as_str().unwrap().parse().unwrap()
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
-        assert!(status.success());
-    }
-}
-
-fn get(address: SocketAddr, path: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, answer)
+fn start(arguments: &[&str]) -> Controller {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
+    Controller::start(directory, &kubeconfig, arguments, &[])
 }
 
 #[test]
 fn pages_are_served_and_a_signal_ends_it_in_order() {
-    let mut controller = Controller::start(&["--debug-address=127.0.0.1:0"]);
+    let mut controller = start(&["--debug-address=127.0.0.1:0"]);
     let health = controller.address_of("health");
     let debug = controller.address_of("debug");
     let feed = controller.line(|line| line["message"] == "serving the etcd protocol");
@@ -113,7 +38,14 @@ fn pages_are_served_and_a_signal_ends_it_in_order() {
             && page.contains("pingsix_gateway_feed_open 0\n"),
         "{page}"
     );
-    assert_eq!(get(debug, "/debug").0, 200);
+    let (status, pages) = get(debug, "/debug");
+    assert_eq!(status, 200);
+    let (_, pages) = pages.split_once("\r\n\r\n").unwrap();
+    let pages: Vec<String> = serde_json::from_str(pages).unwrap();
+    let documented = include_str!("../../../../docs/operations.md");
+    let undocumented: Vec<_> =
+        pages.iter().filter(|page| !documented.contains(&format!("| `{page}` |"))).collect();
+    assert!(!pages.is_empty() && undocumented.is_empty(), "docs/operations.md lacks {undocumented:?}");
     assert_eq!(get(health, "/debug").0, 404);
 
     controller.signal("-TERM");
@@ -121,17 +53,17 @@ fn pages_are_served_and_a_signal_ends_it_in_order() {
     assert_eq!(stopping["signal"], "SIGTERM");
     controller.line(|line| line["message"] == "stopped serving");
     controller.line(|line| line["message"] == "stopped");
-    assert_eq!(controller.process.wait().unwrap().code(), Some(0));
+    assert_eq!(controller.ended(), Some(0));
     assert!(!format!("{:?}", controller.logged).contains("canary-token"));
 }
 
 #[test]
 fn ctrl_c_ends_it_too() {
-    let mut controller = Controller::start(&["--debug-address=off"]);
+    let mut controller = start(&["--debug-address=off"]);
     controller.line(|line| line["message"] == "serving the etcd protocol");
     controller.signal("-INT");
     assert_eq!(controller.line(|line| line["message"] == "stopping")["signal"], "SIGINT");
-    assert_eq!(controller.process.wait().unwrap().code(), Some(0));
+    assert_eq!(controller.ended(), Some(0));
     let debug = controller.logged.iter().any(|line| line["server"] == "debug");
     assert!(!debug, "nobody asked for dumps");
 }

@@ -1,27 +1,59 @@
 //! With the real PingSIX, if `PINGSIX_BIN` names it: `serve` and `pingsix-config` together bring up a gateway.
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
+use crate::authority::Authority;
 use crate::serve::Served;
 use crate::support::{GATEWAY, Manifests, route, run};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct PingSix(Child);
+struct PingSix {
+    process: Child,
+    _directory: TempDir,
+}
 
 impl Drop for PingSix {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl PingSix {
+    fn start(binary: &OsStr, config: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let process = Command::new(binary)
+            .arg("-c")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { process, _directory: directory }
     }
 }
 
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A shop whose Gateway listens on a free port.
+fn shop() -> (u16, Manifests) {
+    let port = free_port();
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
+    (port, manifests)
 }
 
 /// Answers every request with a word, until the test ends.
@@ -65,9 +97,7 @@ fn a_gateway_comes_up_and_follows_the_files() {
         eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
         return;
     };
-    let port = free_port();
-    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
-    manifests.write("gateway.yaml", &GATEWAY.replace("port: 80", &format!("port: {port}")));
+    let (port, manifests) = shop();
     let supplied = format!("shop/cart={}", backend("cart"));
     let served = Served::start(&manifests, &["--endpoints", &supplied]);
     served.wait_for("ready");
@@ -76,22 +106,46 @@ fn a_gateway_comes_up_and_follows_the_files() {
     let arguments = ["--etcd", &etcd, "--bind", "127.0.0.1", "--status", &status, "--data-plane", "shop/web"];
     let config =
         run(["pingsix-config", manifests.path().to_str().unwrap()].iter().chain(&arguments)).exits(0).out;
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("config.yaml");
-    std::fs::write(&file, config).unwrap();
-    let child = Command::new(binary)
-        .arg("-c")
-        .arg(&file)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _pingsix = PingSix(child);
+    let _pingsix = PingSix::start(&binary, &config);
 
     wait_until("the cart answers", || get(port, "/cart").is_some_and(|answer| answer.ends_with("cart")));
     assert!(get(port, "/basket").unwrap().starts_with("HTTP/1.1 404"));
     manifests.write("routes.yaml", &route("cart", "/basket", "cart"));
     wait_until("the basket answers", || get(port, "/basket").is_some_and(|answer| answer.ends_with("cart")));
     assert!(get(port, "/cart").unwrap().starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn a_feed_over_tls_is_read_with_a_client_certificate() {
+    let Some(binary) = std::env::var_os("PINGSIX_BIN") else {
+        eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
+        return;
+    };
+    let (port, manifests) = shop();
+    let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
+    let files = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let [of_server, of_client] = [servers.issue(), clients.issue()];
+    let [certificate, key, ca] =
+        [("tls.crt", &of_server.0), ("tls.key", &of_server.1), ("ca.crt", &clients.pem())]
+            .map(|(name, content)| write(name, content));
+    let supplied = format!("shop/cart={}", backend("cart"));
+    let tls = ["--tls-cert", &certificate, "--tls-key", &key, "--client-ca", &ca];
+    let served = Served::start(&manifests, &[&tls[..], &["--endpoints", &supplied]].concat());
+    served.wait_for("ready");
+
+    let (etcd, status) = (format!("https://{}", served.etcd), format!("127.0.0.1:{}", free_port()));
+    let [ca, certificate, key] =
+        [("feed-ca.crt", &servers.pem()), ("feed.crt", &of_client.0), ("feed.key", &of_client.1)]
+            .map(|(name, content)| write(name, content));
+    let arguments = ["--etcd", &etcd, "--etcd-ca", &ca, "--etcd-cert", &certificate, "--etcd-key", &key];
+    let own = ["--bind", "127.0.0.1", "--status", &status];
+    let config = ["pingsix-config", manifests.path().to_str().unwrap()];
+    let config = run(config.iter().chain(&arguments).chain(&own)).exits(0).out;
+    let _pingsix = PingSix::start(&binary, &config);
+    wait_until("the cart answers", || get(port, "/cart").is_some_and(|answer| answer.ends_with("cart")));
 }

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::support::{Manifests, route, run};
@@ -23,6 +25,36 @@ fn a_plaintext_process_offers_h2c() {
     assert_eq!(config["pingsix"]["etcd"]["host"], json!(["10.0.0.9:2379"]));
     assert_eq!(config["pingsix"]["etcd"]["prefix"], "/pingsix/shop/web");
     assert_eq!(config["pingora"]["threads"], 3);
+    assert!(config["pingsix"]["etcd"].get("tls").is_none(), "{}", run.out);
+    // It serves on without a feed, so it stays in service.
+    assert_eq!(config["pingsix"]["status"]["fail_readiness_when_stale"], false);
+}
+
+#[test]
+fn a_feed_over_tls_is_verified_and_shown_a_certificate() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let print = |arguments: &[&str]| {
+        run(["pingsix-config", manifests.path().to_str().unwrap()].iter().chain(arguments))
+    };
+    let tls_of = |arguments: &[&str]| {
+        let [config] = documents(&print(arguments).exits(0).out).try_into().unwrap();
+        let config: Value = config;
+        config["pingsix"]["etcd"]["tls"].clone()
+    };
+    assert_eq!(tls_of(&["--etcd-ca", "/feed/ca.crt"]), json!({ "ca_cert": "/feed/ca.crt" }));
+    let all = ["--etcd=https://feed.example:2379", "--etcd-ca=ca", "--etcd-cert=crt", "--etcd-key=key"];
+    assert_eq!(
+        tls_of(&[&all[..], &["--etcd-name=feed"]].concat()),
+        json!({ "ca_cert": "ca", "client_cert": "crt", "client_key": "key", "domain": "feed" })
+    );
+    // PingSIX would refuse these, or connect without its certificate.
+    print(&["--etcd-cert=crt", "--etcd-key=key"]).exits(2).warns("--etcd-ca");
+    print(&["--etcd-ca=ca", "--etcd-cert=crt"]).exits(2).warns("--etcd-key");
+    print(&["--etcd-ca=ca", "--etcd-key=key"]).exits(2).warns("--etcd-cert");
+    print(&["--etcd-name=feed"]).exits(2).warns("--etcd-ca");
+    print(&["--etcd=https://a:1"]).exits(2).warns("--etcd https://a:1 needs --etcd-ca");
+    print(&["--etcd=http://a:1", "--etcd-ca=ca"]).exits(2).warns("is plaintext");
+    print(&["--etcd=unix://a"]).exits(2).warns("neither http nor https");
 }
 
 #[test]
@@ -57,4 +89,23 @@ fn a_data_plane_is_chosen_by_name() {
     run(["pingsix-config", path, "--data-plane", "shop/other"]).exits(2).warns("known: shop/web");
     let offset = ["pingsix-config", path, "--port-offset", "363"];
     run(offset).exits(0);
+}
+
+#[test]
+fn the_configuration_of_the_deployed_example_is_what_is_printed() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let path = |name: &str| deploy.join(name).display().to_string();
+    let readme = std::fs::read_to_string(path("README.md")).unwrap();
+    let command = readme.split_once("\npingsix-gatewayctl pingsix-config ").unwrap().1;
+    let command = command.split_once("\n```").unwrap().0.replace("\\\n", " ");
+    let arguments: Vec<String> = command
+        .split_whitespace()
+        .map(|argument| argument.strip_prefix("deploy/").map_or_else(|| argument.to_owned(), path))
+        .collect();
+    let printed = run(["pingsix-config"].into_iter().chain(arguments.iter().map(String::as_str))).exits(0);
+    let [printed] = documents(&printed.out).try_into().unwrap();
+    let map = std::fs::read_to_string(path("example/pingsix-config.yaml")).unwrap();
+    let map: Value = serde_saphyr::from_str(&map).unwrap();
+    let deployed: Value = serde_saphyr::from_str(map["data"]["config.yaml"].as_str().unwrap()).unwrap();
+    assert_eq!(deployed, printed);
 }

@@ -31,6 +31,17 @@ pub(super) enum Outcome {
     Failed(Fault),
 }
 
+impl Outcome {
+    pub(super) const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Stored { .. } => "stored",
+            Self::Settled(_) => "settled",
+            Self::Abandoned => "abandoned",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
 /// Which objects are to be looked at when, and what is known of them.
 #[derive(Debug)]
 pub(super) struct Desk {

@@ -1,0 +1,43 @@
+//! What the running program tells of itself: a log, and traces where they are asked for.
+
+#[cfg(feature = "otel")]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "telemetry/no_traces.rs"]
+mod traces;
+
+use anyhow::anyhow;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Registry, registry};
+
+use crate::configuration::Configuration;
+use crate::log;
+use traces::Traces;
+
+/// What takes in events and spans.
+pub(crate) type Layer = Box<dyn tracing_subscriber::Layer<Registry> + Send + Sync>;
+
+/// Has to be ended, so that what was told last arrives.
+pub(crate) struct Telemetry {
+    traces: Option<Traces>,
+}
+
+impl Telemetry {
+    /// Begins to tell. Traces are sent from the runtime that this is called in.
+    pub(crate) fn start(configuration: &Configuration) -> anyhow::Result<Self> {
+        let mut layers = vec![log::layer(&configuration.log)?];
+        let traces = configuration.otlp.endpoint.as_ref().map(Traces::start).transpose()?;
+        layers.extend(traces.as_ref().map(Traces::layer));
+        let started = registry().with(layers).try_init();
+        started.map_err(|error| anyhow!(error).context("cannot begin to log"))?;
+        Ok(Self { traces })
+    }
+
+    /// Sends what is not sent yet. Blocks, for a bounded time, while the runtime has to go on.
+    pub(crate) fn end(self) {
+        if let Some(traces) = self.traces {
+            traces.end();
+        }
+    }
+}

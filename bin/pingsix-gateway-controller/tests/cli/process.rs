@@ -1,0 +1,113 @@
+//! The controller as a process, and its pages.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program;
+
+/// How long anything may take to come about.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Controller {
+    process: Child,
+    log: mpsc::Receiver<String>,
+    /// What was logged so far.
+    pub(crate) logged: Vec<Value>,
+    _directory: TempDir,
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Controller {
+    /// Starts it with free ports; what it keeps, it keeps in the directory.
+    pub(crate) fn start(
+        directory: TempDir,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let mut process = program()
+            .args(["--health-address=127.0.0.1:0", "--feed-address=127.0.0.1:0"])
+            .args(["--log-format=json", "--log-filter=debug", "--shutdown-grace=5s"])
+            .arg(format!("--kube-config={}", kubeconfig.display()))
+            .arg(format!("--feed-state-file={}", directory.path().join("revisions").display()))
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Read at once: a program whose log nobody reads waits with it.
+        let (lines, log) = mpsc::channel();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
+        });
+        Self { process, log, logged: Vec::new(), _directory: directory }
+    }
+
+    /// The next line of the log that is about something.
+    pub(crate) fn line(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.log.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|fault| panic!("{fault}: {:?}", self.logged));
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+            self.logged.push(line.clone());
+            if wanted(&line) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn address_of(&mut self, server: &str) -> SocketAddr {
+        let line = self.line(|line| line["server"] == server && line["message"] == "serving HTTP");
+        line["address"].as_str().unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits until it has ended, for its exit code.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "it does not end: {:?}", self.logged);
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What is logged before the end, once it has ended.
+    #[cfg(feature = "otel")]
+    pub(crate) fn rest_of_log(&mut self) -> &[Value] {
+        self.logged.extend(self.log.iter().map(|line| serde_json::from_str::<Value>(&line).unwrap()));
+        &self.logged
+    }
+}
+
+/// The status and the text of a page.
+pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer)
+}
