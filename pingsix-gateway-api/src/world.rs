@@ -14,6 +14,7 @@ mod edges;
 #[cfg(test)]
 pub(crate) mod generate;
 mod owners;
+mod recut;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
 pub use edges::Target;
+pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};
 
 use crate::store::{Change, ReflectorStore, Work};
@@ -228,6 +230,8 @@ pub struct Effects {
     pub touched: BTreeSet<ObjectKey>,
     /// Objects that are gone: nobody has to be told about them any more.
     pub removed: BTreeSet<ObjectKey>,
+    /// Services of which an EndpointSlice came, went or changed, or to which one belongs no more.
+    pub sliced: BTreeSet<ObjectName>,
     /// Which of the touched cannot be decoded, and what is wrong with them: they count as not there.
     pub undecodable: BTreeMap<ObjectKey, Problem>,
 }
@@ -246,6 +250,7 @@ impl Effects {
             self.touched.insert(key);
         }
         self.owners.extend(other.owners);
+        self.sliced.extend(other.sliced);
         self.classes.extend(other.classes);
         self.undecodable.extend(other.undecodable);
     }
@@ -300,6 +305,12 @@ impl World {
             };
             if K::KIND == Kind::GatewayClass {
                 effects.classes.insert(key.clone());
+            }
+            if K::KIND == Kind::EndpointSlice {
+                effects.sliced.extend(concerned.iter().filter_map(|target| match target {
+                    Target::Object(service) => Some(service.name.clone()),
+                    Target::Crossing { .. } | Target::DefaultIngressClass | Target::TlsHost(_) => None,
+                }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);
             effects.owners.extend(owners::owners(self, start));

@@ -185,7 +185,7 @@ impl<F: Feed> Engine<F> {
     }
 
     fn take(&mut self, effects: Effects) {
-        let Effects { owners, classes, touched, removed, mut undecodable } = effects;
+        let Effects { owners, classes, touched, removed, mut undecodable, sliced: _ } = effects;
         for key in &removed {
             self.parts.status.removed(key);
             self.note_shape(key, None);

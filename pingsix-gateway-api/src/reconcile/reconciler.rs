@@ -16,7 +16,7 @@ use pingsix_translate::{
 
 use super::verdicts::Speakers;
 use crate::bridge::{Bridge, withdrawn};
-use crate::world::{Cut, Effects, Event, OwnerSnapshot, World};
+use crate::world::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
 
 /// Holds the picture of the cluster and what was last made of each owner.
@@ -50,8 +50,8 @@ struct Owned {
 #[derive(Debug, Default)]
 struct Memo {
     cut: Option<Cut>,
-    /// Objects of concern that came, went or changed since.
-    changed: BTreeSet<ObjectKey>,
+    /// What came, went or changed since.
+    changed: Changed,
     translator: Option<Translator>,
     bridges: BTreeMap<DataPlaneKey, Bridge>,
 }
@@ -150,7 +150,9 @@ impl Reconciler {
     fn judge_classes(&mut self, effects: Effects) -> Effects {
         for owner in &effects.owners {
             if let Some(made) = self.owners.get_mut(owner) {
-                made.memo.changed.extend(effects.touched.iter().chain(&effects.removed).cloned());
+                let changed = &mut made.memo.changed;
+                changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
+                changed.sliced.extend(effects.sliced.iter().cloned());
             }
         }
         for class in &effects.classes {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_translate::snapshot::{
     EndpointSlice, IngressSnapshot, Referents, RouteReferences, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, service_of_slice, services_of_ingress,
+    secrets_of_ingress, secrets_of_listener_set, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
@@ -53,67 +53,6 @@ impl World {
         }
     }
 
-    /// Brings a cut up to date, if that is to be had without looking at everything. `changed` are the objects that came,
-    /// went or changed since, as far as they concern the owner. When it returns `false`, the cut is of no use any more.
-    ///
-    /// It is for what changes all the time: routes that refer to what they did before, Services, EndpointSlices.
-    pub fn recut(&self, cut: &mut Cut, changed: &BTreeSet<ObjectKey>) -> bool {
-        let OwnerSnapshot::Gateway(snapshot) = &mut cut.snapshot else { return changed.is_empty() };
-        changed.iter().all(|ObjectKey { kind, name }| match kind {
-            Kind::HttpRoute => self.replace_route(&mut snapshot.http_routes, name),
-            Kind::GrpcRoute => self.replace_route(&mut snapshot.grpc_routes, name),
-            Kind::TlsRoute => self.replace_route(&mut snapshot.tls_routes, name),
-            Kind::TcpRoute => self.replace_route(&mut snapshot.tcp_routes, name),
-            Kind::UdpRoute => self.replace_route(&mut snapshot.udp_routes, name),
-            Kind::Service => {
-                let held = snapshot.referents.services.get_mut(name);
-                held.zip(self.get(name)).map(|(held, service)| *held = service).is_some()
-            }
-            Kind::EndpointSlice => self.replace_slice(&mut snapshot.referents.endpoint_slices, name),
-            Kind::GatewayClass
-            | Kind::Gateway
-            | Kind::ListenerSet
-            | Kind::BackendTlsPolicy
-            | Kind::ReferenceGrant
-            | Kind::IngressClass
-            | Kind::Ingress
-            | Kind::Secret
-            | Kind::ConfigMap
-            | Kind::Namespace => false,
-        })
-    }
-
-    /// Replaces a route that names the same parents and Services as before.
-    fn replace_route<R: Stored + RouteReferences>(
-        &self,
-        routes: &mut SharedMap<ObjectName, Arc<R>>,
-        name: &ObjectName,
-    ) -> bool {
-        let Some((held, route)) = routes.get_mut(name).zip(self.get::<R>(name)) else { return false };
-        let is_alike = held.parent_refs() == route.parent_refs()
-            && held.services(&name.namespace) == route.services(&name.namespace);
-        if is_alike {
-            *held = route;
-        }
-        is_alike
-    }
-
-    /// Replaces a slice that belongs to the same Service as before.
-    fn replace_slice(
-        &self,
-        slices: &mut SharedMap<ObjectName, Vec<Arc<EndpointSlice>>>,
-        name: &ObjectName,
-    ) -> bool {
-        let Some(slice) = self.get::<EndpointSlice>(name) else { return false };
-        let of_service = service_of_slice(&slice).and_then(|service| slices.get_mut(&service));
-        let is_it = |held: &&mut Arc<EndpointSlice>| {
-            held.metadata.name.as_deref() == Some(&*name.name)
-                && held.metadata.namespace.as_deref() == Some(&*name.namespace)
-        };
-        let held = of_service.and_then(|slices| slices.iter_mut().find(is_it));
-        held.map(|held| *held = slice).is_some()
-    }
-
     fn cut_gateway(&self, name: &ObjectName) -> Option<Cut> {
         let gateway = self.get(name)?;
         let parent = Target::Object(ObjectKey { kind: Kind::Gateway, name: name.clone() });
@@ -141,8 +80,7 @@ impl World {
         }
         let mut policies = BTreeSet::new();
         for service in &names.services {
-            let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-            policies.extend(self.backend_tls_policies.members(&target));
+            policies.extend(self.policies_of(service));
         }
         let backend_tls_policies = picked(&self.backend_tls_policies, policies);
         for (name, policy) in &backend_tls_policies {
@@ -194,8 +132,7 @@ impl World {
     fn referents(&self, names: &Names) -> Referents {
         let mut endpoint_slices: Vec<(ObjectName, Vec<Arc<EndpointSlice>>)> = Vec::new();
         for service in &names.services {
-            let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-            let slices = picked(&self.endpoint_slices, self.endpoint_slices.members(&target));
+            let slices = self.slices_of(service);
             if !slices.is_empty() {
                 endpoint_slices.push((service.clone(), slices.values().cloned().collect()));
             }
@@ -219,7 +156,7 @@ impl World {
 }
 
 /// The objects with these names that are there and can be decoded.
-fn picked<'a, K: Stored>(
+pub(super) fn picked<'a, K: Stored>(
     store: &KindStore<K>,
     names: impl IntoIterator<Item = &'a ObjectName>,
 ) -> SharedMap<ObjectName, Arc<K>> {

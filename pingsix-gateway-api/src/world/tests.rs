@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use kube_runtime::watcher;
-use pingsix_translate::snapshot::{Gateway, HttpRoute, Secret, Service};
+use pingsix_translate::snapshot::{EndpointSlice, Gateway, HttpRoute, Secret, Service};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::generate::{event_of, object};
-use super::{Effects, Event, OwnerSnapshot, World};
+use super::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
 use crate::watch::Watched;
 
 fn gateway_event(event: watcher::Event<Watched<Gateway>>) -> Event {
@@ -236,6 +238,106 @@ fn step(world: &mut World, version: u32, random: &mut StdRng) -> (String, Effect
             (format!("{kind} relisted"), effects)
         }
     }
+}
+
+/// All that a cut holds, but for the versions of objects that say what they said before.
+fn shown(cut: &Cut) -> String {
+    static VERSION: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r#"resource_version: Some\(\s*"\d+",\s*\)"#).unwrap());
+    VERSION.replace_all(&format!("{cut:#?}"), "").into_owned()
+}
+
+/// Changes pile up between two looks, as they do while an owner rests.
+#[test]
+fn a_cut_that_is_brought_up_to_date_is_as_a_new_one() {
+    let mut kept: BTreeMap<Kind, usize> = BTreeMap::new();
+    for seed in 0..20 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut world = World::default();
+        let mut held: BTreeMap<ObjectKey, (Cut, Changed)> = BTreeMap::new();
+        for version in 1..=300 {
+            let (what, effects) = step(&mut world, version, &mut random);
+            for owner in &effects.owners {
+                let Some((_, changed)) = held.get_mut(owner) else { continue };
+                changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
+                changed.sliced.extend(effects.sliced.iter().cloned());
+            }
+            for owner in effects.owners.iter().filter(|_| random.random_bool(0.7)) {
+                let (before, new) = (held.remove(owner), world.cut(owner));
+                let Some(new) = new else { continue };
+                if let Some((mut cut, changed)) = before
+                    && world.recut(&mut cut, &changed)
+                {
+                    let (cut, new) = (shown(&cut), shown(&new));
+                    assert!(
+                        cut == new,
+                        "seed {seed}, event {version} ({what}): {owner}\n{}",
+                        difference(&cut, &new)
+                    );
+                    for key in changed.objects {
+                        *kept.entry(key.kind).or_default() += 1;
+                    }
+                }
+                held.insert(owner.clone(), (new, Changed::default()));
+            }
+        }
+    }
+    for kind in [
+        Kind::HttpRoute,
+        Kind::GrpcRoute,
+        Kind::TlsRoute,
+        Kind::TcpRoute,
+        Kind::UdpRoute,
+        Kind::Service,
+        Kind::EndpointSlice,
+        Kind::Secret,
+        Kind::ConfigMap,
+        Kind::Namespace,
+    ] {
+        assert!(kept.get(&kind).is_some_and(|kept| *kept > 20), "{kind}: {kept:?}");
+    }
+}
+
+#[test]
+fn a_route_with_its_service_comes_and_goes_without_a_new_cut() {
+    let mut world = World::default();
+    world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
+    let owner = ObjectKey::new(Kind::Gateway, "infra", "one");
+    let mut cut = world.cut(&owner).unwrap();
+    let mut take = |world: &World, effects: &Effects| {
+        let mut changed = Changed::default();
+        changed.objects.extend(effects.touched.iter().chain(&effects.removed).cloned());
+        changed.sliced.extend(effects.sliced.iter().cloned());
+        assert!(world.recut(&mut cut, &changed));
+        let OwnerSnapshot::Gateway(snapshot) = &cut.snapshot else { panic!("a Gateway's") };
+        (
+            snapshot.http_routes.len(),
+            snapshot.referents.services.len(),
+            snapshot.referents.endpoint_slices.values().map(Vec::len).sum::<usize>(),
+        )
+    };
+    let slice = |name: &str, service: &str| {
+        applied::<EndpointSlice>(json!({
+            "metadata": {
+                "name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": service},
+                "resourceVersion": service,
+            },
+            "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
+        }))
+    };
+    let effects = world.apply(applied::<HttpRoute>(route("one", "cart", 1)));
+    assert_eq!(take(&world, &effects), (1, 0, 0));
+    let effects = world.apply(applied::<Service>(service("cart", 1)));
+    assert_eq!(take(&world, &effects), (1, 1, 0));
+    let effects = world.apply(slice("cart-1", "cart"));
+    assert_eq!(take(&world, &effects), (1, 1, 1));
+    // The slice moves to another Service, and the route follows.
+    let effects = world.apply(slice("cart-1", "pay"));
+    assert_eq!(take(&world, &effects), (1, 1, 0));
+    let effects = world.apply(applied::<HttpRoute>(route("one", "pay", 2)));
+    assert_eq!(take(&world, &effects), (1, 0, 1));
+    let effects = world.apply(applied::<HttpRoute>(route("two", "pay", 3)));
+    assert_eq!(take(&world, &effects), (0, 0, 0));
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! A cut brought up to date: what changes all the time costs its own part, not a look at everything.
+//!
+//! Each object is compared as it is in the cut with how it is now, so neither the order of changes nor how often they are
+//! told makes a difference, and objects that are of no concern to the owner do no harm. What a route refers to is read
+//! anew with it: while it referred to something else, nobody told this owner of a change there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{EndpointSlice, RouteReferences, Snapshot, services_of_policy};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+
+use super::edges::Target;
+use super::snapshot::picked;
+use super::{Cut, OwnerSnapshot, Stored, World};
+
+/// What came, went or changed since a cut was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changed {
+    /// Objects.
+    pub objects: BTreeSet<ObjectKey>,
+    /// Services of which an EndpointSlice came, went or changed: it may have belonged to another one before.
+    pub sliced: BTreeSet<ObjectName>,
+}
+
+/// The routes of one kind in a snapshot.
+type Routes<R> = fn(&mut Snapshot) -> &mut SharedMap<ObjectName, Arc<R>>;
+
+impl World {
+    /// Brings a cut up to date, if that is to be had without looking at everything. When it returns `false`, the cut is of
+    /// no use any more.
+    ///
+    /// It is for what changes all the time: routes, Services, EndpointSlices, Secrets, ConfigMaps and Namespaces of a
+    /// Gateway. References into other namespaces and to Services with policies are left to a new cut.
+    pub fn recut(&self, cut: &mut Cut, changed: &Changed) -> bool {
+        let Cut { snapshot, referenced } = cut;
+        let OwnerSnapshot::Gateway(snapshot) = snapshot else {
+            return changed.objects.is_empty() && changed.sliced.is_empty();
+        };
+        let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
+            Kind::HttpRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.http_routes, name),
+            Kind::GrpcRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.grpc_routes, name),
+            Kind::TlsRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.tls_routes, name),
+            Kind::TcpRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.tcp_routes, name),
+            Kind::UdpRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.udp_routes, name),
+            Kind::Service => {
+                if self.refers(snapshot, name) {
+                    self.hold(&mut snapshot.referents.services, name);
+                }
+                true
+            }
+            Kind::Secret => {
+                if referenced.contains(key) {
+                    self.hold(&mut snapshot.referents.secrets, name);
+                }
+                true
+            }
+            Kind::ConfigMap => {
+                if referenced.contains(key) {
+                    self.hold(&mut snapshot.referents.config_maps, name);
+                }
+                true
+            }
+            Kind::Namespace => {
+                if lives_in(snapshot, &name.name) {
+                    self.hold_namespace(snapshot, &name.name);
+                }
+                true
+            }
+            // What is to be done for it is told by the Service.
+            Kind::EndpointSlice => true,
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::ListenerSet
+            | Kind::BackendTlsPolicy
+            | Kind::ReferenceGrant
+            | Kind::IngressClass
+            | Kind::Ingress => false,
+        });
+        if is_done {
+            for service in &changed.sliced {
+                if self.refers(snapshot, service) {
+                    self.hold_slices(snapshot, service);
+                }
+            }
+        }
+        is_done
+    }
+
+    /// Takes in how a route is now.
+    fn recut_route<R: Stored + RouteReferences>(
+        &self,
+        snapshot: &mut Snapshot,
+        routes: Routes<R>,
+        name: &ObjectName,
+    ) -> bool {
+        let before = routes(snapshot).get(name).cloned();
+        let after = self.get::<R>(name).filter(|route| is_child(snapshot, &**route, name));
+        let services = |route: &Option<Arc<R>>| {
+            let services = route.iter().flat_map(|route| route.services(&name.namespace));
+            services.collect::<BTreeSet<ObjectName>>()
+        };
+        let (old, new) = (services(&before), services(&after));
+        let is_simple = |service: &ObjectName| {
+            service.namespace == name.namespace
+                && self.policies_of(service).next().is_none()
+                && !has_policy(snapshot, service)
+        };
+        if !old.union(&new).all(is_simple) {
+            return false;
+        }
+        match after {
+            Some(route) => {
+                routes(snapshot).insert(name.clone(), route);
+            }
+            None => {
+                routes(snapshot).remove(name);
+            }
+        }
+        for service in &new {
+            self.hold(&mut snapshot.referents.services, service);
+            self.hold_slices(snapshot, service);
+        }
+        for service in old.difference(&new) {
+            if !self.refers(snapshot, service) {
+                snapshot.referents.services.remove(service);
+                snapshot.referents.endpoint_slices.remove(service);
+            }
+        }
+        self.hold_namespace(snapshot, &name.namespace);
+        true
+    }
+
+    /// Holds an object that is referred to as it is now, or not at all.
+    fn hold<K: Stored>(&self, held: &mut SharedMap<ObjectName, Arc<K>>, name: &ObjectName) {
+        match self.get(name) {
+            Some(object) => held.insert(name.clone(), object),
+            None => held.remove(name),
+        };
+    }
+
+    fn hold_slices(&self, snapshot: &mut Snapshot, service: &ObjectName) {
+        let slices: Vec<Arc<EndpointSlice>> = self.slices_of(service).values().cloned().collect();
+        let held = &mut snapshot.referents.endpoint_slices;
+        if slices.is_empty() {
+            held.remove(service);
+        } else {
+            held.insert(service.clone(), slices);
+        }
+    }
+
+    /// Holds a namespace if anything lives there.
+    fn hold_namespace(&self, snapshot: &mut Snapshot, name: &Arc<str>) {
+        let namespace = self.get(&ObjectName::new("", name.clone())).filter(|_| lives_in(snapshot, name));
+        let held = &mut snapshot.referents.namespaces;
+        match namespace {
+            Some(namespace) => held.insert(name.clone(), namespace),
+            None => held.remove(name),
+        };
+    }
+
+    /// Whether a route of the snapshot refers to a Service.
+    fn refers(&self, snapshot: &Snapshot, service: &ObjectName) -> bool {
+        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+        self.http_routes.dependents(&target).any(|name| snapshot.http_routes.contains_key(name))
+            || self.grpc_routes.dependents(&target).any(|name| snapshot.grpc_routes.contains_key(name))
+            || self.tls_routes.dependents(&target).any(|name| snapshot.tls_routes.contains_key(name))
+            || self.tcp_routes.dependents(&target).any(|name| snapshot.tcp_routes.contains_key(name))
+            || self.udp_routes.dependents(&target).any(|name| snapshot.udp_routes.contains_key(name))
+    }
+
+    /// The policies that target a Service, by name.
+    pub(super) fn policies_of(&self, service: &ObjectName) -> impl Iterator<Item = &ObjectName> {
+        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+        self.backend_tls_policies.members(&target).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The EndpointSlices of a Service, by name.
+    pub(super) fn slices_of(&self, service: &ObjectName) -> SharedMap<ObjectName, Arc<EndpointSlice>> {
+        let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
+        picked(&self.endpoint_slices, self.endpoint_slices.members(&target))
+    }
+}
+
+/// Whether a route names the Gateway of a snapshot, or one of its ListenerSets.
+fn is_child<R: RouteReferences>(snapshot: &Snapshot, route: &R, name: &ObjectName) -> bool {
+    let metadata = &snapshot.gateway.metadata;
+    let is_gateway = |parent: &ObjectName| {
+        metadata.name.as_deref() == Some(&*parent.name)
+            && metadata.namespace.as_deref() == Some(&*parent.namespace)
+    };
+    route.parent_refs().iter().filter_map(|parent| parent.target(&name.namespace)).any(|parent| {
+        parent.kind == Kind::Gateway && is_gateway(&parent.name)
+            || parent.kind == Kind::ListenerSet && snapshot.listener_sets.contains_key(&parent.name)
+    })
+}
+
+/// Whether a policy of a snapshot targets a Service.
+fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
+    let mut policies = snapshot.backend_tls_policies.iter();
+    policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
+}
+
+/// Whether the Gateway, a ListenerSet or a route of a snapshot is in a namespace.
+fn lives_in(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
+    fn any<V>(held: &SharedMap<ObjectName, V>, namespace: &Arc<str>) -> bool {
+        let first = ObjectName::new(namespace.clone(), "");
+        held.from_key(&first).next().is_some_and(|(name, _)| name.namespace == *namespace)
+    }
+    snapshot.gateway.metadata.namespace.as_deref() == Some(&**namespace)
+        || any(&snapshot.listener_sets, namespace)
+        || any(&snapshot.http_routes, namespace)
+        || any(&snapshot.grpc_routes, namespace)
+        || any(&snapshot.tls_routes, namespace)
+        || any(&snapshot.tcp_routes, namespace)
+        || any(&snapshot.udp_routes, namespace)
+}
