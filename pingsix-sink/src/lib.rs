@@ -22,6 +22,7 @@ pub mod desired;
 pub mod document;
 pub mod embedded;
 pub mod error;
+pub mod etcd;
 pub mod memory;
 pub mod plan;
 pub mod proto;
@@ -33,6 +34,7 @@ pub use desired::{Desired, DocumentSet, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
+pub use etcd::EtcdSink;
 pub use memory::MemorySink;
 pub use plan::{Step, Steps, plan};
 pub use revision::Revision;
@@ -75,6 +77,18 @@ impl Changed {
     /// The number of documents touched.
     pub fn total(self) -> usize {
         self.created + self.updated + self.deleted
+    }
+
+    /// This and some steps more.
+    pub(crate) fn with(mut self, steps: &[Step]) -> Self {
+        for step in steps {
+            match step {
+                Step::Create(_) => self.created += 1,
+                Step::Update(_) => self.updated += 1,
+                Step::Delete { .. } => self.deleted += 1,
+            }
+        }
+        self
     }
 
     /// Whether nothing was touched.
