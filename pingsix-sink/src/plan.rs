@@ -76,6 +76,13 @@ impl Steps {
     }
 }
 
+impl From<Vec<Step>> for Steps {
+    /// Takes the steps in the order they are in.
+    fn from(steps: Vec<Step>) -> Self {
+        Self(steps)
+    }
+}
+
 impl<'a> IntoIterator for &'a Steps {
     type Item = &'a Step;
     type IntoIter = std::slice::Iter<'a, Step>;
