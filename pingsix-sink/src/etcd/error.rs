@@ -166,18 +166,21 @@ impl Fault {
     }
 }
 
-/// The message and its causes, of which the last usually is the one that helps.
+/// The message and its causes, each once, without the words that say nothing.
 fn described(status: &Status) -> String {
-    let mut text = status.message().to_owned();
+    let mut texts = vec![status.message().to_owned()];
     let mut cause = status.source();
     while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text = if text.is_empty() { next } else { format!("{text}: {next}") };
-        }
+        texts.push(error.to_string());
         cause = error.source();
     }
-    text
+    let mut told: Vec<&str> = Vec::new();
+    for text in texts.iter().map(String::as_str).filter(|text| !["", "transport error"].contains(text)) {
+        if !told.iter().any(|said| said.contains(text)) {
+            told.push(text);
+        }
+    }
+    if told.is_empty() { "the connection failed".to_owned() } else { told.join(": ") }
 }
 
 #[cfg(test)]

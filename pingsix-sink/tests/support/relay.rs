@@ -5,6 +5,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures::future;
+use futures::stream::{BoxStream, StreamExt as _};
 use parking_lot::Mutex;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::kv_server::{Kv, KvServer};
@@ -15,7 +17,6 @@ use pingsix_sink::proto::etcdserverpb::{
     RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
 use tokio::net::TcpListener;
-use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Server};
@@ -34,6 +35,7 @@ pub(crate) enum Failure {
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     plan: Arc<Mutex<Plan>>,
+    stopped: CancellationToken,
     _server: DropGuard,
 }
 
@@ -50,18 +52,23 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stopped = CancellationToken::new();
-        let member = Member { etcd, plan: Arc::clone(&plan) };
+        let member = Member { etcd, plan: Arc::clone(&plan), stopped: stopped.clone() };
         let server = Server::builder()
             .add_service(KvServer::new(member.clone()).max_decoding_message_size(64 << 20))
             .add_service(WatchServer::new(member));
         let serving = server.serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(stopped.clone().run_until_cancelled_owned(serving));
-        Self { address, plan, _server: stopped.drop_guard() }
+        Self { address, plan, stopped: stopped.clone(), _server: stopped.drop_guard() }
     }
 
     /// Fails all transactions after so many more.
     pub(crate) fn fail_after(&self, failure: Option<(usize, Failure)>) {
         self.plan.lock().failure = failure;
+    }
+
+    /// Ends all watches and answers no request any more.
+    pub(crate) fn stop(&self) {
+        self.stopped.cancel();
     }
 
     /// The transactions that have reached etcd.
@@ -74,29 +81,33 @@ impl Relay {
 struct Member {
     etcd: Channel,
     plan: Arc<Mutex<Plan>>,
+    stopped: CancellationToken,
 }
 
 impl Member {
-    fn kv(&self) -> KvClient<Channel> {
-        KvClient::new(self.etcd.clone()).max_decoding_message_size(64 << 20)
+    fn kv(&self) -> Result<KvClient<Channel>, Status> {
+        if self.stopped.is_cancelled() {
+            return Err(Status::unavailable("the relay was stopped"));
+        }
+        Ok(KvClient::new(self.etcd.clone()).max_decoding_message_size(64 << 20))
     }
 }
 
 #[tonic::async_trait]
 impl Kv for Member {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
-        self.kv().range(request).await
+        self.kv()?.range(request).await
     }
 
     async fn put(&self, request: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
-        self.kv().put(request).await
+        self.kv()?.put(request).await
     }
 
     async fn delete_range(
         &self,
         request: Request<DeleteRangeRequest>,
     ) -> Result<Response<DeleteRangeResponse>, Status> {
-        self.kv().delete_range(request).await
+        self.kv()?.delete_range(request).await
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
@@ -113,7 +124,7 @@ impl Kv for Member {
         };
         if failure != Some(Failure::Request) {
             self.plan.lock().taken += 1;
-            let answer = self.kv().txn(request).await;
+            let answer = self.kv()?.txn(request).await;
             if failure.is_none() {
                 return answer;
             }
@@ -125,19 +136,21 @@ impl Kv for Member {
         &self,
         request: Request<CompactionRequest>,
     ) -> Result<Response<CompactionResponse>, Status> {
-        self.kv().compact(request).await
+        self.kv()?.compact(request).await
     }
 }
 
 #[tonic::async_trait]
 impl Watch for Member {
-    type WatchStream = Streaming<WatchResponse>;
+    type WatchStream = BoxStream<'static, Result<WatchResponse, Status>>;
 
     async fn watch(
         &self,
         request: Request<Streaming<WatchRequest>>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let request = request.map(|requests| requests.map_while(Result::ok));
-        WatchClient::new(self.etcd.clone()).watch(request).await
+        self.kv()?;
+        let request = request.map(|requests| requests.filter_map(|request| future::ready(request.ok())));
+        let answer = WatchClient::new(self.etcd.clone()).watch(request).await?;
+        Ok(answer.map(|stream| stream.take_until(self.stopped.clone().cancelled_owned()).boxed()))
     }
 }
