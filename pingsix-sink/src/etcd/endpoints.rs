@@ -49,7 +49,7 @@ impl Endpoints {
         let uris = addresses.iter().map(|address| parse(address, tls.is_some())).collect::<Result<_, _>>()?;
         let endpoints = Self { uris, tls, connect_timeout, current: Mutex::default() };
         for uri in &endpoints.uris {
-            endpoints.endpoint(uri.clone())?;
+            endpoints.endpoint(uri)?;
         }
         Ok(endpoints)
     }
@@ -64,7 +64,7 @@ impl Endpoints {
         if let Some(channel) = &current.channel {
             return Ok(Arc::clone(channel));
         }
-        let uri = self.uris.iter().cycle().nth(current.index).expect("there is an endpoint").clone();
+        let uri = self.uris.iter().cycle().nth(current.index).expect("there is an endpoint");
         let channel = Arc::new(self.endpoint(uri)?.connect_lazy());
         current.channel = Some(Arc::clone(&channel));
         Ok(channel)
@@ -79,7 +79,7 @@ impl Endpoints {
         }
     }
 
-    fn endpoint(&self, uri: Uri) -> Result<Endpoint, EtcdError> {
+    fn endpoint(&self, uri: &Uri) -> Result<Endpoint, EtcdError> {
         let endpoint = Channel::builder(uri.clone())
             .connect_timeout(self.connect_timeout)
             .tcp_nodelay(true)

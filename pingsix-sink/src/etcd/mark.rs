@@ -17,7 +17,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 
 use crate::document::{Digest, Key, OrderHint};
 
-/// How many marks there are in a scope.
+/// How many marks there are in a scope: one for each hexadecimal digit.
 pub(super) const MARKS: usize = 16;
 
 /// The bytes of one record.
@@ -57,7 +57,7 @@ impl Mark {
     /// The number of the mark with this key.
     pub(super) fn index(key: &str) -> Option<usize> {
         let digit = key.strip_prefix(NAME)?;
-        let index = usize::from_str_radix(digit, MARKS as u32).ok()?;
+        let index = usize::from_str_radix(digit, 16).ok()?;
         (Self::key(index) == key).then_some(index)
     }
 

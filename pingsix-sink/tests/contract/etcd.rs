@@ -13,7 +13,7 @@ use crate::target::{Ability, Contents, Target, contents, replay};
 use crate::wire::{Watcher, under, watch_under};
 
 pub(crate) struct Etcd {
-    etcd: RealEtcd,
+    server: RealEtcd,
     channel: Channel,
     relay: Relay,
 }
@@ -24,10 +24,10 @@ impl Target for Etcd {
     const LACKS: &'static [(Ability, &'static str)] = &[];
 
     async fn start() -> Option<Self> {
-        let etcd = RealEtcd::start().await?;
-        let channel = etcd.channel().await;
+        let server = RealEtcd::start().await?;
+        let channel = server.channel().await;
         let relay = Relay::start(channel.clone()).await;
-        Some(Self { etcd, channel, relay })
+        Some(Self { server, channel, relay })
     }
 
     /// With the smallest transactions: one document that comes or goes, or two whose bytes change.
@@ -75,13 +75,13 @@ impl Target for Etcd {
     }
 
     fn stall(&self, is_stalled: bool) {
-        self.etcd.signal(if is_stalled { Signal::Pause } else { Signal::Continue });
+        self.server.signal(if is_stalled { Signal::Pause } else { Signal::Continue });
     }
 }
 
 impl Drop for Etcd {
     /// A paused process would not end.
     fn drop(&mut self) {
-        self.etcd.signal(Signal::Continue);
+        self.server.signal(Signal::Continue);
     }
 }
