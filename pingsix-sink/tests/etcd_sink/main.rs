@@ -9,11 +9,14 @@ mod access;
 mod authority;
 #[path = "../support/documents.rs"]
 mod documents;
+#[path = "../support/pingsix.rs"]
+mod gateway;
 mod lab;
 #[path = "../support/log.rs"]
 mod log;
 mod others;
 mod outages;
+mod pingsix;
 #[path = "../support/programs.rs"]
 mod programs;
 #[path = "../support/real_etcd.rs"]
