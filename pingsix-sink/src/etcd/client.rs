@@ -81,7 +81,6 @@ impl Client {
         let (key, range_end) = range_of(scope);
         let create = WatchCreateRequest { key, range_end, start_revision, ..WatchCreateRequest::default() };
         self.call(scope, create, |channel, create: Request<WatchCreateRequest>| async move {
-            // A member that is cut off from the others ends the watch rather than be silent.
             let request = create.map(|create| {
                 let request_union = Some(RequestUnion::CreateRequest(create));
                 stream::iter([WatchRequest { request_union }]).chain(stream::pending())
@@ -139,6 +138,7 @@ impl Client {
         send: impl Fn(Channel, Request<I>) -> A,
     ) -> Result<O, Fault> {
         let mut request = Request::new(message);
+        // A member that is cut off from the others refuses, or ends the watch, rather than be silent.
         request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
         if let Some(token) = self.token(channel).await? {
             request.metadata_mut().insert("token", token);

@@ -13,7 +13,8 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use super::error::EtcdError;
 use super::tls::ClientTls;
 
-/// Etcd ends connections that are probed more often than every five seconds.
+/// Etcd ends connections that are probed more often than every five seconds, or while nothing is asked of it. A watch
+/// asks all the time.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -84,8 +85,7 @@ impl Endpoints {
             .connect_timeout(self.connect_timeout)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
-            .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-            .keep_alive_while_idle(true);
+            .keep_alive_timeout(KEEPALIVE_TIMEOUT);
         let Some(tls) = &self.tls else { return Ok(endpoint) };
         endpoint.tls_config(tls.load()?).map_err(|error| EtcdError::Option {
             option: "TLS of endpoint",
@@ -151,6 +151,16 @@ mod tests {
         ] {
             let error = parse(bad, tls).unwrap_err().to_string();
             assert!(error.contains(problem) && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_found_at_once() {
+        let addresses = ["127.0.0.1:1".to_owned()];
+        let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for ca in ["", "no PEM", damaged] {
+            let error = Endpoints::new(&addresses, Some(ClientTls::ca_pem(ca)), Duration::from_secs(1));
+            assert_eq!(error.unwrap_err().category(), "etcd_option", "{ca}");
         }
     }
 

@@ -27,7 +27,7 @@ use super::{GUARD, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::plan;
-use crate::proto::etcdserverpb::WatchResponse;
+use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
 use crate::{Changed, Published, Revision};
 
 /// How often a publication starts over because somebody else wrote at the same time.
@@ -54,6 +54,8 @@ struct State {
     foreign: BTreeSet<String>,
     /// The highest revision seen.
     highest: i64,
+    /// How many publications were begun.
+    publications: u64,
 }
 
 /// What ended a transaction.
@@ -78,13 +80,17 @@ impl Keeper {
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         refuse_reserved_keys(desired)?;
         let mut state = self.state.lock().await;
+        state.publications += 1;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
         let mut changed = Changed::default();
         for _ in 0..ATTEMPTS {
             // What is taken out does not come back from a publication that fails or is dropped half way.
             let mut picture = match state.picture.take() {
                 Some(picture) if state.is_watched => picture,
-                Some(_) | None => self.list(&mut state).await?,
+                Some(_) | None => {
+                    let list = self.client.list(&self.scope).await?;
+                    self.read(&mut state, &list)
+                }
             };
             match self.write(&mut picture, desired, &mut changed).await {
                 Ok(()) => {
@@ -142,9 +148,9 @@ impl Keeper {
         Ok(())
     }
 
-    async fn list(&self, state: &mut State) -> Result<Picture, EtcdError> {
-        let list = self.client.list(&self.scope).await?;
-        let picture = Picture::of(&self.scope, &list);
+    /// Makes a list the picture to work with.
+    fn read(&self, state: &mut State, list: &RangeResponse) -> Picture {
+        let picture = Picture::of(&self.scope, list);
         if picture.listed() < state.highest {
             // Nothing that is written can mend this: readers compare with the revisions they saw.
             tracing::error!(
@@ -154,22 +160,12 @@ impl Keeper {
             );
         }
         state.highest = picture.listed();
-        Ok(picture)
+        picture
     }
 
     /// Follows what others do to the scope for as long as the connection holds; the error is why it ended.
     pub(super) async fn follow(&self, backoff: &mut Backoff) -> Result<(), EtcdError> {
-        let start = {
-            let mut state = self.state.lock().await;
-            let picture = match state.picture.take() {
-                Some(picture) => picture,
-                None => self.list(&mut state).await?,
-            };
-            let start = picture.listed() + 1;
-            self.judge(&mut state, &picture);
-            state.picture = Some(picture);
-            start
-        };
+        let start = self.look().await? + 1;
         let mut watch = self.client.watch(&self.scope, start).await?;
         let result = self.follow_stream(&mut watch, backoff).await;
         // Whatever happens from here on is not told.
@@ -177,6 +173,27 @@ impl Keeper {
         state.is_watched = false;
         state.picture = None;
         result
+    }
+
+    /// Sees to it that there is a picture, and gives the revision that the watch goes on after.
+    async fn look(&self) -> Result<i64, EtcdError> {
+        let publications = {
+            let state = self.state.lock().await;
+            if let Some(picture) = &state.picture {
+                return Ok(picture.listed());
+            }
+            state.publications
+        };
+        // Publications do not wait for this one. If there was one in the meantime, it knows more than this list.
+        let list = self.client.list(&self.scope).await?;
+        let mut state = self.state.lock().await;
+        if state.publications == publications {
+            let picture = self.read(&mut state, &list);
+            self.judge(&mut state, &picture);
+            state.picture = Some(picture);
+        }
+        let listed = state.picture.as_ref().map(Picture::listed);
+        Ok(listed.unwrap_or_else(|| list.header.map_or(0, |header| header.revision)))
     }
 
     async fn follow_stream(

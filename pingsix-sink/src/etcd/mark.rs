@@ -58,7 +58,7 @@ impl Mark {
     pub(super) fn index(key: &str) -> Option<usize> {
         let digit = key.strip_prefix(NAME)?;
         let index = usize::from_str_radix(digit, 16).ok()?;
-        (Self::key(index) == key).then_some(index)
+        (index < MARKS && Self::key(index) == key).then_some(index)
     }
 
     /// Reads a value; `None` when it was not written by [`encode`](Self::encode).
@@ -139,7 +139,13 @@ mod tests {
         for index in 0..MARKS {
             assert_eq!(Mark::index(&Mark::key(index)), Some(index));
         }
-        for other in [".pingsix_sink_owned.", ".pingsix_sink_owned.10", ".pingsix_sink_owned.A", "routes/a"] {
+        for other in [
+            ".pingsix_sink_owned.",
+            ".pingsix_sink_owned.10",
+            ".pingsix_sink_owned.A",
+            ".pingsix_sink_owned.+1",
+            "routes/a",
+        ] {
             assert_eq!(Mark::index(other), None, "{other}");
         }
     }

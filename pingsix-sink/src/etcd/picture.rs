@@ -97,9 +97,10 @@ impl Picture {
     /// Our documents. What is somebody else's is as if it were not there: a document that is wanted in its place is
     /// new to us.
     pub(super) fn documents(&self) -> DocumentSet {
+        let owner = Owner::new("an earlier publication");
         let ours = self.held.iter().filter_map(|(key, held)| {
             let (order, value) = (self.order(held.name)?, held.value.clone());
-            Some(Document { key: key.clone(), value, order, owner: Owner::new("an earlier publication") })
+            Some(Document { key: key.clone(), value, order, owner: owner.clone() })
         });
         DocumentSet::new(ours).expect("keys of a map are different")
     }
@@ -174,7 +175,7 @@ impl Picture {
         }
     }
 
-    /// Whether a key with this name is there.
+    /// The names of the keys that are there.
     pub(super) fn names(&self) -> BTreeSet<Name> {
         self.held.values().map(|held| held.name).collect()
     }

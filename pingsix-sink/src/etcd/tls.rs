@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use super::error::EtcdError;
@@ -18,12 +21,32 @@ impl Pem {
     fn read(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes.clone()),
-            Self::File(path) => std::fs::read(path).map_err(|error| EtcdError::Option {
-                option,
-                value: path.display().to_string(),
-                problem: error.to_string(),
-            }),
+            Self::File(path) => std::fs::read(path).map_err(|error| self.fault(option, &error.to_string())),
         }
+    }
+
+    /// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
+    fn read_certificates(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+        let pem = self.read(option)?;
+        let mut certificates = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
+            let is_added = certificate.is_ok_and(|certificate| certificates.add(certificate).is_ok());
+            if !is_added {
+                return Err(self.fault(option, "a certificate in it is damaged"));
+            }
+        }
+        if certificates.is_empty() {
+            return Err(self.fault(option, "there is no certificate in it"));
+        }
+        Ok(pem)
+    }
+
+    fn fault(&self, option: &'static str, problem: &str) -> EtcdError {
+        let value = match self {
+            Self::Bytes(_) => "in the options".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        };
+        EtcdError::Option { option, value, problem: problem.to_owned() }
     }
 }
 
@@ -81,10 +104,10 @@ impl ClientTls {
 
     /// What a connection is made with, as the files are now. They are small and read only when one is made.
     pub(super) fn load(&self) -> Result<ClientTlsConfig, EtcdError> {
-        let ca = Certificate::from_pem(self.ca.read("CA file")?);
+        let ca = Certificate::from_pem(self.ca.read_certificates("CA")?);
         let mut config = ClientTlsConfig::new().ca_certificate(ca);
         if let Some((certificate, key)) = &self.identity {
-            let certificate = certificate.read("client certificate")?;
+            let certificate = certificate.read_certificates("client certificate")?;
             config = config.identity(Identity::from_pem(certificate, key.read("client key")?));
         }
         if let Some(domain) = &self.domain {
