@@ -47,6 +47,8 @@ mod error;
 mod keeper;
 mod mark;
 mod picture;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
