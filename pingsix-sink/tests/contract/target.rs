@@ -14,7 +14,12 @@ pub(crate) type Contents = BTreeMap<String, String>;
 
 /// Something that not every target can do or suffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a sink yet to come may lack what all have now")]
 pub(crate) enum Ability {
+    /// It holds several scopes.
+    HoldsScopes,
+    /// It knows after a restart of the sink which revision brought its content.
+    RemembersRevisions,
     /// It keeps what was written when the sink is gone.
     Outlives,
     /// Others can write to it.
