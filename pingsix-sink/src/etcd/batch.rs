@@ -139,6 +139,9 @@ fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
 
 /// The marks after the steps. Being written anyway, they also lose the records of keys that somebody else deleted.
 fn marks(picture: &Picture, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeMap<usize, Mark> {
+    if touched.is_empty() {
+        return BTreeMap::new();
+    }
     let present = picture.names();
     let mut marks: BTreeMap<usize, Mark> = touched
         .iter()

@@ -9,6 +9,8 @@
 mod documents;
 mod embedded;
 mod etcd;
+#[path = "../support/graph.rs"]
+mod graph;
 mod memory;
 #[path = "../support/programs.rs"]
 mod programs;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pingsix_sink::{Changed, Desired, DocumentSet, Sink as _};
 
 use crate::documents::{desired, document, scope};
+use crate::graph::{assert_closed, graph};
 use crate::target::{Ability, Contents, Target};
 
 /// Longer than anything takes that is bound to end.
@@ -314,32 +315,6 @@ pub(crate) async fn shows_no_value<T: Target>(target: T) {
         while let Some(error) = cause {
             assert!(!format!("{error} {error:?}").contains("BEGIN"));
             cause = error.source();
-        }
-    }
-}
-
-/// Some documents, of which those of a later kind refer to those of an earlier one; other ones for each seed.
-/// The order of keys is not by chance the order in which they may go.
-fn graph(seed: u64) -> Desired {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut documents: Vec<(String, String)> = Vec::new();
-    for kind in ["upstreams", "services", "zones"] {
-        let targets: Vec<String> = documents.iter().map(|(key, _)| key.clone()).collect();
-        for id in (0..6).filter(|_| random.u8(..3) > 0).collect::<Vec<_>>() {
-            let references: BTreeSet<&String> = (0..2).filter_map(|_| random.choice(&targets)).collect();
-            let references: Vec<&str> = references.into_iter().map(String::as_str).collect();
-            documents.push((format!("{kind}/{id}"), format!("{} {}", random.u8(..3), references.join(" "))));
-        }
-    }
-    let documents: Vec<(&str, &str)> =
-        documents.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    desired("/p/web", &documents)
-}
-
-fn assert_closed(state: &Contents) {
-    for (key, value) in state {
-        for reference in value.split(' ').skip(1).filter(|reference| !reference.is_empty()) {
-            assert!(state.contains_key(reference), "{key} refers to {reference} in {state:?}");
         }
     }
 }

@@ -7,10 +7,13 @@
 mod access;
 #[path = "../support/authority.rs"]
 mod authority;
+mod chaos;
 #[path = "../support/documents.rs"]
 mod documents;
 #[path = "../support/pingsix.rs"]
 mod gateway;
+#[path = "../support/graph.rs"]
+mod graph;
 mod lab;
 #[path = "../support/log.rs"]
 mod log;

@@ -98,6 +98,22 @@ async fn compaction_loses_no_change_of_others() {
 }
 
 #[tokio::test]
+async fn a_watch_that_begins_too_late_is_followed_by_a_list() {
+    let Some(lab) = Lab::start().await else { return };
+    let sink = lab.sink();
+    lab.relay.refuse_watches(true);
+    sink.publish(&web("1")).await.unwrap();
+    for n in 0..5 {
+        lab.put("/p/web/routes/r", &n.to_string()).await;
+    }
+    lab.etcd.control(&["compact", &lab.revision().await.to_string()]).await;
+    lab.relay.refuse_watches(false);
+    drifted(&sink, &["/p/web"]).await;
+    publish_until_done(&sink, &web("1")).await;
+    watched(&lab, &sink, &web("1")).await;
+}
+
+#[tokio::test]
 async fn an_etcd_that_is_full_says_so_and_is_written_again_when_it_has_room() {
     let Some(etcd) = RealEtcd::start_with(&["--quota-backend-bytes", "4000000"]).await else { return };
     let sink = EtcdSink::builder([etcd.address.clone()]).build().unwrap();

@@ -42,6 +42,7 @@ pub(crate) struct Relay {
 #[derive(Debug, Default)]
 struct Plan {
     failure: Option<(usize, Failure)>,
+    refuses_watches: bool,
     /// The transactions handed on.
     taken: usize,
 }
@@ -64,6 +65,11 @@ impl Relay {
     /// Fails all transactions after so many more.
     pub(crate) fn fail_after(&self, failure: Option<(usize, Failure)>) {
         self.plan.lock().failure = failure;
+    }
+
+    /// Refuses new watches, or no longer.
+    pub(crate) fn refuse_watches(&self, refuses: bool) {
+        self.plan.lock().refuses_watches = refuses;
     }
 
     /// Ends all watches and answers no request any more.
@@ -149,6 +155,9 @@ impl Watch for Member {
         request: Request<Streaming<WatchRequest>>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         self.kv()?;
+        if self.plan.lock().refuses_watches {
+            return Err(Status::unavailable("the relay was told to refuse watches"));
+        }
         let request = request.map(|requests| requests.filter_map(|request| future::ready(request.ok())));
         let answer = WatchClient::new(self.etcd.clone()).watch(request).await?;
         Ok(answer.map(|stream| stream.take_until(self.stopped.clone().cancelled_owned()).boxed()))
