@@ -64,7 +64,7 @@ pub use builder::Builder;
 pub use error::EtcdError;
 pub use tls::ClientTls;
 
-use crate::desired::{Desired, Scope};
+use crate::desired::{Desired, DocumentSet, Scope};
 use crate::embedded::LIST_LIMIT;
 use crate::error::SinkError;
 use crate::{Published, Sink};
@@ -73,6 +73,7 @@ use batch::Limits;
 use client::Client;
 use drift::Drift;
 use keeper::Keeper;
+use picture::Picture;
 
 /// The key, inside a scope, by which writers notice each other.
 const GUARD: &str = ".pingsix_graph_revision";
@@ -117,6 +118,16 @@ impl EtcdSink {
     /// A scope is among them until it is published again, or is by somebody else what it was published as.
     pub fn drift(&self) -> watch::Receiver<BTreeSet<Scope>> {
         self.drift.subscribe()
+    }
+
+    /// What was published to `scope`, by this sink or an earlier one, as etcd has it now; with [`plan`](crate::plan()) it
+    /// tells what a publication would change. Their owners are not recorded.
+    ///
+    /// # Errors
+    /// [`SinkError::Etcd`] when etcd cannot be read.
+    pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
+        let list = self.client.list(scope).await?;
+        Ok(Picture::of(scope, &list).documents())
     }
 
     /// The keys under `scope` that the sink did not write and PingSIX reads; it may refuse the scope because of them.

@@ -9,7 +9,7 @@ use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, T
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RequestOp, TxnRequest};
 use pingsix_sink::proto::mvccpb::event::EventType;
-use pingsix_sink::{Desired, Sink as _};
+use pingsix_sink::{Desired, Sink as _, plan};
 
 use crate::documents::{desired, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
@@ -210,6 +210,20 @@ async fn a_scope_guarded_by_an_unknown_protocol_is_left_alone() {
         lab.put(GUARD, known).await;
         publish_until_done(&sink, &desired("/p/web", &[("routes/r", known)])).await;
     }
+}
+
+#[tokio::test]
+async fn what_would_change_can_be_told_without_publishing() {
+    let Some(lab) = Lab::start().await else { return };
+    let (before, after) = (many("/p/web", 10, 10), many("/p/web", 12, 11));
+    assert!(lab.sink().documents(before.scope()).await.unwrap().is_empty());
+    lab.sink().publish(&before).await.unwrap();
+    lab.put("/p/web/routes/manual", "m").await;
+    let reader = lab.sink();
+    let held = reader.documents(before.scope()).await.unwrap();
+    assert!(held.same_content(before.documents()), "without what others wrote");
+    let steps = plan(&held, after.documents());
+    assert_eq!(reader.publish(&after).await.unwrap().changed, steps.changed());
 }
 
 #[tokio::test]
