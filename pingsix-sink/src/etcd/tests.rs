@@ -180,3 +180,30 @@ proptest! {
         }
     }
 }
+
+/// They share no key and no mark; only the guard tells one of the other.
+#[test]
+fn writers_that_share_no_key_notice_each_other() {
+    let (scope, limits) = (scope(), Limits { operations: 128, bytes: 1 << 20 });
+    let set = |a: &'static str, b: &'static str| {
+        DocumentSet::new([("routes/a", a), ("routes/b", b)].map(|(key, value)| Document {
+            key: Key::new(key).unwrap(),
+            value: Bytes::from_static(value.as_bytes()),
+            order: OrderHint(0),
+            owner: Owner::new("test"),
+        }))
+        .unwrap()
+    };
+    let batch = |store: &Store, desired: &DocumentSet| {
+        let picture = Picture::of(&scope, &store.list());
+        let steps = plan(&picture.documents(), desired);
+        Batch::of(&picture, &scope, steps.as_slice(), limits)
+    };
+    let mut store = Store { revision: 1, ..Store::default() };
+    let first = batch(&store, &set("1", "1"));
+    assert!(store.txn(&first.request).is_some());
+    let (one, other) = (batch(&store, &set("2", "1")), batch(&store, &set("1", "2")));
+    assert!(one.change.marks.is_empty() && other.change.marks.is_empty());
+    assert!(store.txn(&one.request).is_some());
+    assert!(store.txn(&other.request).is_none());
+}

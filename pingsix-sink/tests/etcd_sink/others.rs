@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
-use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RequestOp, TxnRequest};
+use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
 use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_sink::{Desired, Sink as _, plan};
 
@@ -21,6 +21,11 @@ const GUARD: &str = "/p/web/.pingsix_graph_revision";
 /// Says whether it was done, rather than in conflict with another writer.
 async fn admin_put(lab: &Lab, key: &str, value: &str) -> bool {
     let list = lab.list(&scope("/p/web")).await;
+    admin_put_after(&list, lab, key, value).await
+}
+
+/// The same, with what was read earlier.
+async fn admin_put_after(list: &RangeResponse, lab: &Lab, key: &str, value: &str) -> bool {
     let unchanged = |key: &str| {
         let (target, operand) = match list.kvs.iter().find(|kv| kv.key == key.as_bytes()) {
             None => (CompareTarget::Create, TargetUnion::CreateRevision(0)),
@@ -86,6 +91,26 @@ async fn writers_of_the_admin_api_and_the_sink_never_overwrite_each_other_unseen
     let foreign: BTreeSet<String> = (0..40).map(|id| format!("/p/web/routes/admin-{id}")).collect();
     assert_eq!(sink.foreign(&scope("/p/web")).await, foreign);
     assert!(sink.drift().borrow().is_empty(), "what is ours has not changed");
+}
+
+#[tokio::test]
+async fn the_admin_api_notices_every_change_of_the_sink() {
+    let Some(lab) = Lab::start().await else { return };
+    let sink = lab.sink();
+    let states = [
+        desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]),
+        desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "2")]),
+        desired("/p/web", &[("upstreams/u", "1")]),
+        Desired::empty(scope("/p/web")),
+    ];
+    for state in &states {
+        // It finds the upstream that its route refers to, which may be gone before it writes.
+        let list = lab.list(state.scope()).await;
+        sink.publish(state).await.unwrap();
+        assert!(!admin_put_after(&list, &lab, "/p/web/routes/admin", "u").await, "409, and it looks again");
+    }
+    let list = lab.list(&scope("/p/web")).await;
+    assert!(admin_put_after(&list, &lab, "/p/web/routes/admin", "a").await);
 }
 
 #[tokio::test]
