@@ -21,6 +21,8 @@ mod engine;
 mod feed;
 mod instances;
 mod observers;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -201,16 +203,11 @@ impl<F: Feed + 'static> Controller<F> {
         }
         let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
         tasks.spawn(follow_bundles);
-        let (published, pages) = instances::start(
-            &options.status_pages,
-            options.status_client.clone(),
-            leadership,
-            &parts,
-            &mut tasks,
-        );
+        let (published, pages) =
+            instances::start(&options.status_pages, &options.status_client, &leadership, &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
-            observers::observe(metrics, watches.stats(), &writer);
+            observers::observe(metrics, watches.stats(), &writer, reconciler.world());
         }
 
         let engine = Engine::new(engine::Parts {

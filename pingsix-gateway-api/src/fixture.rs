@@ -2,6 +2,8 @@
 
 #[cfg(feature = "controller")]
 pub(crate) mod api_server;
+#[cfg(feature = "controller")]
+pub(crate) mod objects;
 
 use std::sync::Arc;
 

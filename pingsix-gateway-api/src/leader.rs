@@ -11,13 +11,18 @@
 //!   whose elector has not run yet. That is well before others may take the lease.
 //! - A holder that stops in an orderly way clears its name, and the next one need not wait.
 //!
-//! The lease keeps two replicas from writing at the same time; it is no lock. A request that was on its way when the
-//! leadership ended may still arrive. The writer of statuses has `resourceVersion`s against that.
+//! The lease keeps two replicas from writing at the same time; it is no lock. Who writes does so within
+//! [`Leadership::while_held`], which drops a request that has not been answered when the leadership ends. What the network has
+//! taken by then has the time between the renew deadline and the duration of the lease to arrive, and whatever arrives later
+//! than that is refused: writes of statuses carry `resourceVersion`s.
 
 mod lease;
 #[cfg(test)]
 mod tests;
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -33,7 +38,7 @@ use tracing::{debug, info, warn};
 
 pub use lease::{LeaseOptions, LeaseOptionsError, lease_name};
 
-use crate::answer::{Category, Fault, within};
+use crate::fault::{Fault, FaultCategory, within};
 
 /// Most time that letting go of the lease may take.
 const RELEASE: Duration = Duration::from_secs(2);
@@ -59,6 +64,22 @@ impl Leadership {
     /// Whether it is held at this moment.
     pub fn is_held(&self) -> bool {
         self.0.borrow().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Does something that only the leader may do, for as long as it is held; `None` when it was lost before that was done.
+    ///
+    /// Every time before the work goes on, the clock is looked at. A timer would not do: when a process that was stopped
+    /// continues, tasks run before the timers that have run out do.
+    pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let (mut leadership, mut work) = (self.clone(), pin!(work));
+        let mut lost = pin!(leadership.lost());
+        poll_fn(|context| {
+            if lost.as_mut().poll(context).is_ready() || !self.is_held() {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(context).map(Some)
+        })
+        .await
     }
 
     /// Waits until it is held; for ever if it never is.
@@ -100,7 +121,7 @@ pub struct Elector {
     /// What the Lease said when it was last seen to change, and when that was.
     observed: Option<(LeaseSpec, Instant)>,
     /// The fault that was last complained about.
-    complaint: Option<Category>,
+    complaint: Option<FaultCategory>,
 }
 
 /// What an attempt to take or to keep the lease came to.
@@ -154,6 +175,11 @@ impl Elector {
         // Up to a quarter sooner, so that candidates do not keep step, and never later.
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
         match attempt {
+            // The process was stopped while it asked.
+            Ok(Attempt::Held { until }) if until <= Instant::now() => {
+                self.step_down("the lease was not renewed in time");
+                Duration::ZERO
+            }
             Ok(Attempt::Held { until }) => {
                 self.complaint = None;
                 if self.held.send_replace(Some(until)).is_none() {
@@ -190,13 +216,13 @@ impl Elector {
     /// A fault that stays is said once.
     fn complain(&mut self, fault: &Fault) {
         let category = fault.category.as_str();
-        if self.complaint == Some(fault.category) || fault.category == Category::Conflict {
+        if self.complaint == Some(fault.category) || fault.category == FaultCategory::Conflict {
             debug!(category, error = %fault, "the lease could not be taken or renewed");
             return;
         }
         self.complaint = Some(fault.category);
         let namespace = &self.options.namespace;
-        if fault.category == Category::Forbidden {
+        if fault.category == FaultCategory::Forbidden {
             let needed = "get, create and update on leases of coordination.k8s.io";
             warn!(%namespace, needed, error = %fault, "not allowed to use the lease: this replica cannot lead");
         } else {
@@ -209,7 +235,7 @@ impl Elector {
         let left = || deadline.saturating_duration_since(Instant::now());
         let mut lease = match within(left(), self.api.get(&self.options.name)).await {
             Ok(lease) => lease,
-            Err(fault) if fault.category == Category::NotFound => return self.create(left()).await,
+            Err(fault) if fault.category == FaultCategory::NotFound => return self.create(left()).await,
             Err(fault) => return Err(fault),
         };
         let spec = lease.spec.take().unwrap_or_default();
@@ -287,14 +313,14 @@ impl Elector {
         let let_go = loop {
             match self.try_release(deadline).await {
                 // A renewal that was on its way has arrived.
-                Err(fault) if fault.category == Category::Conflict && Instant::now() < deadline => {}
+                Err(fault) if fault.category == FaultCategory::Conflict && Instant::now() < deadline => {}
                 let_go => break let_go,
             }
         };
         match let_go {
             Ok(true) => info!("let go of the lease"),
             Ok(false) => {}
-            Err(fault) if fault.category == Category::NotFound => {}
+            Err(fault) if fault.category == FaultCategory::NotFound => {}
             Err(fault) => self.complain(&fault),
         }
     }

@@ -59,14 +59,11 @@
 pub mod bridge;
 mod expiry;
 pub mod explain;
+#[cfg(feature = "controller")]
+mod fault;
 #[cfg(test)]
 mod fixture;
 
-#[cfg(feature = "controller")]
-mod answer;
-#[cfg(test)]
-#[cfg(feature = "controller")]
-mod api_server;
 #[cfg(feature = "controller")]
 mod clock;
 #[cfg(feature = "controller")]

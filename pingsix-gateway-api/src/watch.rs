@@ -23,6 +23,7 @@
 //! - Secrets and ConfigMaps are watched one by one, those that are [referred to](Watches::refer). About each there is an
 //!   [`Answer`] as soon as anything is known.
 //! - Nothing is dropped: when the consumer is slow, watches wait.
+//! - How it stands with a kind, and what must not be read, is logged here: a consumer need not.
 
 mod backoff;
 mod discovery;
@@ -43,7 +44,6 @@ mod watches;
 
 pub use backoff::BackoffBounds;
 pub use discovery::Availability;
-pub use fault::FaultCategory;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, resources};
@@ -51,3 +51,5 @@ pub use object::{Undecodable, Watched, WatchedKind};
 pub use options::{Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;
 pub use watches::Watches;
+
+pub use crate::fault::FaultCategory;

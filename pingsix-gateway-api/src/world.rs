@@ -27,6 +27,7 @@ use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
 };
+use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
 pub use edges::Target;
@@ -77,6 +78,16 @@ macro_rules! world {
         )+
 
         impl Event {
+            /// Whether it is part of a list, which is taken in at its end.
+            pub const fn is_of_a_list(&self) -> bool {
+                match self {
+                    $(Self::$kind(
+                        watcher::Event::Init | watcher::Event::InitApply(_) | watcher::Event::InitDone,
+                    ) => true,
+                    Self::$kind(watcher::Event::Apply(_) | watcher::Event::Delete(_)) => false,)+
+                }
+            }
+
             /// The kind it is about.
             pub const fn kind(&self) -> Kind {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
@@ -217,8 +228,8 @@ pub struct Effects {
     pub touched: BTreeSet<ObjectKey>,
     /// Objects that are gone: nobody has to be told about them any more.
     pub removed: BTreeSet<ObjectKey>,
-    /// Objects that came in a shape that cannot be decoded, and what is wrong with them: they count as not there.
-    pub undecodable: BTreeMap<ObjectKey, String>,
+    /// Which of the touched cannot be decoded, and what is wrong with them: they count as not there.
+    pub undecodable: BTreeMap<ObjectKey, Problem>,
 }
 
 impl Effects {
@@ -226,10 +237,12 @@ impl Effects {
     pub fn merge(&mut self, other: Self) {
         for key in other.removed {
             self.touched.remove(&key);
+            self.undecodable.remove(&key);
             self.removed.insert(key);
         }
         for key in other.touched {
             self.removed.remove(&key);
+            self.undecodable.remove(&key);
             self.touched.insert(key);
         }
         self.owners.extend(other.owners);
@@ -266,16 +279,18 @@ impl World {
         let mut effects = Effects::default();
         for change in changes {
             let key = ObjectKey { kind: K::KIND, name: change.name().clone() };
+            if let Change::Applied { after, .. } | Change::Touched { after, .. } = &change
+                && let Some(fault) = after.undecodable()
+            {
+                effects.undecodable.insert(key.clone(), fault.problem(key.clone()));
+            }
             let concerned = match change {
                 Change::Touched { .. } => {
                     effects.touched.insert(key);
                     continue;
                 }
-                Change::Applied { concerned, after, .. } => {
+                Change::Applied { concerned, .. } => {
                     effects.touched.insert(key.clone());
-                    if let Some(fault) = after.undecodable() {
-                        effects.undecodable.insert(key.clone(), fault.message.clone());
-                    }
                     concerned
                 }
                 Change::Removed { concerned, .. } => {

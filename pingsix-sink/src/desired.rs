@@ -1,10 +1,13 @@
 //! What one data plane shall hold.
 
-use std::collections::BTreeMap;
+mod set;
+
 use std::fmt;
 use std::sync::Arc;
 
-use crate::document::{Document, Key};
+pub use set::{DocumentSet, Documents};
+
+use crate::document::Key;
 use crate::error::SinkError;
 
 /// The prefix of one data plane, such as `/pingsix/shop/web`.
@@ -67,89 +70,6 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// Documents sorted by key, each key once. Cloning shares them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DocumentSet(Arc<[Document]>);
-
-impl DocumentSet {
-    /// Sorts `documents`.
-    ///
-    /// # Errors
-    /// [`SinkError::DuplicateKey`] when two documents have one key.
-    pub fn new(documents: impl IntoIterator<Item = Document>) -> Result<Self, SinkError> {
-        let mut documents: Vec<Document> = documents.into_iter().collect();
-        documents.sort_by(|a, b| a.key.cmp(&b.key));
-        match documents.windows(2).find(|pair| pair[0].key == pair[1].key) {
-            Some(pair) => Err(SinkError::DuplicateKey {
-                key: pair[0].key.clone(),
-                owners: [pair[0].owner.clone(), pair[1].owner.clone()],
-            }),
-            None => Ok(Self(documents.into())),
-        }
-    }
-
-    /// The same documents but for some keys: each with what stands there now, or nothing.
-    #[must_use]
-    pub fn with_changes(&self, changes: BTreeMap<Key, Option<Document>>) -> Self {
-        if changes.is_empty() {
-            return self.clone();
-        }
-        let mut documents = Vec::with_capacity(self.len() + changes.len());
-        let mut rest = self.as_slice();
-        for (key, document) in changes {
-            let (before, after) = rest.split_at(rest.partition_point(|other| other.key < key));
-            documents.extend_from_slice(before);
-            rest = match after.split_first() {
-                Some((replaced, rest)) if replaced.key == key => rest,
-                Some(_) | None => after,
-            };
-            documents.extend(document.map(|document| Document { key, ..document }));
-        }
-        documents.extend_from_slice(rest);
-        Self(documents.into())
-    }
-
-    /// The document with this key.
-    pub fn get(&self, key: &Key) -> Option<&Document> {
-        self.0.binary_search_by(|document| document.key.cmp(key)).ok().map(|index| &self.0[index])
-    }
-
-    /// The documents in the order of their keys.
-    pub fn as_slice(&self) -> &[Document] {
-        &self.0
-    }
-
-    /// The documents in the order of their keys.
-    pub fn iter(&self) -> std::slice::Iter<'_, Document> {
-        self.0.iter()
-    }
-
-    /// How many documents there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether both have the same keys with the same values, whatever their order hints and owners.
-    pub fn same_content(&self, other: &Self) -> bool {
-        self.len() == other.len()
-            && self.iter().zip(other.iter()).all(|(a, b)| a.key == b.key && a.value == b.value)
-    }
-}
-
-impl<'a> IntoIterator for &'a DocumentSet {
-    type Item = &'a Document;
-    type IntoIter = std::slice::Iter<'a, Document>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 /// Everything one data plane shall hold, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Desired {
@@ -182,7 +102,6 @@ impl Desired {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{OrderHint, Owner};
 
     fn scope(prefix: &str) -> Scope {
         Scope::new(prefix).unwrap()
@@ -205,47 +124,5 @@ mod tests {
         assert!(scope("/x/y").overlaps(&scope("/x")));
         assert!(!scope("/x").overlaps(&scope("/xy")));
         assert!(!scope("/x/web").overlaps(&scope("/x/web:80")));
-    }
-
-    #[test]
-    fn changes_of_a_set_are_as_if_it_had_been_made_with_them() {
-        let document = |key: &str, value: &str| Document {
-            key: Key::new(key).unwrap(),
-            value: bytes::Bytes::from(value.to_owned()),
-            order: OrderHint(0),
-            owner: Owner::new("owner"),
-        };
-        let set = |documents: &[(&str, &str)]| {
-            DocumentSet::new(documents.iter().map(|(key, value)| document(key, value))).unwrap()
-        };
-        let before = set(&[("a/1", "one"), ("a/2", "two"), ("b/1", "three")]);
-        let changes = |changes: &[(&str, Option<&str>)]| {
-            let changes = changes
-                .iter()
-                .map(|(key, value)| (Key::new(*key).unwrap(), value.map(|value| document(key, value))));
-            before.with_changes(changes.collect())
-        };
-        assert_eq!(changes(&[]), before);
-        assert_eq!(
-            changes(&[("a/3", None), ("a/2", Some("2"))]),
-            set(&[("a/1", "one"), ("a/2", "2"), ("b/1", "three")])
-        );
-        assert_eq!(
-            changes(&[("a/0", Some("0")), ("a/1", None), ("c", Some("c"))]),
-            set(&[("a/0", "0"), ("a/2", "two"), ("b/1", "three"), ("c", "c")])
-        );
-        assert_eq!(changes(&[("a/1", None), ("a/2", None), ("b/1", None)]), DocumentSet::default());
-    }
-
-    #[test]
-    fn a_key_given_twice_is_refused_with_both_owners() {
-        let document = |owner: &str| Document {
-            key: Key::new("routes/a").unwrap(),
-            value: bytes::Bytes::new(),
-            order: OrderHint(0),
-            owner: Owner::new(owner),
-        };
-        let error = DocumentSet::new([document("one"), document("two")]).unwrap_err();
-        assert_eq!(error.to_string(), "key routes/a is given twice, by one and by two");
     }
 }

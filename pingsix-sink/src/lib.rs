@@ -37,7 +37,7 @@ pub mod revision;
 
 use std::fmt;
 
-pub use desired::{Desired, DocumentSet, Scope};
+pub use desired::{Desired, DocumentSet, Documents, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;

@@ -97,8 +97,9 @@ impl<'a> IntoIterator for &'a Steps {
 /// A document whose order hint or owner alone changed needs no step.
 pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Steps {
     let (mut puts, mut deletes) = (Vec::new(), Vec::new());
-    let mut old = current.iter().peekable();
-    for new in desired {
+    let (old, new) = current.unshared(desired);
+    let mut old = old.peekable();
+    for new in new {
         while let Some(gone) = old.next_if(|document| document.key < new.key) {
             deletes.push(gone);
         }

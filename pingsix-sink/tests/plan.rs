@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn the_steps_depend_on_the_content_alone(a in graph(), b in graph(), seed in any::<u64>()) {
         let shuffled = |set: &DocumentSet| {
-            let mut list = set.as_slice().to_vec();
+            let mut list: Vec<Document> = set.iter().cloned().collect();
             let length = list.len().max(1);
             list.rotate_left(usize::try_from(seed % 1_000).unwrap() % length);
             list.reverse();
@@ -127,6 +127,52 @@ proptest! {
         };
         let (a, b) = (documents(&a), documents(&b));
         prop_assert_eq!(plan(&a, &b), plan(&shuffled(&a), &shuffled(&b)));
+    }
+
+    #[test]
+    fn a_set_that_shares_with_the_one_before_is_like_one_made_anew(
+        first in prop::collection::btree_map(0u16..900, 0u8..3, 0..900),
+        rounds in prop::collection::vec(
+            prop::collection::btree_map(0u16..900, prop::option::weighted(0.4, 0u8..3), 0..300), 1..6
+        ),
+    ) {
+        let document = |number: u16, salt: u8| Document {
+            key: Key::new(format!("routes/{number:03}")).unwrap(),
+            value: Bytes::from(vec![salt]),
+            order: OrderHint(u32::from(number % 3)),
+            owner: Owner::new("test"),
+        };
+        let anew = |model: &BTreeMap<u16, u8>| {
+            DocumentSet::new(model.iter().map(|(number, salt)| document(*number, *salt))).unwrap()
+        };
+        let mut model = first;
+        let mut set = anew(&model);
+        for round in rounds {
+            let before = (set.clone(), anew(&model));
+            let changes = round.iter().map(|(number, salt)| {
+                let document = salt.map(|salt| document(*number, salt));
+                (Key::new(format!("routes/{number:03}")).unwrap(), document)
+            });
+            set = set.with_changes(changes.collect());
+            for (number, salt) in round {
+                match salt {
+                    Some(salt) => model.insert(number, salt),
+                    None => model.remove(&number),
+                };
+            }
+            let after = anew(&model);
+            prop_assert_eq!(&set, &after);
+            prop_assert_eq!(set.len(), model.len());
+            prop_assert!(set.iter().eq(after.iter()));
+            prop_assert_eq!(set == before.0, after == before.1);
+            prop_assert_eq!(set.same_content(&before.0), after.same_content(&before.1));
+            prop_assert_eq!(plan(&before.0, &set), plan(&before.1, &after));
+            for number in (0u16..900).step_by(13) {
+                let key = Key::new(format!("routes/{number:03}")).unwrap();
+                prop_assert_eq!(set.get(&key), after.get(&key));
+                prop_assert_eq!(set.get(&key).is_some(), model.contains_key(&number));
+            }
+        }
     }
 
     #[test]

@@ -268,13 +268,14 @@ pub(crate) struct Leader {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lease: Option<String>,
 
-    /// How long others leave the Lease to a leader of whom they hear nothing.
-    #[arg(id = "leader.duration", value_name = "TIME", default_value = "15s", value_parser = value::<Span>)]
+    /// How long others leave the Lease to a leader of whom they hear nothing. With leader.retry on top, one that crashes is
+    /// followed at the latest.
+    #[arg(id = "leader.duration", value_name = "TIME", default_value = "12s", value_parser = value::<Span>)]
     #[garde(custom(rules::whole_seconds), custom(rules::between(1, 3_600)))]
     pub(crate) duration: Span,
 
     /// How long a leader goes on without a renewal that succeeds.
-    #[arg(id = "leader.renew-deadline", value_name = "TIME", default_value = "10s", value_parser = value::<Span>)]
+    #[arg(id = "leader.renew-deadline", value_name = "TIME", default_value = "8s", value_parser = value::<Span>)]
     #[garde(custom(rules::shorter_than("leader.duration", self.duration)))]
     pub(crate) renew_deadline: Span,
 

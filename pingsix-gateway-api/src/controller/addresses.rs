@@ -9,6 +9,8 @@ use pingsix_translate::verdict::Address;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::fault::Fault;
+
 /// Where data planes are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,20 +54,28 @@ pub(super) fn start(
 async fn follow(client: Client, name: ObjectName, known: watch::Sender<Option<Vec<Address>>>) {
     let api: Api<Service> = Api::namespaced(client, &name.namespace);
     let mut versions = std::pin::pin!(watcher::watch_object(api, &name.name).default_backoff());
+    // What was last complained about: a fault that stays is said once.
+    let mut complaint = None;
     while let Some(version) = versions.next().await {
-        match version {
-            Ok(service) => {
-                let addresses = service.as_ref().map(of_service).unwrap_or_default();
-                if service.is_none() {
-                    tracing::warn!(service = %name, "the Service to publish the addresses of does not exist");
-                }
-                known.send_if_modified(|known| {
-                    let is_other = known.as_ref() != Some(&addresses);
-                    *known = Some(addresses);
-                    is_other
-                });
-            }
-            Err(error) => tracing::warn!(service = %name, %error, "the Service to publish cannot be watched"),
+        let fault = match &version {
+            Ok(Some(_)) => None,
+            Ok(None) => Some("it does not exist".to_owned()),
+            Err(error) => Some(Fault::from(error).to_string()),
+        };
+        if complaint != fault
+            && let Some(error) = &fault
+        {
+            tracing::warn!(service = %name, error, "the addresses of the Service cannot be published");
+        }
+        complaint = fault;
+        // When it cannot be watched, what was known stays.
+        if let Ok(service) = version {
+            let addresses = service.as_ref().map(of_service).unwrap_or_default();
+            known.send_if_modified(|known| {
+                let is_other = known.as_ref() != Some(&addresses);
+                *known = Some(addresses);
+                is_other
+            });
         }
     }
 }

@@ -3,12 +3,14 @@
 mod delivered;
 mod start;
 mod telling;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_translate::verdict::Address;
+use pingsix_translate::verdict::{Address, Problem};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
@@ -23,7 +25,7 @@ use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
 use crate::reconcile::{Pace, Publication, Queue, Reconciled, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard};
-use crate::watch::{Answer, Availability, Input, Watches};
+use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
 
 /// How many inputs are taken in before others get their turn.
@@ -69,6 +71,8 @@ pub(super) struct Engine<F> {
     queue: Queue,
     deliveries: Deliveries,
     availability: BTreeMap<Kind, Availability>,
+    /// What is wrong with the objects that cannot be decoded.
+    undecodable: BTreeMap<ObjectKey, Problem>,
     /// Owners that refer to objects of which nothing is known yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Since when an owner has changes that are not published.
@@ -81,6 +85,9 @@ pub(super) struct Engine<F> {
     is_known: bool,
     /// And published.
     is_open: bool,
+    /// How often the verdicts of an owner were put together.
+    #[cfg(test)]
+    put_together: std::sync::atomic::AtomicUsize,
 }
 
 impl<F: Feed> Engine<F> {
@@ -90,12 +97,15 @@ impl<F: Feed> Engine<F> {
             parts,
             deliveries: Deliveries::default(),
             availability: BTreeMap::new(),
+            undecodable: BTreeMap::new(),
             waiting: BTreeMap::new(),
             since: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
             outstanding: BTreeSet::new(),
             is_known: false,
             is_open: false,
+            #[cfg(test)]
+            put_together: std::sync::atomic::AtomicUsize::default(),
         }
     }
 
@@ -152,23 +162,19 @@ impl<F: Feed> Engine<F> {
     fn take_in(&mut self, input: Input) {
         let effects = match input {
             Input::Event(event) => {
-                let kind = event.kind();
+                let (kind, is_change) = (event.kind(), !event.is_of_a_list());
                 let effects = self.parts.reconciler.apply(event);
-                if let Some(metrics) = &self.parts.metrics {
+                if is_change && let Some(metrics) = &self.parts.metrics {
                     metrics.event(kind, effects.owners.len());
                 }
                 effects
             }
             Input::Gone(key) => self.parts.reconciler.remove(&key),
             Input::Released(key) => self.parts.reconciler.unwatched(&key),
-            Input::Answered { key, answer } => {
-                if let Answer::Forbidden { message } = answer {
-                    tracing::warn!(object = %key, error = message, "an object that is referred to must not be read");
-                }
+            Input::Answered { key, .. } => {
                 Effects { owners: self.parts.reconciler.answered(key), ..Effects::default() }
             }
             Input::Availability { kind, availability } => {
-                report(kind, &availability);
                 self.availability.insert(kind, availability);
                 Effects::default()
             }
@@ -177,22 +183,26 @@ impl<F: Feed> Engine<F> {
     }
 
     fn take(&mut self, effects: Effects) {
-        let Effects { owners, classes, touched, removed, undecodable } = effects;
-        for (object, fault) in undecodable {
-            tracing::warn!(%object, error = fault, "an object cannot be decoded, and counts as not there");
-        }
+        let Effects { owners, classes, touched, removed, mut undecodable } = effects;
         for key in &removed {
             self.parts.status.removed(key);
+            self.note_shape(key, None);
         }
         for class in &classes {
             self.tell_class(class);
         }
         for key in &touched {
-            if self.parts.status.contains(key) {
-                self.parts.status.touched(key);
-            } else if let Some(wanted) = self.wanted(key) {
-                // It was replaced by another of its name before anybody looked: what is to be said of it is the same as
-                // before, so nobody would.
+            self.note_shape(key, undecodable.remove(key));
+        }
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            touched.iter().partition(|key| self.parts.status.contains(key));
+        for key in known {
+            self.parts.status.touched(key);
+        }
+        for (key, wanted) in self.wanted(unknown) {
+            // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
+            // so nobody would.
+            if let Some(wanted) = wanted {
                 self.parts.status.set(key.clone(), wanted);
             }
         }
@@ -261,9 +271,7 @@ impl<F: Feed> Engine<F> {
         self.look_at_readers_of(current);
         self.publish_revisions();
         self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
-        for object in told {
-            self.tell(&object);
-        }
+        self.tell(told.iter().map(|object| &**object));
         let now = Instant::now();
         tracing::debug!(elapsed = ?(now - started), "reconciled");
         let outcome = match (has_failed, is_ours) {
@@ -315,11 +323,10 @@ impl<F: Feed> Engine<F> {
         }
         if let Some(metrics) = &self.parts.metrics {
             metrics.queue(self.queue.len(), self.queue.next_due());
-            metrics.observe_world(self.parts.reconciler.world());
             let deliveries: Vec<_> =
                 self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
             metrics.deliveries(&deliveries);
-            metrics.problems(self.parts.reconciler.all_problems());
+            metrics.problems(self.parts.reconciler.all_problems().chain(self.undecodable.values()));
         }
     }
 }
@@ -348,17 +355,4 @@ async fn changed(receiver: Option<&mut watch::Receiver<u64>>) {
         return;
     }
     std::future::pending::<()>().await;
-}
-
-fn report(kind: Kind, availability: &Availability) {
-    match availability {
-        Availability::Watching => tracing::info!(%kind, "watching"),
-        Availability::Absent { message } => tracing::info!(%kind, reason = message, "not installed"),
-        Availability::Forbidden { message } => {
-            tracing::error!(%kind, error = message, "a kind must not be watched; what is known of it stays");
-        }
-        Availability::Unreachable { message } => {
-            tracing::warn!(%kind, error = message, "a kind cannot be watched; what is known of it stays");
-        }
-    }
 }

@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use crate::leader::Leadership;
 use crate::operations::debug::DebugRequest;
 use crate::operations::health::{Gate, Health};
-use crate::operations::metrics::{Metrics, StatusTotals, WatchTotals};
+use crate::operations::metrics::{Metrics, WatchTotals};
 use crate::status::StatusWriter;
 use crate::watch::{FaultCategory, WatchStats};
+use crate::world::World;
 
 /// Whoever wants to know how a controller does; each may be left out.
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ impl Gates {
 }
 
 /// Has metrics read what others count.
-pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &StatusWriter) {
+pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &StatusWriter, world: &World) {
     let stats = watches.clone();
     metrics.observe_watches(move || {
         let totals = |kind: &Kind| WatchTotals {
@@ -58,15 +59,8 @@ pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &Sta
         Kind::ALL.iter().map(totals).collect()
     });
     let writer = writer.clone();
-    metrics.observe_status(move || {
-        let counts = writer.counts();
-        StatusTotals {
-            written: counts.written,
-            suppressed: counts.suppressed,
-            conflicts: counts.conflicts,
-            failures: counts.failures,
-        }
-    });
+    metrics.observe_status(move || writer.counts());
+    metrics.observe_world(world);
 }
 
 /// Tells metrics who leads, until it is stopped.

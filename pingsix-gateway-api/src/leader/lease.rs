@@ -28,20 +28,24 @@ pub struct LeaseOptions {
     /// How long a holder considers itself one after it asked for a renewal that succeeded.
     pub renew_deadline: Duration,
     /// How often the Lease is renewed, or looked at.
+    ///
+    /// Others count [`duration`](Self::duration) from when they see a renewal, which is up to this much after it was made. So
+    /// a holder that crashes is followed no later than after the two together, and what three requests take.
     pub retry: Duration,
     /// What is written as the time of renewals. Nothing is decided by it.
     pub clock: Clock,
 }
 
 impl LeaseOptions {
-    /// The Lease of a controller, for a process in a Pod: 15 s, renewed every 2 s, given up after 10 s.
+    /// The Lease of a controller, for a process in a Pod: 12 s, renewed every 2 s, given up after 8 s. Whatever happens to a
+    /// holder, there is another one within 15 s.
     pub fn new(namespace: impl Into<String>, controller_name: &str, pod: &str) -> Self {
         Self {
             namespace: namespace.into(),
             name: lease_name(controller_name),
             identity: format!("{pod}_{:016x}", fastrand::u64(..)),
-            duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
+            duration: Duration::from_secs(12),
+            renew_deadline: Duration::from_secs(8),
             retry: Duration::from_secs(2),
             clock: Clock::default(),
         }

@@ -1,7 +1,8 @@
 //! Elections over a server that loses and delays, among candidates that stop and whose clocks are wrong.
 
 use std::collections::BTreeSet;
-use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::SignedDuration;
 use rand::rngs::StdRng;
@@ -93,7 +94,7 @@ async fn the_first_candidate_creates_the_lease_and_keeps_it() {
     }
     let lease = lease(&api);
     assert!(lease["holderIdentity"].as_str().unwrap().starts_with("one_"));
-    assert_eq!(lease["leaseDurationSeconds"], 15);
+    assert_eq!(lease["leaseDurationSeconds"], 12);
     assert_eq!(lease["leaseTransitions"], 0);
     assert!(lease["renewTime"].as_str() > lease["acquireTime"].as_str());
 }
@@ -110,9 +111,39 @@ async fn a_holder_that_crashes_is_followed_when_its_lease_expires_whatever_the_c
         one.crash();
         two.leadership.gained().await;
         let waited = last.elapsed();
-        assert!(waited >= secs(15) && waited <= secs(17) + ms(10), "{waited:?}");
+        assert!(waited >= secs(12) && waited <= secs(14) + ms(10), "{waited:?}");
         assert_eq!(lease(&api)["leaseTransitions"], 1);
     }
+}
+
+/// The worst case is a holder that crashes just after a renewal that others have just missed.
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_crashes_at_the_worst_moment_is_followed_within_fifteen_seconds() {
+    const ANSWER: Duration = ms(200);
+    fastrand::seed(7);
+    let mut longest = Duration::ZERO;
+    for trial in 0..100 {
+        let api = ApiServer::default();
+        api.script(|_| Fate::Slow { before: ANSWER / 2, after: ANSWER / 2 });
+        let mut one = candidate(&api, "one");
+        one.leads_within(secs(1)).await;
+        let mut two = candidate(&api, "two");
+        tokio::time::sleep(secs(10) + ms(trial * 27)).await;
+        let renewals = api.writes(PATH).len();
+        while api.writes(PATH).len() == renewals {
+            tokio::time::sleep(ms(1)).await;
+        }
+        // It is stored, and nobody knows yet.
+        tokio::time::sleep(ANSWER / 2).await;
+        one.crash();
+        let crashed = Instant::now();
+        two.leadership.gained().await;
+        longest = longest.max(crashed.elapsed());
+        two.crash();
+    }
+    assert!(longest <= secs(15), "{longest:?}");
+    // As bad as it can be: it was noticed a whole period later.
+    assert!(longest >= secs(14), "{longest:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,8 +204,8 @@ async fn a_holder_that_cannot_renew_gives_up_before_others_take_over() {
     let last = api.writes(PATH).last().unwrap().at;
     api.script(|_| Fate::Failed(503));
     one.leadership.lost().await;
-    assert!(last.elapsed() <= secs(10), "{:?}", last.elapsed());
-    assert!(last.elapsed() >= secs(8), "{:?}", last.elapsed());
+    assert!(last.elapsed() <= secs(8), "{:?}", last.elapsed());
+    assert!(last.elapsed() >= secs(6), "{:?}", last.elapsed());
     api.script(|_| Fate::Served);
     // Nobody has taken it.
     one.leads_within(secs(3)).await;
@@ -187,7 +218,7 @@ async fn an_answer_that_never_comes_does_not_keep_a_holder() {
     let mut one = candidate(&api, "one");
     one.leads_within(ms(10)).await;
     api.script(|_| Fate::Unanswered);
-    timeout(secs(11), one.leadership.lost()).await.unwrap();
+    timeout(secs(9), one.leadership.lost()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,6 +237,33 @@ async fn a_holder_that_was_stopped_for_a_minute_does_not_lead_when_it_continues(
         assert!(two.leadership.is_held() && !one.leadership.is_held());
         tokio::time::sleep(ms(100)).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_process_was_about_when_it_was_stopped_is_not_done_when_it_continues() {
+    let start = Instant::now();
+    let (held, receiver) = watch::channel(Some(start + secs(8)));
+    let leadership = Leadership::of(receiver);
+    // As it leaves the process: whether or not the timers of that have run.
+    let done = Arc::new(AtomicBool::new(false));
+    let write = |after: Duration| {
+        let (leadership, done) = (leadership.clone(), done.clone());
+        async move {
+            let write = async {
+                sleep_until(start + after).await;
+                done.store(true, Ordering::Relaxed);
+            };
+            leadership.while_held(write).await
+        }
+    };
+    assert_eq!(write(secs(7)).await, Some(()));
+    assert!(done.swap(false, Ordering::Relaxed));
+    // It is polled for the first time when both are over, the write and the leadership.
+    sleep_until(start + secs(9)).await;
+    assert_eq!(write(ms(7_500)).await, None);
+    assert!(!done.load(Ordering::Relaxed));
+    held.send_replace(Some(start + secs(20)));
+    assert_eq!(timeout(secs(12), write(secs(30))).await, Ok(None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -359,11 +417,11 @@ fn times_that_do_not_go_together_are_refused() {
     let good = LeaseOptions::new(NAMESPACE, "example.com/a", "pod");
     assert_eq!(good.validate(), Ok(()));
     assert_ne!(good.identity, LeaseOptions::new(NAMESPACE, "example.com/a", "pod").identity);
-    let late = LeaseOptions { renew_deadline: secs(15), ..good.clone() };
+    let late = LeaseOptions { renew_deadline: secs(12), ..good.clone() };
     assert!(matches!(late.validate(), Err(LeaseOptionsError::RenewDeadline { .. })));
-    let rare = LeaseOptions { retry: ms(8_400), ..good.clone() };
+    let rare = LeaseOptions { retry: ms(6_700), ..good.clone() };
     assert!(matches!(rare.validate(), Err(LeaseOptionsError::Retry { .. })));
-    let split = LeaseOptions { duration: ms(15_500), ..good.clone() };
+    let split = LeaseOptions { duration: ms(12_500), ..good.clone() };
     assert!(matches!(split.validate(), Err(LeaseOptionsError::Duration { .. })));
     let nobody = LeaseOptions { identity: String::new(), ..good };
     assert_eq!(nobody.validate(), Err(LeaseOptionsError::NoIdentity));

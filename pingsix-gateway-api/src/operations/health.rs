@@ -115,9 +115,14 @@ impl Gate {
             if *current == condition {
                 return;
             }
-            match &condition {
-                Condition::Open => tracing::info!(gate = name, "readiness gate opened"),
-                Condition::Closed { reason } => tracing::info!(gate = name, %reason, "readiness gate closed"),
+            match (&condition, &*current) {
+                (Condition::Open, _) => tracing::info!(gate = name, "readiness gate opened"),
+                (Condition::Closed { reason }, Condition::Open) => {
+                    tracing::info!(gate = name, %reason, "readiness gate closed");
+                }
+                (Condition::Closed { reason }, Condition::Closed { .. }) => {
+                    tracing::debug!(gate = name, %reason, "readiness gate is still closed");
+                }
             }
             *current = condition;
         }

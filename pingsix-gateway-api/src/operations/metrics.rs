@@ -2,11 +2,12 @@
 //!
 //! All begin with `pingsix_gateway_`, and count in base units. No label has the name of an object: labels are of kinds,
 //! reasons, categories and the like, so that the number of series does not grow with the cluster. What a part of the
-//! controller counts for itself is read when somebody asks ([`Metrics::observe_feed`] and the like); the rest is told by
-//! one call per happening.
+//! controller counts for itself is read when somebody asks ([`Metrics::observe_feed`] and its like, each to be called once);
+//! the rest is told by one call per happening.
 //!
 //! `docs/operations.md` lists them; a test compares.
 
+mod observed;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -18,8 +19,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingsix_sink::embedded::Stats;
-use pingsix_sink::{EmbeddedEtcd, Published, Revision};
+use pingsix_sink::{Published, Revision};
 use pingsix_translate::Kind;
 use pingsix_translate::verdict::{Delivery, Problem};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -29,11 +29,9 @@ use prometheus_client::metrics::gauge::Gauge as AnyGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
-use serde::Serialize;
 use tokio::time::Instant;
 
-use super::kinds::{PerKind, with_kind};
-use crate::world::{Stored, World};
+pub use observed::WatchTotals;
 use page::{Observed, Page};
 
 /// What [`Metrics::encode`] writes.
@@ -111,32 +109,6 @@ impl Outcome {
     }
 }
 
-/// What the watches of a kind have been through.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchTotals {
-    /// Which kind.
-    pub kind: Kind,
-    /// Lists begun: one, and one for every restart that could not go on where it was.
-    pub lists: u64,
-    /// Watches opened.
-    pub watches: u64,
-    /// Failures by category.
-    pub faults: Vec<(&'static str, u64)>,
-}
-
-/// What the writer of statuses has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatusTotals {
-    /// Statuses that the API server took.
-    pub written: u64,
-    /// Objects that were looked at and said what they should.
-    pub suppressed: u64,
-    /// Writes that met a newer version of the object.
-    pub conflicts: u64,
-    /// Requests that failed otherwise.
-    pub failures: u64,
-}
-
 /// All metrics of a controller, with a registry of their own.
 pub struct Metrics {
     registry: Mutex<Registry>,
@@ -190,7 +162,8 @@ impl Metrics {
             "The version of the controller",
             Info::new(vec![("version", version)]),
         );
-        let events = add.add("events", "What watches saw, after the first lists", Family::default());
+        let events =
+            add.add("events", "Changes that watches saw; what lists bring is none", Family::default());
         let event_owners = add.add(
             "event_owners",
             "Gateways and IngressClasses that an event concerns",
@@ -265,7 +238,7 @@ impl Metrics {
         text
     }
 
-    /// A watch saw something, and so many Gateways and IngressClasses have to be reconsidered for it.
+    /// A watch saw a change, and so many Gateways and IngressClasses have to be reconsidered for it.
     pub fn event(&self, kind: Kind, owners: usize) {
         self.events.get_or_create(&OfKind { kind: kind.as_str() }).inc();
         self.event_owners.observe(number(owners));
@@ -351,129 +324,9 @@ impl Metrics {
         self.leader.set(leads.into());
     }
 
-    /// Counts what watches have been through whenever somebody asks; the function gives an entry per kind.
-    pub fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
-        self.observe(move |page| {
-            let totals = totals();
-            let of = |read: fn(&WatchTotals) -> u64| {
-                totals.iter().map(move |of| ([("kind", of.kind.as_str())], read(of)))
-            };
-            page.counters("watch_lists", "Lists begun, one and one per restart", of(|of| of.lists))?;
-            page.counters("watches", "Watches opened", of(|of| of.watches))?;
-            let faults = totals.iter().flat_map(|of| {
-                let labelled = |(category, count): &(&'static str, u64)| {
-                    ([("kind", of.kind.as_str()), ("category", *category)], *count)
-                };
-                of.faults.iter().map(labelled).collect::<Vec<_>>()
-            });
-            page.counters("watch_errors", "Failures of lists and watches", faults)
-        });
-    }
-
-    /// Counts the objects of a world whenever somebody asks.
-    pub fn observe_world(&self, world: &World) {
-        let kinds: Vec<_> =
-            Kind::ALL.iter().map(|kind| (*kind, with_kind(&Counting, *kind, world))).collect();
-        self.observe(move |page| {
-            let counts: Vec<_> = kinds.iter().map(|(kind, count)| (kind.as_str(), count())).collect();
-            let of = |read: fn(&(usize, usize)) -> usize| {
-                counts.iter().map(move |(kind, count)| ([("kind", *kind)], whole(read(count))))
-            };
-            page.gauges("objects", "Objects that are known", of(|(objects, _)| *objects))?;
-            let help = "Objects that cannot be decoded, which have no effect";
-            page.gauges("undecodable_objects", help, of(|(_, undecodable)| *undecodable))
-        });
-    }
-
-    /// Counts what the writer of statuses has done whenever somebody asks.
-    pub fn observe_status(&self, totals: impl Fn() -> StatusTotals + Send + Sync + 'static) {
-        self.observe(move |page| {
-            let StatusTotals { written, suppressed, conflicts, failures } = totals();
-            let results = [
-                ("written", written),
-                ("suppressed", suppressed),
-                ("conflict", conflicts),
-                ("failed", failures),
-            ];
-            let labelled = results.map(|(result, count)| ([("result", result)], count));
-            page.counters("status_updates", "Statuses that were to be written, and what came of it", labelled)
-        });
-    }
-
-    /// Counts what the embedded etcd server serves whenever somebody asks. The budget is that of one data plane, in
-    /// bytes.
-    pub fn observe_feed(&self, etcd: EmbeddedEtcd, budget: usize) {
-        self.observe(move |page| {
-            let sizes: Vec<_> = etcd.scopes().into_iter().map(|(_, size)| size).collect();
-            let documents: usize = sizes.iter().map(|size| size.documents).sum();
-            let bytes: usize = sizes.iter().map(|size| size.bytes).sum();
-            let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
-            page.gauge("feed_open", "Whether reads are answered", etcd.is_open().into())?;
-            page.gauge(
-                "feed_scopes",
-                "Data planes that can be read, also those left empty",
-                whole(sizes.len()),
-            )?;
-            page.gauge("feed_documents", "Documents of all data planes", whole(documents))?;
-            page.gauge("feed_bytes", "Bytes that lists of all data planes have", whole(bytes))?;
-            page.fraction(
-                "feed_largest_ratio",
-                "The largest data plane's share of its budget",
-                number(largest) / number(budget.max(1)),
-            )?;
-            feed(page, &etcd.stats())
-        });
-    }
-
+    /// Has something written whenever somebody asks.
     fn observe(&self, write: impl Fn(&mut Page<'_>) -> fmt::Result + Send + Sync + 'static) {
         self.registry.lock().register_collector(Observed::boxed(write));
-    }
-}
-
-/// The counters of the embedded etcd server.
-fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
-    page.gauge("feed_streams", "Watch streams that are open", signed(stats.streams))?;
-    page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
-    page.counter("feed_lists", "Range requests answered", stats.lists)?;
-    page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
-    page.counter(
-        "feed_refused",
-        "Requests before the first publication, or for unknown prefixes",
-        stats.refused,
-    )?;
-    page.counter("feed_watch_responses", "Watch responses with events", stats.watch_responses)?;
-    page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
-    page.counter("feed_watches_compacted", "Watches that fell behind what is kept", stats.watches_compacted)?;
-    page.counter("feed_streams_stalled", "Watch streams whose client read nothing", stats.streams_stalled)?;
-    page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;
-    page.counter("feed_tls_rotations", "New TLS files that were taken over", stats.tls_rotations)?;
-    page.counter(
-        "feed_tls_rotations_refused",
-        "New TLS files that cannot be used",
-        stats.tls_rotations_refused,
-    )?;
-    page.counter("feed_publications", "Publications that changed something", stats.publications)?;
-    page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
-    page.gauge("feed_compacted_revision", "The oldest revision that can be read", stats.compacted)?;
-    page.gauge("feed_history_commits", "Changes kept for watches", signed(stats.history_commits))?;
-    page.gauge("feed_history_bytes", "Bytes of those in memory", signed(stats.history_bytes))
-}
-
-/// How many objects there are, and how many of them cannot be decoded.
-type Count = Box<dyn Fn() -> (usize, usize) + Send + Sync>;
-
-struct Counting;
-
-impl PerKind for Counting {
-    type Output = Count;
-
-    fn run<K: Stored + Serialize>(&self, world: &World) -> Count {
-        let reader = world.reader::<K>();
-        Box::new(move || {
-            let objects = reader.state();
-            let undecodable = objects.iter().filter(|object| object.undecodable().is_some());
-            (objects.len(), undecodable.count())
-        })
     }
 }
 

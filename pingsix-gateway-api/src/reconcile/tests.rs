@@ -12,7 +12,7 @@ use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
 
 use super::{Reconciled, Reconciler, Standing};
-use crate::world::generate::{KINDS, event_of, object};
+use crate::world::generate::{event_of, object};
 
 /// What each data plane holds that holds anything.
 type Held<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
@@ -145,7 +145,7 @@ fn whatever_the_history_the_result_is_that_of_the_objects() {
         let mut random = StdRng::seed_from_u64(1000 + seed);
         let mut follower = Follower::new();
         for version in 1..=120 {
-            let kind = *KINDS.choose(&mut random).unwrap();
+            let kind = *Kind::ALL.choose(&mut random).unwrap();
             let value = object(kind, version, &mut random);
             let event = if random.random_bool(0.8) { watcher::Event::Apply } else { watcher::Event::Delete };
             let effects = follower.reconciler.apply(event_of(kind, event(value)));

@@ -17,7 +17,7 @@ use pingsix_translate::verdict::{
 use pingsix_translate::{Kind, Layout, ObjectKey, ParentRef};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -70,16 +70,25 @@ impl Rig {
 
     /// With a writer that does not.
     fn following() -> Self {
+        let rig = Self::without_writer();
+        tokio::spawn(rig.writer.clone().run(rig.leadership(), rig.stop.clone()));
+        rig
+    }
+
+    /// With a writer that does not run.
+    fn without_writer() -> Self {
         let api = ApiServer::default();
         let world = World::default();
         let readers = Readers::of(&world);
         let board = StatusBoard::default();
         let writer =
             StatusWriter::new(api.client(), readers.clone(), board.clone(), WriterOptions::new(OURS));
-        let (lead, leadership) = watch::channel(None);
-        let stop = CancellationToken::new();
-        tokio::spawn(writer.clone().run(Leadership::of(leadership), stop.clone()));
+        let (lead, stop) = (watch::Sender::new(None), CancellationToken::new());
         Self { api, world, readers, board, writer, lead, stop, known: BTreeMap::new(), version: 0 }
+    }
+
+    fn leadership(&self) -> Leadership {
+        Leadership::of(self.lead.subscribe())
     }
 
     fn lead(&self) {

@@ -23,8 +23,8 @@ use super::board::StatusBoard;
 use super::live::{Live, Readers};
 use super::pace::Pacing;
 use super::wanted::Stated;
-use crate::answer::{Category, Fault, within};
 use crate::clock::Clock;
+use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 
 /// How often a write is merged anew because somebody else was faster, before that counts as a failure.
@@ -133,7 +133,7 @@ impl StatusWriter {
     /// Writes until it is stopped. When leadership is lost, what is on its way is abandoned; when it is regained,
     /// everything is looked at again, as it is then.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
-        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        let mut gained = leadership.clone();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -148,15 +148,14 @@ impl StatusWriter {
             self.board.mark_all();
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = lost.lost() => {}
-                () = self.lead(&leadership) => {}
+                _ = leadership.while_held(self.lead()) => {}
             }
             info!("statuses are left to whoever leads");
         }
     }
 
     /// Writes; never ends by itself.
-    async fn lead(&self, leadership: &Leadership) {
+    async fn lead(&self) {
         let mut desk = Desk::new(self.options.pacing);
         let mut writing = FuturesUnordered::new();
         let mut looks = 0;
@@ -169,7 +168,7 @@ impl StatusWriter {
                 let Some(key) = desk.next_due(Instant::now()) else { break };
                 if let Some(live) = self.look(&mut desk, &key) {
                     desk.started(&key);
-                    writing.push(self.write(key, live, leadership));
+                    writing.push(self.write(key, live));
                 }
                 looks += 1;
                 if looks % LOOKS == 0 {
@@ -218,20 +217,15 @@ impl StatusWriter {
         (status != live.status).then_some(status)
     }
 
-    async fn write(&self, key: ObjectKey, live: Live, leadership: &Leadership) -> (ObjectKey, Outcome) {
+    async fn write(&self, key: ObjectKey, live: Live) -> (ObjectKey, Outcome) {
         let span =
             info_span!("status", kind = %key.kind, namespace = %key.name.namespace, name = %key.name.name);
-        let outcome = self.try_write(&key, live, leadership).instrument(span).await;
+        let outcome = self.try_write(&key, live).instrument(span).await;
         (key, outcome.unwrap_or_else(Outcome::Failed))
     }
 
     /// Merges what the board says now, and again for as long as somebody else is faster.
-    async fn try_write(
-        &self,
-        key: &ObjectKey,
-        mut live: Live,
-        leadership: &Leadership,
-    ) -> Result<Outcome, Fault> {
+    async fn try_write(&self, key: &ObjectKey, mut live: Live) -> Result<Outcome, Fault> {
         let Some(api) = self.readers.api(&self.client, key) else { return Ok(Outcome::Abandoned) };
         let mut conflict = None;
         for _ in 0..MERGES {
@@ -242,17 +236,13 @@ impl StatusWriter {
             }
             let Some(stated) = self.board.stated(key) else { return Ok(Outcome::Abandoned) };
             let Some(status) = self.merged(&stated, &live) else { return Ok(Outcome::Settled(live)) };
-            // A process that was stopped finds out here, before its elector does.
-            if !leadership.is_held() {
-                return Ok(Outcome::Abandoned);
-            }
             match within(self.options.timeout, self.patch(&api, key, &live, &status)).await {
                 Ok(object) => {
                     count(&self.counters.written);
                     debug!("status written");
                     return Ok(Outcome::Stored { sent: status, stored: Live::of(object) });
                 }
-                Err(fault) if fault.category == Category::Conflict => conflict = Some(fault),
+                Err(fault) if fault.category == FaultCategory::Conflict => conflict = Some(fault),
                 Err(fault) => return Err(fault),
             }
         }
@@ -301,9 +291,9 @@ impl StatusWriter {
     fn complain(&self, desk: &mut Desk, key: &ObjectKey, fault: &Fault) {
         let category = fault.category.as_str();
         let is_news = desk.complains(key.kind, fault.category);
-        if fault.category == Category::NotFound || !is_news {
+        if fault.category == FaultCategory::NotFound || !is_news {
             debug!(object = %key, category, error = %fault, "the status was not written");
-        } else if fault.category == Category::Forbidden {
+        } else if fault.category == FaultCategory::Forbidden {
             let resource = self.readers.resource(key.kind);
             let resource =
                 resource.map_or_else(String::new, |resource| format!("{}/status", resource.plural));

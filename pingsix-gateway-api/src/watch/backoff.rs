@@ -43,14 +43,15 @@ impl Backoff {
     }
 
     /// How long to wait after a failure now: between half of the ceiling and all of it, so that clients which lost the
-    /// same server do not come back at the same moment, and never longer than the bound says.
-    pub(super) fn failed(&mut self) -> Duration {
+    /// same server do not come back at the same moment; and no shorter than the API server asks for, up to the bound.
+    pub(super) fn failed(&mut self, retry_after: Option<Duration>) -> Duration {
         let now = Instant::now();
         let healthy = self.resumed.map_or(Duration::ZERO, |resumed| now.saturating_duration_since(resumed));
         if healthy >= self.bounds.reset_after {
             self.ceiling = self.bounds.min.min(self.bounds.max);
         }
-        let wait = self.ceiling.mul_f64(f64::midpoint(1.0, fastrand::f64()));
+        let asked = retry_after.unwrap_or_default().min(self.bounds.max);
+        let wait = asked.max(self.ceiling / 2) + self.ceiling.mul_f64(0.5 * fastrand::f64());
         self.ceiling = self.ceiling.saturating_mul(2).min(self.bounds.max);
         self.resumed = Some(now + wait);
         wait
@@ -72,7 +73,7 @@ mod tests {
     async fn waits_double_up_to_the_bound_and_never_pass_it() {
         let mut backoff = Backoff::new(BackoffBounds::default());
         for ceiling in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0] {
-            let wait = backoff.failed();
+            let wait = backoff.failed(None);
             let ceiling = Duration::from_secs_f64(ceiling);
             assert!(wait >= ceiling / 2 && wait <= ceiling, "{wait:?} of {ceiling:?}");
             tokio::time::advance(wait + SECOND).await;
@@ -82,7 +83,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waits_are_spread() {
         let waits: std::collections::BTreeSet<Duration> =
-            (0..50).map(|_| Backoff::new(BackoffBounds::default()).failed()).collect();
+            (0..50).map(|_| Backoff::new(BackoffBounds::default()).failed(None)).collect();
         assert!(waits.len() > 40, "{waits:?}");
         let shares: Vec<Duration> = (0..200).map(|_| about(SECOND * 30)).collect();
         assert!(shares.iter().all(|share| (24..=36).contains(&share.as_secs())));
@@ -93,17 +94,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_api_server_is_left_alone_for_as_long_as_it_asks_within_bounds() {
+        let mut backoff = Backoff::new(BackoffBounds::default());
+        let wait = backoff.failed(Some(SECOND * 7));
+        assert!(wait >= SECOND * 7 && wait < SECOND * 8, "{wait:?}");
+        // A number that makes no sense does not blind us for an hour.
+        let wait = backoff.failed(Some(SECOND * 3600));
+        assert!(wait >= SECOND * 30 && wait < SECOND * 31, "{wait:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn only_a_stretch_without_failures_starts_anew() {
         let mut backoff = Backoff::new(BackoffBounds::default());
         for _ in 0..10 {
-            let wait = backoff.failed();
+            let wait = backoff.failed(None);
             tokio::time::advance(wait).await;
         }
         tokio::time::advance(SECOND * 119).await;
-        let wait = backoff.failed();
+        let wait = backoff.failed(None);
         assert!(wait >= SECOND * 15, "{wait:?}");
         tokio::time::advance(wait + SECOND * 120).await;
-        let wait = backoff.failed();
+        let wait = backoff.failed(None);
         assert!(wait <= Duration::from_millis(800), "{wait:?}");
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use kube::Client;
 
-use super::fault::{Fault, FaultCategory, Step};
+use super::fault::{Step, WatchFault};
 use super::object::WatchedKind;
+use crate::fault::{FaultCategory, within};
 
 /// How it stands with a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,16 +36,18 @@ pub enum Availability {
 
 impl Availability {
     /// What a failure says about a kind; nothing, if it is one that the next attempt is expected to cure.
-    pub(super) fn after(fault: &Fault) -> Option<Self> {
+    pub(super) fn after(fault: &WatchFault) -> Option<Self> {
         let message = fault.to_string();
-        match (fault.step, fault.category) {
+        match (fault.step, fault.category()) {
             (Step::Read, _) | (_, FaultCategory::Expired) => None,
             (Step::Discovery | Step::List | Step::Open, FaultCategory::Forbidden) => {
                 Some(Self::Forbidden { message })
             }
             (
                 Step::Discovery | Step::List | Step::Open,
-                FaultCategory::NotFound
+                FaultCategory::Unauthorized
+                | FaultCategory::NotFound
+                | FaultCategory::Conflict
                 | FaultCategory::Throttled
                 | FaultCategory::Refused
                 | FaultCategory::Server
@@ -63,12 +66,8 @@ pub(super) enum Served {
 }
 
 /// Asks the API server whether it serves a kind in the version that is needed.
-pub(super) async fn served<K: WatchedKind>(client: &Client, limit: Duration) -> Result<Served, Fault> {
-    match tokio::time::timeout(limit, ask::<K>(client)).await {
-        Ok(Ok(served)) => Ok(served),
-        Ok(Err(error)) => Err(Fault::of(Step::Discovery, &error)),
-        Err(_) => Err(Fault::timeout(Step::Discovery)),
-    }
+pub(super) async fn served<K: WatchedKind>(client: &Client, limit: Duration) -> Result<Served, WatchFault> {
+    within(limit, ask::<K>(client)).await.map_err(|fault| WatchFault::at(Step::Discovery, fault))
 }
 
 async fn ask<K: WatchedKind>(client: &Client) -> Result<Served, kube::Error> {

@@ -120,33 +120,34 @@ fn without_labels_and_annotations(object: &mut Value) {
     remove(object, &["metadata"], &["annotations"]);
 }
 
-fn service(object: &mut Value) {
-    without_labels_and_annotations(object);
-    remove(
-        object,
-        &["spec"],
-        &[
-            "selector",
-            "clusterIPs",
-            "sessionAffinityConfig",
-            "internalTrafficPolicy",
-            "allocateLoadBalancerNodePorts",
-            "healthCheckNodePort",
-            "loadBalancerSourceRanges",
-        ],
-    );
+/// Keeps these fields of an object, and nothing else.
+fn keep(object: Option<&mut Value>, fields: &[&str]) {
+    if let Some(object) = object.and_then(Value::as_object_mut) {
+        object.retain(|field, _| fields.contains(&field.as_str()));
+    }
 }
 
-/// The label names the Service; of the endpoints, addresses and conditions count.
+/// Of each element of a list.
+fn keep_of_each(list: Option<&mut Value>, fields: &[&str]) {
+    for element in list.and_then(Value::as_array_mut).into_iter().flatten() {
+        keep(Some(element), fields);
+    }
+}
+
+/// Its ports, and whether there is anything behind them.
+fn service(object: &mut Value) {
+    without_labels_and_annotations(object);
+    keep(object.get_mut("spec"), &["type", "ports"]);
+    keep_of_each(object.pointer_mut("/spec/ports"), &["name", "port", "protocol", "appProtocol"]);
+}
+
+/// The label names the Service; of the endpoints, addresses and conditions count. There are as many slices as routes, and
+/// nobody is told anything about one.
 fn endpoint_slice(object: &mut Value) {
-    remove(object, &["metadata"], BOOKKEEPING);
-    remove(object, &["metadata"], &["annotations", "generation"]);
-    if let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
-        labels.retain(|label, _| label == "kubernetes.io/service-name");
-    }
-    for endpoint in object.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
-        remove(endpoint, &[], &["targetRef", "nodeName", "zone", "hints", "hostname", "deprecatedTopology"]);
-    }
+    keep(object.get_mut("metadata"), &["name", "namespace", "labels"]);
+    keep(object.pointer_mut("/metadata/labels"), &["kubernetes.io/service-name"]);
+    keep_of_each(object.get_mut("endpoints"), &["addresses", "conditions"]);
+    keep_of_each(object.get_mut("ports"), &["name", "port"]);
 }
 
 fn namespace(object: &mut Value) {

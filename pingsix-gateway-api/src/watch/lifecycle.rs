@@ -10,12 +10,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::backoff::{Backoff, about};
 use super::discovery::{Availability, Served, served};
-use super::fault::{Fault, FaultCategory, Step};
+use super::fault::{Step, WatchFault};
 use super::input::{Closed, Fed, Input, send};
 use super::kinds::{Presence, presence};
 use super::options::{Namespaces, SecretWatch, WatchOptions};
 use super::stream::{Ground, Seen, Selection, list_watch};
 use super::view::View;
+use crate::fault::FaultCategory;
 
 /// Keeps the world told of one kind.
 pub(super) struct Lifecycle<K> {
@@ -52,7 +53,7 @@ impl<K: Fed> Lifecycle<K> {
     }
 
     /// Watches until a list is answered 404.
-    async fn watch(&mut self) -> Result<Fault, Closed> {
+    async fn watch(&mut self) -> Result<WatchFault, Closed> {
         let mut parts: SelectAll<_> = self
             .selections
             .iter()
@@ -74,7 +75,7 @@ impl<K: Fed> Lifecycle<K> {
                     standing.insert(part, Availability::Watching);
                 }
                 Seen::Failed(fault)
-                    if fault.step == Step::List && fault.category == FaultCategory::NotFound =>
+                    if fault.step == Step::List && fault.category() == FaultCategory::NotFound =>
                 {
                     return Ok(fault);
                 }
@@ -89,11 +90,11 @@ impl<K: Fed> Lifecycle<K> {
             }
         }
         // The streams never end, and there is one at least.
-        Ok(Fault::ended(Step::List))
+        Ok(WatchFault::ended(Step::List))
     }
 
     /// Finds out why a list was answered 404, and returns when it is worth while to list again.
-    async fn explain(&mut self, fault: Fault) -> Result<(), Closed> {
+    async fn explain(&mut self, fault: WatchFault) -> Result<(), Closed> {
         let mut was_absent = false;
         loop {
             let limit = self.ground.options.request_timeout;
@@ -103,7 +104,7 @@ impl<K: Fed> Lifecycle<K> {
                     // Contradictory answers: it has just come, or is about to go.
                     let message = format!("{fault}, though the API server says that it serves the kind");
                     self.report(Availability::Unreachable { message }).await?;
-                    let pause = self.backoff.failed();
+                    let pause = self.backoff.failed(None);
                     self.pause(pause).await;
                     return Ok(());
                 }
@@ -118,11 +119,11 @@ impl<K: Fed> Lifecycle<K> {
                     self.pause(about(self.ground.options.discovery_interval)).await;
                 }
                 Err(fault) => {
-                    self.ground.stats.failed(K::KIND, fault.category);
+                    self.ground.stats.failed(K::KIND, fault.category());
                     if let Some(availability) = Availability::after(&fault) {
                         self.report(availability).await?;
                     }
-                    let pause = self.backoff.failed();
+                    let pause = self.backoff.failed(fault.cause.retry_after);
                     self.pause(pause).await;
                     // Whoever may list need not be able to ask.
                     return Ok(());

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::{DynamicResourceScope, ObjectMeta};
-use pingsix_translate::{Kind, ObjectKey};
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{FieldPath, Kind, ObjectKey};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -50,8 +51,31 @@ enum Content<K> {
 pub struct Undecodable {
     /// What can be read of its metadata.
     pub metadata: ObjectMeta,
-    /// What is wrong, with the field.
+    /// Where its shape is another one; `.` for the object as a whole.
+    pub field: FieldPath,
+    /// What is wrong there.
     pub message: String,
+}
+
+impl Undecodable {
+    /// For whoever made the object.
+    pub fn problem(&self, object: ObjectKey) -> Problem {
+        let message =
+            format!("The {} cannot be decoded, and counts as not there: {}.", object.kind, self.message);
+        Problem {
+            object: Arc::new(object),
+            field: self.field.clone(),
+            severity: Severity::Error,
+            reason: Reason::Invalid,
+            message,
+        }
+    }
+}
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
 }
 
 impl<K: WatchedKind> Watched<K> {
@@ -121,11 +145,12 @@ impl<K: WatchedKind> Watched<K> {
             Err(error) => {
                 // What cannot be decoded is quoted, which must not be of what is secret.
                 let message = if matches!(K::KIND, Kind::Secret | Kind::ConfigMap) {
-                    format!("{}: it has another shape", error.path())
+                    "it has another shape".to_owned()
                 } else {
-                    format!("{}: {}", error.path(), error.inner())
+                    error.inner().to_string()
                 };
-                Content::Undecodable(Arc::new(Undecodable { metadata, message }))
+                let field = FieldPath::new(&error.path().to_string());
+                Content::Undecodable(Arc::new(Undecodable { metadata, field, message }))
             }
         };
         Ok(Self { content, status, digest })
@@ -190,7 +215,7 @@ impl<K: WatchedKind> Resource for Watched<K> {
 
 #[cfg(test)]
 mod tests {
-    use pingsix_translate::snapshot::{HttpRoute, Secret};
+    use pingsix_translate::snapshot::{EndpointSlice, HttpRoute, Secret, Service};
     use serde_json::json;
 
     use super::*;
@@ -229,8 +254,13 @@ mod tests {
         let broken: Watched<HttpRoute> = read(route("1", &json!({"rules": [{"matches": 7}]})));
         assert_eq!(broken.key().to_string(), "HTTPRoute shop/cart");
         assert!(broken.object().is_none());
-        let message = &broken.undecodable().unwrap().message;
-        assert!(message.starts_with("spec.rules[0].matches: "), "{message}");
+        let fault = broken.undecodable().unwrap();
+        assert_eq!(fault.field.as_str(), "spec.rules[0].matches");
+        let problem = fault.problem(broken.key());
+        assert_eq!(
+            problem.message,
+            "The HTTPRoute cannot be decoded, and counts as not there: invalid type: integer `7`, expected a sequence."
+        );
         // It says something else than it did.
         assert!(!broken.says_the_same(&read(route("1", &json!({})))));
     }
@@ -245,6 +275,44 @@ mod tests {
         let broken: Watched<Secret> = read(json!({
             "metadata": {"name": "tls", "namespace": "shop"}, "data": "canary",
         }));
-        assert_eq!(broken.undecodable().unwrap().message, "data: it has another shape");
+        assert_eq!(broken.undecodable().unwrap().to_string(), "data: it has another shape");
+    }
+
+    #[test]
+    fn of_services_and_slices_only_what_is_read_is_kept() {
+        let one: Watched<Service> = read(json!({
+            "metadata": {"name": "cart", "namespace": "shop", "uid": "1", "labels": {"team": "a"}},
+            "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "selector": {"app": "cart"}, "ports": [
+                {"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http", "targetPort": 8080, "nodePort": 30080},
+            ]},
+        }));
+        let (service, kept) = (
+            one.object().unwrap(),
+            json!({
+                "type": "ClusterIP", "ports": [{"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http"}],
+            }),
+        );
+        assert_eq!(serde_json::to_value(&service.spec).unwrap(), kept);
+        assert_eq!(service.metadata.uid.as_deref(), Some("1"), "Events are about this very object");
+
+        let slice = |version: &str, node: &str| -> Watched<EndpointSlice> {
+            read(json!({
+                "metadata": {"name": "cart-1", "namespace": "shop", "uid": "2", "resourceVersion": version,
+                    "labels": {"kubernetes.io/service-name": "cart", "managed-by": node}},
+                "addressType": "IPv4", "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
+                "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}, "nodeName": node}],
+            }))
+        };
+        let one = slice("1", "a");
+        let kept = json!({
+            "metadata": {"name": "cart-1", "namespace": "shop", "resourceVersion": "1",
+                "labels": {"kubernetes.io/service-name": "cart"}},
+            "addressType": "IPv4", "ports": [{"name": "web", "port": 8080}],
+            "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+        });
+        let mut object = serde_json::to_value(&**one.object().unwrap()).unwrap();
+        object.as_object_mut().unwrap().retain(|field, _| field != "apiVersion" && field != "kind");
+        assert_eq!(object, kept);
+        assert!(one.says_the_same(&slice("2", "b")), "where an endpoint runs is no change");
     }
 }

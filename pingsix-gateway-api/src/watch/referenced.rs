@@ -18,10 +18,11 @@ use pingsix_translate::snapshot::{ConfigMap, Secret};
 use pingsix_translate::{Kind, ObjectKey};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::fault::{FaultCategory, Step};
+use super::fault::Step;
 use super::input::{Answer, Closed, Fed, Input, send};
 use super::options::SecretWatch;
 use super::stream::{Ground, Seen, Selection, list_watch};
+use crate::fault::FaultCategory;
 
 /// Watches the objects that are referred to.
 pub(super) struct Referenced {
@@ -190,8 +191,10 @@ fn sights<K: Fed>(
                 version = None;
                 Some(Sight::Absent)
             }
-            Seen::Failed(fault) if fault.step == Step::List && fault.category == FaultCategory::Forbidden => {
-                Some(Sight::Forbidden(fault.message))
+            Seen::Failed(fault)
+                if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
+            {
+                Some(Sight::Forbidden(fault.cause.message))
             }
             // One who may list and not watch is told at every list.
             Seen::Opened | Seen::Failed(_) => None,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pingsix_translate::Kind;
 
-use super::fault::FaultCategory;
+use crate::fault::FaultCategory;
 
 /// What watches have been through since they were started, kind by kind.
 #[derive(Debug)]

@@ -11,10 +11,11 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::door::Door;
-use super::fault::{Fault, Step};
+use super::fault::{Step, WatchFault};
 use super::object::{Watched, WatchedKind};
 use super::options::WatchOptions;
 use super::stats::WatchStats;
+use crate::fault::Fault;
 
 /// Which objects of a kind are watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(super) enum Seen<K> {
     /// After the list, the watch is open.
     Opened,
     /// It failed, and is tried again after a while.
-    Failed(Fault),
+    Failed(WatchFault),
 }
 
 /// What watches have in common.
@@ -113,7 +114,7 @@ impl<K: WatchedKind> ListWatch<K> {
             self.events = Some(watcher(self.api.clone(), self.config.clone()).boxed());
             self.is_listing = true;
         }
-        let Some(events) = &mut self.events else { return self.failed(Fault::ended(Step::List)) };
+        let Some(events) = &mut self.events else { return self.failed(WatchFault::ended(Step::List)) };
         let event = tokio::select! {
             biased;
             Ok(()) = self.opened.changed() => {
@@ -141,20 +142,20 @@ impl<K: WatchedKind> ListWatch<K> {
         }
     }
 
-    fn failed(&mut self, fault: Fault) -> Seen<K> {
-        self.stats.failed(K::KIND, fault.category);
+    fn failed(&mut self, fault: WatchFault) -> Seen<K> {
+        self.stats.failed(K::KIND, fault.category());
         self.turn = None;
         if self.is_listing || !fault.can_go_on() {
             // Also where the watcher would go on: it would ask for a version that is refused for ever, and an event that
             // cannot be decoded would leave an old version of its object in force.
             self.events = None;
         }
-        let pause = self.backoff.failed();
+        let pause = self.backoff.failed(fault.cause.retry_after);
         tracing::debug!(
             kind = %K::KIND,
             namespace = self.api.namespace(),
             selector = self.config.field_selector.as_deref(),
-            category = fault.category.as_str(),
+            category = fault.category().as_str(),
             error = %fault,
             ?pause,
             "watch failed"
@@ -168,17 +169,17 @@ impl<K: WatchedKind> ListWatch<K> {
 async fn next_within<T>(
     events: &mut BoxStream<'static, watcher::Result<T>>,
     limit: Option<Duration>,
-) -> Result<T, Fault> {
+) -> Result<T, WatchFault> {
     let event = match limit {
         Some(limit) => match tokio::time::timeout(limit, events.next()).await {
             Ok(event) => event,
-            Err(_) => return Err(Fault::timeout(Step::List)),
+            Err(_) => return Err(WatchFault::at(Step::List, Fault::timeout())),
         },
         None => events.next().await,
     };
     match event {
         Some(Ok(event)) => Ok(event),
-        Some(Err(error)) => Err(Fault::of_watch(&error)),
-        None => Err(Fault::ended(Step::Read)),
+        Some(Err(error)) => Err(WatchFault::from(&error)),
+        None => Err(WatchFault::ended(Step::Read)),
     }
 }

@@ -130,11 +130,11 @@ impl Tasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api_server::ApiServer;
+    use crate::fixture::api_server::ApiServer;
 
     #[tokio::test(start_paused = true)]
     async fn a_panic_ends_all_watches_and_is_told() {
-        let server = ApiServer::new();
+        let server = ApiServer::default();
         let stop = CancellationToken::new();
         let (mut watches, mut inputs) = Watches::start(server.client(), WatchOptions::default(), &stop);
         watches.tasks.spawn(async {

@@ -11,7 +11,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use super::generate::{KINDS, event_of, object};
+use super::generate::{event_of, object};
 use super::{Effects, Event, OwnerSnapshot, World};
 use crate::watch::Watched;
 
@@ -214,7 +214,7 @@ fn difference(held: &str, expected: &str) -> String {
 }
 
 fn step(world: &mut World, version: u32, random: &mut StdRng) -> (String, Effects) {
-    let kind = *KINDS.choose(random).unwrap();
+    let kind = *Kind::ALL.choose(random).unwrap();
     match random.random_range(0..20) {
         0..15 => {
             let value = object(kind, version, random);

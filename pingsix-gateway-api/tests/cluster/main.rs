@@ -1,5 +1,25 @@
-//! The controller's parts on a real API server. Where it is not built, these tests say that they did not run.
+//! The controller, its parts and its manifests on a real API server.
+//!
+//! Needs the test cluster (`just cluster`); without it every test says that it did not run.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "how long things took is of interest where a test fails"
+)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod completeness;
+mod deploy;
+mod faults;
+mod history;
+mod kinds;
+mod lab;
+mod leaders;
+mod life;
+mod noise;
+mod pingsix;
+mod processes;
+mod secrets;
+mod status;
 mod watch;

@@ -2,7 +2,7 @@
 //! objects, validation, versions that expire, and restarts.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,8 +16,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_secs(90);
+use crate::lab::PATIENCE;
 
 /// May read everything but Secrets, of which it may read one.
 const ROLES: &str = "

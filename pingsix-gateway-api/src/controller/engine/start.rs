@@ -49,7 +49,8 @@ impl<F: Feed> Engine<F> {
     /// Has readiness say what is missing.
     fn explain(&self, progress: &Progress) {
         let Some(gates) = &self.parts.gates else { return };
-        if !progress.unknown.is_empty() {
+        // Once known, always known: a kind that is installed later keeps nobody waiting.
+        if !self.is_known {
             let unknown = progress.unknown.iter().map(|(kind, why)| format!("{kind}: {why}"));
             gates.watches.close(unknown.collect::<Vec<_>>().join(" "));
         } else if !progress.is_published && !progress.awaited.is_empty() {

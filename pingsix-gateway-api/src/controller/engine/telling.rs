@@ -1,6 +1,9 @@
-//! What there is to say about each object, to the board of statuses.
+//! What there is to say about each object, to the boards of statuses and Events.
+
+use std::collections::BTreeMap;
 
 use pingsix_translate::snapshot::{GatewayClass, Ingress};
+use pingsix_translate::verdict::{GatewayVerdict, Problem, Verdicts};
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::Engine;
@@ -8,15 +11,35 @@ use crate::controller::Feed;
 use crate::status::Wanted;
 
 impl<F: Feed> Engine<F> {
-    /// Says what there is to say about an object of a kind that owners judge.
-    pub(super) fn tell(&self, object: &ObjectKey) {
-        if self.parts.reconciler.world().contains(object) {
-            self.parts.status.set(object.clone(), self.wanted(object).unwrap_or(Wanted::Released));
+    /// Says what there is to say about objects of kinds that owners judge.
+    pub(super) fn tell<'o>(&self, objects: impl IntoIterator<Item = &'o ObjectKey>) {
+        for (object, wanted) in self.wanted(objects) {
+            self.say(object, wanted.unwrap_or(Wanted::Released));
         }
     }
 
-    /// What there is to say about an object, if it is one that owners say something about.
-    pub(super) fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
+    /// Of what is gone nothing is said, whoever still speaks of it.
+    fn say(&self, object: &ObjectKey, wanted: Wanted) {
+        if self.parts.reconciler.world().contains(object) {
+            self.parts.status.set(object.clone(), wanted);
+        }
+    }
+
+    /// What there is to say about each of these objects, where owners say something about it. What an owner says of its
+    /// Gateway and of all its ListenerSets is put together once.
+    pub(super) fn wanted<'o>(
+        &self,
+        objects: impl IntoIterator<Item = &'o ObjectKey>,
+    ) -> Vec<(&'o ObjectKey, Option<Wanted>)> {
+        let mut verdicts = BTreeMap::new();
+        objects.into_iter().map(|object| (object, self.wanted_of(object, &mut verdicts))).collect()
+    }
+
+    fn wanted_of<'e>(
+        &'e self,
+        object: &ObjectKey,
+        verdicts: &mut BTreeMap<&'e ObjectKey, Option<Verdicts>>,
+    ) -> Option<Wanted> {
         let reconciler = &self.parts.reconciler;
         match object.kind {
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
@@ -25,7 +48,20 @@ impl<F: Feed> Engine<F> {
             Kind::BackendTlsPolicy => {
                 Some(reconciler.policy(object)).filter(|v| !v.is_empty()).map(Wanted::Policy)
             }
-            Kind::Gateway | Kind::ListenerSet | Kind::Ingress => self.wanted_by_owner(object),
+            Kind::Gateway | Kind::ListenerSet => {
+                let owner = self.speaker(object)?;
+                let verdicts = verdicts.entry(owner).or_insert_with(|| self.verdicts(owner)).as_ref()?;
+                if object.kind == Kind::Gateway {
+                    verdicts.gateway.clone().map(|verdict| self.wanted_gateway(verdict))
+                } else {
+                    verdicts.listener_sets.get(object).cloned().map(Wanted::ListenerSet)
+                }
+            }
+            Kind::Ingress => {
+                self.speaker(object)?;
+                let addresses = self.parts.addresses.borrow().clone()?;
+                Some(Wanted::Ingress { addresses })
+            }
             Kind::GatewayClass
             | Kind::ReferenceGrant
             | Kind::IngressClass
@@ -37,20 +73,38 @@ impl<F: Feed> Engine<F> {
         }
     }
 
-    fn wanted_by_owner(&self, object: &ObjectKey) -> Option<Wanted> {
-        let reconciler = &self.parts.reconciler;
-        let owner = reconciler.owners_that_speak_of(object).next()?;
-        let addresses = self.parts.addresses.borrow().clone();
-        if object.kind == Kind::Ingress {
-            return addresses.map(|addresses| Wanted::Ingress { addresses });
+    /// Whose translation speaks of a Gateway, a ListenerSet or an Ingress.
+    fn speaker(&self, object: &ObjectKey) -> Option<&ObjectKey> {
+        self.parts.reconciler.owners_that_speak_of(object).next()
+    }
+
+    /// What an owner says of its Gateway and its ListenerSets, as far as they have come.
+    fn verdicts(&self, owner: &ObjectKey) -> Option<Verdicts> {
+        #[cfg(test)]
+        self.put_together.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let planes = self.parts.reconciler.data_planes(owner);
+        self.parts.reconciler.verdicts(owner, &self.deliveries.of(&planes))
+    }
+
+    fn wanted_gateway(&self, verdict: GatewayVerdict) -> Wanted {
+        Wanted::Gateway { verdict, addresses: self.parts.addresses.borrow().clone() }
+    }
+
+    /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
+    pub(super) fn note_shape(&mut self, object: &ObjectKey, problem: Option<Problem>) {
+        if self.undecodable.get(object) == problem.as_ref() {
+            return;
         }
-        let planes = reconciler.data_planes(owner);
-        let verdicts = reconciler.verdicts(owner, &self.deliveries.of(&planes))?;
-        if object.kind == Kind::Gateway {
-            return verdicts.gateway.map(|verdict| Wanted::Gateway { verdict, addresses });
+        match &problem {
+            Some(problem) => {
+                tracing::warn!(%object, field = %problem.field, error = problem.message, "an object cannot be decoded");
+                self.undecodable.insert(object.clone(), problem.clone());
+            }
+            None => {
+                self.undecodable.remove(object);
+            }
         }
-        let set = verdicts.listener_sets.into_iter().find(|(key, _)| **key == *object);
-        set.map(|(_, verdict)| Wanted::ListenerSet(verdict))
+        self.parts.events.undecodable(object, problem);
     }
 
     pub(super) fn tell_class(&self, class: &ObjectKey) {
@@ -74,31 +128,25 @@ impl<F: Feed> Engine<F> {
 
     /// Addresses are in the statuses of Gateways and Ingresses.
     pub(super) fn tell_everybody(&self) {
-        for key in self.parts.status.keys() {
-            if matches!(key.kind, Kind::Gateway | Kind::Ingress) {
-                self.tell(&key);
-            }
-        }
-        // Ingresses of which nothing could be said without an address.
-        for key in self.parts.reconciler.world().keys::<Ingress>() {
-            if self.parts.reconciler.owners_that_speak_of(&key).next().is_some() {
-                self.tell(&key);
-            }
-        }
+        let told = self.parts.status.keys();
+        // Of an Ingress nothing could be said without an address.
+        let ingresses = self.parts.reconciler.world().keys::<Ingress>();
+        let spoken_of = ingresses.iter().filter(|key| self.speaker(key).is_some());
+        self.tell(
+            told.iter().filter(|key| matches!(key.kind, Kind::Gateway | Kind::Ingress)).chain(spoken_of),
+        );
     }
 
     /// Says how far the data planes of an owner have come.
     pub(super) fn tell_delivery(&self, owner: &ObjectKey) {
-        if owner.kind != Kind::Gateway {
-            return;
-        }
-        let planes = self.parts.reconciler.data_planes(owner);
-        let Some(verdicts) = self.parts.reconciler.verdicts(owner, &self.deliveries.of(&planes)) else {
+        let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(owner) else {
             return;
         };
-        self.tell(owner);
-        for (set, verdict) in verdicts.listener_sets {
-            self.parts.status.set((*set).clone(), Wanted::ListenerSet(verdict));
+        self.say(owner, self.wanted_gateway(gateway));
+        for (set, verdict) in listener_sets {
+            if self.speaker(&set) == Some(owner) {
+                self.say(&set, Wanted::ListenerSet(verdict));
+            }
         }
     }
 }

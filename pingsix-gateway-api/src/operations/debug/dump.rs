@@ -201,7 +201,7 @@ const fn may_hold_secrets(kind: Kind) -> bool {
 
 /// What is wrong with an object. The decoder quotes what it reads.
 fn message(kind: Kind, fault: &Undecodable) -> String {
-    if may_hold_secrets(kind) { REDACTED.to_owned() } else { fault.message.clone() }
+    if may_hold_secrets(kind) { REDACTED.to_owned() } else { fault.to_string() }
 }
 
 /// An object without what must not be shown. Of those that may hold secrets, only names are left: of the object, and of

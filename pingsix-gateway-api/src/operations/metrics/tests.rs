@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pingsix_sink::{Changed, Desired, Document, DocumentSet, Key, OrderHint, Owner, Scope, Sink as _};
+use pingsix_sink::{
+    Changed, Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink as _,
+};
 use pingsix_translate::verdict::{Reason, Severity};
 use pingsix_translate::{FieldPath, ObjectKey};
 
 use super::*;
+use crate::status::StatusCounts;
+use crate::world::World;
 
 fn problem(severity: Severity, reason: Reason) -> Problem {
     Problem {
@@ -54,7 +58,7 @@ async fn eventful() -> Metrics {
         vec![WatchTotals { kind: Kind::Gateway, lists: 1, watches: 4, faults: vec![("expired", 2)] }]
     });
     metrics.observe_world(&World::default());
-    metrics.observe_status(|| StatusTotals { written: 5, suppressed: 4, conflicts: 1, failures: 2 });
+    metrics.observe_status(|| StatusCounts { written: 5, suppressed: 4, conflicts: 1, failures: 2 });
     metrics.observe_feed(feed_with_one_document().await, 1000);
     metrics
 }

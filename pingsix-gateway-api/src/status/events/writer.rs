@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::board::EventBoard;
+use super::board::{EventBoard, Untold};
 use super::note::{Reporter, namespace};
-use crate::answer::{Category, Fault, within};
 use crate::clock::Clock;
+use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
 use crate::status::live::Readers;
 use crate::status::pace::{Pace, Pacing};
@@ -37,6 +37,11 @@ pub struct EventOptions {
     pub burst: u32,
     /// How long after that it takes until it may get another one.
     pub interval: Duration,
+    /// The shortest time between two Events, whatever their objects.
+    pub gap: Duration,
+    /// How long after a problem was told it is told again, if it still stands. API servers forget Events that are not, by
+    /// default after an hour (`--event-ttl`).
+    pub renewal: Duration,
     /// How long a request may take.
     pub timeout: Duration,
     /// How long to wait after failures.
@@ -54,6 +59,8 @@ impl EventOptions {
             concurrency: 4,
             burst: 10,
             interval: Duration::from_secs(10),
+            gap: Duration::from_millis(20),
+            renewal: Duration::from_mins(30),
             timeout: Duration::from_secs(10),
             pacing: Pacing::default(),
             clock: Clock::default(),
@@ -144,7 +151,7 @@ impl EventWriter {
 
     /// Tells what is wrong until it is stopped.
     pub async fn run(self, leadership: Leadership, stop: CancellationToken) {
-        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        let mut gained = leadership.clone();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -152,42 +159,50 @@ impl EventWriter {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = lost.lost() => {}
-                () = self.lead(&leadership) => {}
+                _ = leadership.while_held(self.lead()) => {}
             }
         }
     }
 
     /// Tells; never ends by itself.
-    async fn lead(&self, leadership: &Leadership) {
+    async fn lead(&self) {
         let options = &*self.options;
         let mut queue = Queue::default();
         let mut complaints = BTreeSet::new();
         let mut telling = FuturesUnordered::new();
-        let start = Instant::now();
+        let mut free = Instant::now();
         for object in self.board.untold_objects() {
-            queue.push(object, start, options);
+            queue.push(object, free, options);
         }
         loop {
             let now = Instant::now();
+            if let Some(told_until) = now.checked_sub(options.renewal) {
+                self.board.renew(told_until);
+            }
             for object in self.board.take_news() {
                 queue.push(object, now, options);
             }
-            while telling.len() < options.concurrency.max(1) {
-                let Some(object) = queue.pop(Instant::now()) else { break };
-                if let Some(problem) = self.board.untold(&object) {
-                    queue.speakers.entry(object).or_default().is_being_told = true;
-                    telling.push(self.tell(problem, leadership));
-                }
-            }
             let has_room = telling.len() < options.concurrency.max(1);
-            let due = queue.due.first().map(|(due, _)| *due).filter(|_| has_room);
+            if has_room
+                && free <= now
+                && let Some(object) = queue.pop(now)
+            {
+                if let Some(untold) = self.board.untold(&object) {
+                    free = now + options.gap;
+                    queue.speakers.entry(object).or_default().is_being_told = true;
+                    telling.push(self.tell(untold));
+                }
+                continue;
+            }
+            let due = queue.due.first().map(|(due, _)| free.max(*due)).filter(|_| has_room);
+            let renewal = self.board.oldest().map(|told| told + options.renewal);
+            let next = due.into_iter().chain(renewal).min();
             tokio::select! {
                 Some((problem, outcome)) = telling.next(), if !telling.is_empty() => {
                     self.conclude(&mut queue, &mut complaints, &problem, outcome);
                 }
                 () = self.board.news() => queue.sweep(now),
-                () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
+                () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
             }
         }
     }
@@ -195,36 +210,43 @@ impl EventWriter {
     fn conclude(
         &self,
         queue: &mut Queue,
-        complaints: &mut BTreeSet<Category>,
+        complaints: &mut BTreeSet<(String, FaultCategory)>,
         problem: &Arc<Problem>,
         outcome: Result<(), Fault>,
     ) {
         let now = Instant::now();
         let object = ObjectKey::clone(&problem.object);
+        // Whoever is let into one namespace need not be let into another.
+        let namespace = namespace(&object);
         let speaker = queue.speakers.entry(object.clone()).or_default();
         speaker.is_being_told = false;
         match outcome {
             Ok(()) => {
-                complaints.clear();
+                complaints.retain(|(complained_of, _)| complained_of != namespace);
                 speaker.told(now, &self.options);
                 speaker.pace = Pace::default();
-                self.board.told(problem);
+                self.board.told(problem, now);
             }
             Err(fault) => {
                 let category = fault.category.as_str();
-                if complaints.insert(fault.category) {
+                if complaints.insert((namespace.to_owned(), fault.category)) {
                     warn!(object = %object, category, error = %fault, "an Event was not written");
                 } else {
                     debug!(object = %object, category, error = %fault, "an Event was not written");
                 }
                 match fault.category {
                     // The next attempt would be answered alike; what is wrong is in the statuses and logs as well.
-                    Category::Forbidden | Category::NotFound | Category::Refused => self.board.told(problem),
-                    Category::Conflict
-                    | Category::Throttled
-                    | Category::Server
-                    | Category::Timeout
-                    | Category::Transport => {
+                    FaultCategory::Forbidden | FaultCategory::NotFound | FaultCategory::Refused => {
+                        self.board.told(problem, now);
+                    }
+                    FaultCategory::Unauthorized
+                    | FaultCategory::Conflict
+                    | FaultCategory::Expired
+                    | FaultCategory::Throttled
+                    | FaultCategory::Server
+                    | FaultCategory::Timeout
+                    | FaultCategory::Transport
+                    | FaultCategory::Malformed => {
                         speaker.pace.failed(now, fault.retry_after, &self.options.pacing);
                     }
                 }
@@ -235,41 +257,50 @@ impl EventWriter {
         }
     }
 
-    async fn tell(
-        &self,
-        problem: Arc<Problem>,
-        leadership: &Leadership,
-    ) -> (Arc<Problem>, Result<(), Fault>) {
-        let outcome = self.try_tell(&problem, leadership).await;
-        (problem, outcome)
+    async fn tell(&self, untold: Untold) -> (Arc<Problem>, Result<(), Fault>) {
+        let outcome = self.try_tell(&untold).await;
+        (untold.problem, outcome)
     }
 
     /// Creates an Event, or counts one more of those that are there.
-    async fn try_tell(&self, problem: &Problem, leadership: &Leadership) -> Result<(), Fault> {
+    async fn try_tell(&self, Untold { problem, is_known }: &Untold) -> Result<(), Fault> {
         let object = &*problem.object;
         // Who is gone has no describe to read it in.
         let (Some(live), Some(resource)) = (self.readers.live(object), self.readers.resource(object.kind))
         else {
             return Ok(());
         };
-        if !leadership.is_held() {
-            return Err(Fault::not_leading());
-        }
         let event = self.reporter.event(problem, &resource, &live.uid, self.options.clock.now());
-        let name = event.name_any();
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace(object));
-        match within(self.options.timeout, api.create(&PostParams::default(), &event)).await {
-            Ok(_) => return Ok(()),
-            Err(fault) if fault.category == Category::Conflict => {}
-            Err(fault) => return Err(fault),
+        // What was told before is most likely there, unless the API server has forgotten it.
+        let existing = if *is_known { self.existing(&api, &event).await? } else { None };
+        if let Some(existing) = existing {
+            return self.count(&api, &event, existing).await;
         }
-        let existing = within(self.options.timeout, api.get(&name)).await?;
+        match within(self.options.timeout, api.create(&PostParams::default(), &event)).await {
+            Ok(_) => Ok(()),
+            // Another replica has told it, or a process before this one.
+            Err(fault) if fault.category == FaultCategory::Conflict => {
+                match self.existing(&api, &event).await? {
+                    Some(existing) => self.count(&api, &event, existing).await,
+                    None => Err(fault),
+                }
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn existing(&self, api: &Api<Event>, event: &Event) -> Result<Option<Event>, Fault> {
+        within(self.options.timeout, api.get_opt(&event.name_any())).await
+    }
+
+    async fn count(&self, api: &Api<Event>, event: &Event, existing: Event) -> Result<(), Fault> {
         let times = existing.series.map_or(1, |series| series.count);
         let series = json!({ "series": {
             "count": times.saturating_add(1),
             "lastObservedTime": event.event_time,
         }});
         let (params, patch) = (PatchParams::default(), Patch::Merge(&series));
-        within(self.options.timeout, api.patch(&name, &params, &patch)).await.map(|_| ())
+        within(self.options.timeout, api.patch(&event.name_any(), &params, &patch)).await.map(|_| ())
     }
 }

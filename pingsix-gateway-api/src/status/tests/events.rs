@@ -1,9 +1,11 @@
 //! Problems that are told.
 
+use jiff::Timestamp;
 use pingsix_translate::FieldPath;
 use pingsix_translate::verdict::{Problem, Severity};
 
 use super::*;
+use crate::clock::Clock;
 
 struct Told {
     rig: Rig,
@@ -23,14 +25,32 @@ impl Told {
         rig.put(CART, route("cart", 1));
         let board = EventBoard::default();
         let (lead, leadership) = watch::channel(None);
-        let writer = EventWriter::new(
-            rig.api.client(),
-            rig.readers.clone(),
-            board.clone(),
-            EventOptions::new("example.com/a/b", "pod-1"),
-        );
+        let start = Instant::now();
+        let now = move || Timestamp::UNIX_EPOCH + start.elapsed();
+        let options =
+            EventOptions { clock: Clock::new(now), ..EventOptions::new("example.com/a/b", "pod-1") };
+        let writer = EventWriter::new(rig.api.client(), rig.readers.clone(), board.clone(), options);
         tokio::spawn(writer.run(Leadership::of(leadership), rig.stop.clone()));
         Self { rig, board, lead }
+    }
+
+    /// Lets time pass at a server that forgets Events nobody has written for an hour.
+    async fn pass(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            sleep(secs(60)).await;
+            for path in self.rig.api.paths().iter().filter(|path| path.contains("/events/")) {
+                let (collection, name) = path.rsplit_once('/').unwrap();
+                let writes = self.rig.api.seen(|seen| {
+                    seen.writes()
+                        && (seen.path == *path
+                            || seen.path == collection && seen.body["metadata"]["name"] == name)
+                });
+                if writes.last().unwrap().at.elapsed() >= secs(3600) {
+                    self.rig.api.delete(path);
+                }
+            }
+        }
     }
 
     fn events(&self) -> Vec<Value> {
@@ -144,6 +164,86 @@ async fn what_passes_is_tried_again_and_what_is_forbidden_is_dropped() {
     told.board.set(&web(), vec![problem("Nor this.")]);
     sleep(secs(600)).await;
     assert_eq!(told.rig.api.seen(Seen::writes).len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_problem_that_stays_is_told_again_before_the_server_forgets_it() {
+    let told = Told::new();
+    told.board.set(&web(), vec![problem("No.")]);
+    told.pass(secs(60)).await;
+    for half_hours in 1..20 {
+        told.pass(secs(1800)).await;
+        let events = told.events();
+        assert_eq!(events.len(), 1, "after {half_hours} half hours");
+        assert_eq!(events[0]["series"]["count"], half_hours + 1);
+        let seen = events[0]["series"]["lastObservedTime"].as_str().unwrap().parse::<Timestamp>().unwrap();
+        assert_eq!(seen.as_second(), half_hours * 1800);
+    }
+    // When it is over, the server may forget it.
+    told.board.set(&web(), Vec::new());
+    let writes = told.rig.api.seen(Seen::writes).len();
+    told.pass(secs(7200)).await;
+    assert_eq!(told.rig.api.seen(Seen::writes).len(), writes);
+    assert!(told.events().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_was_forgotten_all_the_same_is_made_anew() {
+    let told = Told::new();
+    told.board.set(&web(), vec![problem("No.")]);
+    told.pass(secs(600)).await;
+    let paths = told.rig.api.paths();
+    told.rig.api.delete(paths.iter().find(|path| path.contains("/events/")).unwrap());
+    told.pass(secs(1800)).await;
+    let events = told.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].get("series"), None, "it is a new one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_renews_nothing_and_who_leads_again_renews_what_stands() {
+    let told = Told::new();
+    told.board.set(&web(), vec![problem("No."), problem("Over.")]);
+    sleep(secs(60)).await;
+    told.lead.send_replace(None);
+    let seen = told.rig.api.seen(|_| true).len();
+    sleep(secs(7200)).await;
+    assert_eq!(told.rig.api.seen(|_| true).len(), seen);
+    told.board.set(&web(), vec![problem("No.")]);
+    told.lead.send_replace(Some(Instant::now() + secs(1_000_000)));
+    sleep(secs(1)).await;
+    let renewed: Vec<Value> = told.events().into_iter().filter(|event| !event["series"].is_null()).collect();
+    assert_eq!(renewed.len(), 1);
+    assert_eq!(renewed[0]["note"], "spec.rules[2]: No.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_problems_are_renewed_at_a_rate_with_a_bound_and_what_is_new_comes_first() {
+    const OBJECTS: usize = 1000;
+    let mut told = Told::new();
+    let mut problems = Vec::new();
+    for index in 0..OBJECTS {
+        let name = format!("r{index}");
+        told.rig.api.put(&route_path(&name), route(&name, 1));
+        problems.push(Problem { object: Arc::new(route_key(&name)), ..problem("No.") });
+    }
+    // One of them has so many that they could keep it busy.
+    problems.extend((0..100).map(|index| problem(&format!("{index:03}"))));
+    told.rig.watch();
+    told.board.set(&web(), problems.clone());
+    sleep(secs(1780)).await;
+    let before = told.rig.api.seen(Seen::writes).len();
+    assert_eq!(before, OBJECTS + 100);
+    problems.push(problem("News."));
+    sleep(secs(22)).await;
+    told.board.set(&web(), problems);
+    sleep(secs(15)).await;
+    assert!(told.events().iter().any(|event| event["note"] == "spec.rules[2]: News."));
+    sleep(secs(1740)).await;
+    let writes = told.rig.api.seen(Seen::writes);
+    let renewals: Vec<Instant> = writes[before..].iter().map(|seen| seen.at).collect();
+    assert!(renewals.len() > OBJECTS, "{}", renewals.len());
+    assert!(renewals.windows(51).all(|some| some[50] - some[0] >= ms(990)), "more than fifty in a second");
 }
 
 #[tokio::test(start_paused = true)]

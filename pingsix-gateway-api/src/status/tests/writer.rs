@@ -258,6 +258,25 @@ async fn a_lease_that_has_run_out_stops_the_writer_before_anybody_tells_it() {
     assert_eq!(rig.writes(CART), 1);
 }
 
+/// Requests that a process had begun when it was stopped leave it when it continues, if nobody takes them back.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_a_stopped_process_had_begun_is_not_made_when_another_leads() {
+    // Who comes first when everything is due at once is a matter of luck.
+    for _ in 0..20 {
+        let mut rig = Rig::without_writer();
+        rig.put(CART, route("cart", 1));
+        rig.api.script(|_| Fate::Slow { before: secs(3), after: ms(1) });
+        let mut process = Box::pin(rig.writer.clone().run(rig.leadership(), rig.stop.clone()));
+        rig.lead.send_replace(Some(Instant::now() + secs(8)));
+        rig.board.set(route_key("cart"), judged("cart", "One.", 1));
+        assert!(timeout(secs(1), &mut process).await.is_err());
+        assert_eq!(rig.writes(CART), 1, "it is on its way");
+        sleep(secs(60)).await;
+        assert!(timeout(secs(10), &mut process).await.is_err());
+        assert_eq!(rig.status(CART), Value::Null);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn while_a_thousand_routes_attach_a_gateway_is_written_a_few_times_and_settles_within_a_second() {
     for spacing in [ms(0), ms(1), ms(3), ms(10)] {

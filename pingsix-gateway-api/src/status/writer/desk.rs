@@ -9,7 +9,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::answer::{Category, Fault};
+use crate::fault::{Fault, FaultCategory};
 use crate::status::live::Live;
 use crate::status::pace::{Pace, Pacing};
 
@@ -37,7 +37,7 @@ pub(super) struct Desk {
     pacing: Pacing,
     progress: BTreeMap<ObjectKey, Progress>,
     queue: BTreeSet<(Instant, ObjectKey)>,
-    complaints: BTreeSet<(Kind, Category)>,
+    complaints: BTreeSet<(Kind, FaultCategory)>,
 }
 
 #[derive(Debug, Default)]
@@ -177,7 +177,7 @@ impl Desk {
     }
 
     /// Notes a complaint; whether it is a new one.
-    pub(super) fn complains(&mut self, kind: Kind, category: Category) -> bool {
+    pub(super) fn complains(&mut self, kind: Kind, category: FaultCategory) -> bool {
         self.complaints.insert((kind, category))
     }
 }

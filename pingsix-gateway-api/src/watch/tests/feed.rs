@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::api_server::ApiServer;
+use crate::fixture::api_server::ApiServer;
 use crate::watch::{Answer, Availability, Input, WatchOptions, Watches};
 use crate::world::{Stored, World};
 

@@ -7,7 +7,7 @@ use pingsix_translate::snapshot::TcpRoute;
 use serde_json::json;
 
 use super::feed::{Feed, named};
-use crate::api_server::{ApiServer, Failure, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::{Availability, FaultCategory, WatchOptions};
 
 const TCP: Kind = Kind::TcpRoute;
@@ -27,7 +27,7 @@ fn absence(feed: &Feed, kind: Kind) -> Option<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_installed_has_no_objects_until_it_is() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.serve(TCP, &[]);
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.complete().await;
@@ -57,7 +57,7 @@ async fn a_kind_that_is_not_installed_has_no_objects_until_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_was_installed_is_found_when_told_to_look() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.serve(TCP, &[]);
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.until("its absence is told", |feed| absence(feed, TCP).is_some()).await;
@@ -70,7 +70,7 @@ async fn a_kind_that_was_installed_is_found_when_told_to_look() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_in_another_version_is_absent_and_it_says_which() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.serve(TCP, &["v1alpha2"]);
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.until("its absence is told", |feed| absence(feed, TCP).is_some()).await;
@@ -83,16 +83,16 @@ async fn a_kind_in_another_version_is_absent_and_it_says_which() {
 
 #[tokio::test(start_paused = true)]
 async fn a_404_alone_removes_nothing() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(TCP, tcp_route("db"));
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.complete().await;
     feed.until("it is watched", |feed| feed.is_watching(TCP)).await;
     // What is served is not known, or it is said to be there: in either case nobody knows that it is gone.
-    for discovery in [Some(Failure::Status(503)), Some(Failure::Status(404)), Some(Failure::Silence), None] {
+    for discovery in [Fate::Failed(503), Fate::Failed(404), Fate::Unanswered, Fate::Served] {
         server.fail_discovery(discovery);
-        server.fail(TCP, Verb::List, Failure::Page(404));
-        server.fail(TCP, Verb::Watch, Failure::Status(404));
+        server.fail(TCP, Verb::List, Fate::Page(404));
+        server.fail(TCP, Verb::Watch, Fate::Failed(404));
         server.end_watches(TCP);
         feed.until("it does not answer", |feed| {
             matches!(feed.availability[&TCP], Availability::Unreachable { .. })
@@ -109,9 +109,9 @@ async fn a_404_alone_removes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_may_not_be_read_is_not_empty() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(TCP, tcp_route("db"));
-    server.fail(TCP, Verb::List, Failure::Status(403));
+    server.fail(TCP, Verb::List, Fate::Failed(403));
     let mut feed = Feed::of(&server, WatchOptions::default());
     let forbidden = |feed: &Feed| matches!(feed.availability.get(&TCP), Some(Availability::Forbidden { .. }));
     feed.until("it is forbidden", forbidden).await;
@@ -121,8 +121,8 @@ async fn a_kind_that_may_not_be_read_is_not_empty() {
     feed.until("it is watched", |feed| feed.is_watching(TCP) && feed.has(TCP, "shop", "db")).await;
 
     // Permission that is taken away takes nothing else away.
-    server.fail(TCP, Verb::List, Failure::Status(403));
-    server.fail(TCP, Verb::Watch, Failure::Status(403));
+    server.fail(TCP, Verb::List, Fate::Failed(403));
+    server.fail(TCP, Verb::Watch, Fate::Failed(403));
     server.end_watches(TCP);
     feed.until("it is forbidden again", forbidden).await;
     feed.during(Duration::from_secs(100)).await;
@@ -132,8 +132,8 @@ async fn a_kind_that_may_not_be_read_is_not_empty() {
 
 #[tokio::test(start_paused = true)]
 async fn who_may_list_and_not_watch_is_told_so_and_sees_what_is_listed() {
-    let server = ApiServer::new();
-    server.fail(TCP, Verb::Watch, Failure::Status(403));
+    let server = ApiServer::default();
+    server.fail(TCP, Verb::Watch, Fate::Failed(403));
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.until("it is forbidden", |feed| {
         matches!(feed.availability.get(&TCP), Some(Availability::Forbidden { .. }))
@@ -150,7 +150,7 @@ async fn who_may_list_and_not_watch_is_told_so_and_sees_what_is_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_needed_and_absent_is_not_known() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.serve(Kind::Gateway, &["v1beta1"]);
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.until("its absence is told", |feed| absence(feed, Kind::Gateway).is_some()).await;

@@ -6,7 +6,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use tokio::runtime::Handle;
 
 use super::feed::Feed;
-use crate::api_server::{ApiServer, Failure, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::WatchOptions;
 
 /// Once the clients' own workers have seen that nobody needs them, nothing is left.
@@ -18,10 +18,10 @@ async fn tasks_after(ended: impl Future<Output = ()>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn cancellation_leaves_no_task() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.serve(Kind::TcpRoute, &[]);
-    server.fail(Kind::UdpRoute, Verb::List, Failure::Status(500));
-    server.fail(Kind::TlsRoute, Verb::List, Failure::Silence);
+    server.fail(Kind::UdpRoute, Verb::List, Fate::Failed(500));
+    server.fail(Kind::TlsRoute, Verb::List, Fate::Unanswered);
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.watches.refer([ObjectKey::new(Kind::Secret, "shop", "tls")].into());
     feed.during(Duration::from_secs(10)).await;
@@ -38,7 +38,7 @@ async fn cancellation_leaves_no_task() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_consumer_nothing_is_watched() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.complete().await;
     let Feed { mut watches, inputs, .. } = feed;
@@ -49,7 +49,7 @@ async fn without_a_consumer_nothing_is_watched() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_handle_ends_everything() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     let feed = Feed::of(&server, WatchOptions::default());
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(tasks_after(async move { drop(feed) }).await, 0);

@@ -6,7 +6,7 @@ use pingsix_translate::Kind;
 use pingsix_translate::snapshot::HttpRoute;
 
 use super::feed::{Feed, named, route};
-use crate::api_server::{ApiServer, Failure, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::{Availability, Namespaces, WatchOptions};
 
 const ROUTE: Kind = Kind::HttpRoute;
@@ -18,7 +18,7 @@ fn only(namespaces: &[&str]) -> WatchOptions {
 
 #[tokio::test(start_paused = true)]
 async fn only_these_namespaces_are_asked_for_and_cluster_scoped_kinds_as_ever() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     for namespace in ["blog", "shop", "other"] {
         server.apply(ROUTE, route(namespace, "r"));
         server.apply(Kind::Namespace, named("", namespace));
@@ -33,17 +33,17 @@ async fn only_these_namespaces_are_asked_for_and_cluster_scoped_kinds_as_ever() 
     }
     server.apply(ROUTE, route("other", "new"));
     server.apply(ROUTE, route("shop", "new"));
-    server.delete(ROUTE, "blog", "r");
+    server.remove(ROUTE, "blog", "r");
     feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "blog", "r")).await;
     assert!(!feed.has(ROUTE, "other", "new"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_is_known_when_every_namespace_has_been_listed() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(ROUTE, route("blog", "gone"));
     server.apply(ROUTE, route("blog", "kept"));
-    server.fail_at(ROUTE, Verb::List, "shop", Failure::Status(403));
+    server.fail_at(ROUTE, Verb::List, "shop", Fate::Failed(403));
     let mut feed = Feed::of(&server, only(&["blog", "shop"]));
     feed.until("one is forbidden", |feed| {
         matches!(feed.availability.get(&ROUTE), Some(Availability::Forbidden { message }) if message.contains("namespace shop"))
@@ -53,7 +53,7 @@ async fn a_kind_is_known_when_every_namespace_has_been_listed() {
     server.apply(ROUTE, route("blog", "new"));
     feed.during(Duration::from_mins(1)).await;
     server.end_watches(ROUTE);
-    server.delete(ROUTE, "blog", "gone");
+    server.remove(ROUTE, "blog", "gone");
     server.compact();
     feed.during(Duration::from_mins(1)).await;
     assert!(!feed.world.is_complete(ROUTE));
@@ -67,7 +67,7 @@ async fn a_kind_is_known_when_every_namespace_has_been_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_list_of_one_namespace_leaves_the_others_alone() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     for name in ["a", "b", "c"] {
         server.apply(ROUTE, route("blog", name));
         server.apply(ROUTE, route("shop", name));
@@ -76,13 +76,13 @@ async fn a_new_list_of_one_namespace_leaves_the_others_alone() {
     feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
     feed.log.clear();
     // Of shop nothing is known for a while, and of blog everything has to be listed again.
-    server.fail_at(ROUTE, Verb::List, "shop", Failure::Status(500));
-    server.fail_at(ROUTE, Verb::Watch, "shop", Failure::Status(500));
+    server.fail_at(ROUTE, Verb::List, "shop", Fate::Failed(500));
+    server.fail_at(ROUTE, Verb::Watch, "shop", Fate::Failed(500));
     server.end_watches(ROUTE);
-    server.delete(ROUTE, "blog", "a");
+    server.remove(ROUTE, "blog", "a");
     server.apply(ROUTE, route("blog", "b"));
     server.apply(ROUTE, route("blog", "d"));
-    server.delete(ROUTE, "shop", "a");
+    server.remove(ROUTE, "shop", "a");
     server.compact();
     feed.until("blog is as it is", |feed| !feed.has(ROUTE, "blog", "a") && feed.has(ROUTE, "blog", "d"))
         .await;
@@ -99,7 +99,7 @@ async fn a_new_list_of_one_namespace_leaves_the_others_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_goes_and_comes_does_so_in_every_namespace() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     let tcp = Kind::TcpRoute;
     server.apply(tcp, named("blog", "x"));
     server.apply(tcp, named("shop", "x"));
@@ -112,13 +112,13 @@ async fn a_kind_that_goes_and_comes_does_so_in_every_namespace() {
     server.apply(tcp, named("shop", "y"));
     feed.until("it is back", |feed| feed.is_watching(tcp)).await;
     assert!(feed.has(tcp, "shop", "y") && !feed.has(tcp, "blog", "x"));
-    server.delete(tcp, "shop", "y");
+    server.remove(tcp, "shop", "y");
     feed.until("it is deleted", |feed| !feed.has(tcp, "shop", "y")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_any_namespace_namespaced_kinds_are_known_to_be_empty() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(ROUTE, route("shop", "r"));
     let mut feed = Feed::of(&server, only(&[]));
     feed.complete().await;

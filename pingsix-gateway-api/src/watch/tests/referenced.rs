@@ -7,7 +7,7 @@ use pingsix_translate::{Kind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::feed::{Feed, named};
-use crate::api_server::{ApiServer, Failure, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, Verb};
 use crate::watch::{Answer, FaultCategory, SecretWatch, WatchOptions};
 
 const SECRET: Kind = Kind::Secret;
@@ -33,7 +33,7 @@ fn refer(feed: &Feed, keys: &[ObjectKey]) {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_referred_to_is_read_by_its_name() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(SECRET, secret("tls", "b25l"));
     server.apply(SECRET, secret("private", "b25l"));
     let mut feed = Feed::of(&server, WatchOptions::default());
@@ -48,14 +48,14 @@ async fn only_what_is_referred_to_is_read_by_its_name() {
     assert_eq!(content(&feed, "tls"), b"one");
     for asked in server.asked(SECRET, Verb::List).iter().chain(&server.asked(SECRET, Verb::Watch)) {
         assert_eq!(asked.namespace.as_deref(), Some("shop"));
-        assert!(["tls", "later"].contains(&&*asked.field("metadata.name").unwrap()));
+        assert!(["tls", "later"].contains(&asked.field("metadata.name").unwrap()));
     }
     // It appears, is rotated, and goes.
     server.apply(SECRET, secret("later", "b25l"));
     feed.until("it appears", |feed| feed.answers[&key("later")] == Answer::Present).await;
     server.apply(SECRET, secret("later", "dHdv"));
     feed.until("it is rotated", |feed| content(feed, "later") == b"two").await;
-    server.delete(SECRET, "shop", "later");
+    server.remove(SECRET, "shop", "later");
     feed.until("it is gone", |feed| feed.answers[&key("later")] == Answer::Absent).await;
     assert!(!feed.has(SECRET, "shop", "later"));
     assert!(!feed.has(SECRET, "shop", "private"));
@@ -65,7 +65,7 @@ async fn only_what_is_referred_to_is_read_by_its_name() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_longer_referred_to_is_let_go() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(SECRET, secret("one", "b25l"));
     server.apply(SECRET, secret("two", "b25l"));
     let mut feed = Feed::of(&server, WatchOptions::default());
@@ -89,12 +89,12 @@ async fn what_is_no_longer_referred_to_is_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_may_not_be_read_is_answered_and_no_other_is_concerned() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     for name in ["open", "closed", "broken"] {
         server.apply(SECRET, secret(name, "b25l"));
     }
-    server.fail_at(SECRET, Verb::List, "closed", Failure::Status(403));
-    server.fail_at(SECRET, Verb::List, "broken", Failure::Status(500));
+    server.fail_at(SECRET, Verb::List, "closed", Fate::Failed(403));
+    server.fail_at(SECRET, Verb::List, "broken", Fate::Failed(500));
     let mut feed = Feed::of(&server, WatchOptions::default());
     refer(&feed, &[key("open"), key("closed"), key("broken")]);
     feed.during(Duration::from_mins(5)).await;
@@ -109,10 +109,10 @@ async fn one_that_may_not_be_read_is_answered_and_no_other_is_concerned() {
     .await;
 
     // What was known stays when permission goes, or the server does not answer.
-    server.fail_at(SECRET, Verb::List, "open", Failure::Status(403));
-    server.fail_at(SECRET, Verb::Watch, "open", Failure::Status(403));
-    server.fail_at(SECRET, Verb::List, "closed", Failure::Status(503));
-    server.fail_at(SECRET, Verb::Watch, "closed", Failure::Status(503));
+    server.fail_at(SECRET, Verb::List, "open", Fate::Failed(403));
+    server.fail_at(SECRET, Verb::Watch, "open", Fate::Failed(403));
+    server.fail_at(SECRET, Verb::List, "closed", Fate::Failed(503));
+    server.fail_at(SECRET, Verb::Watch, "closed", Fate::Failed(503));
     server.compact();
     feed.until("it is forbidden", |feed| matches!(feed.answers[&key("open")], Answer::Forbidden { .. }))
         .await;
@@ -120,7 +120,7 @@ async fn one_that_may_not_be_read_is_answered_and_no_other_is_concerned() {
     assert!(feed.has(SECRET, "shop", "open") && feed.has(SECRET, "shop", "closed"));
     assert_eq!(feed.answers[&key("closed")], Answer::Present);
     // One that was deleted meanwhile is found to be gone; the other is merely allowed again.
-    server.delete(SECRET, "shop", "closed");
+    server.remove(SECRET, "shop", "closed");
     server.heal(SECRET);
     feed.until("all is known", |feed| {
         feed.answers[&key("open")] == Answer::Present && feed.answers[&key("closed")] == Answer::Absent
@@ -132,7 +132,7 @@ async fn one_that_may_not_be_read_is_answered_and_no_other_is_concerned() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_no_object_can_have_is_never_asked_for() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(SECRET, secret("tls", "b25l"));
     let mut feed = Feed::of(&server, WatchOptions::default());
     let names = ["tls,metadata.name!=x", "", "../../tls", "UPPER", "-x", "x=y", &"x".repeat(254)];
@@ -147,7 +147,7 @@ async fn a_name_that_no_object_can_have_is_never_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn all_secrets_can_be_watched_at_once() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     server.apply(SECRET, secret("tls", "b25l"));
     let mut other = secret("other", "b25l");
     other["type"] = json!("Opaque");
@@ -163,7 +163,7 @@ async fn all_secrets_can_be_watched_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_take_turns_and_one_task() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     let keys: Vec<ObjectKey> = (0..1000).map(|index| key(&format!("s{index}"))).collect();
     for index in 0..1000 {
         server.apply(SECRET, secret(&format!("s{index}"), "b25l"));

@@ -7,14 +7,14 @@ use pingsix_translate::snapshot::HttpRoute;
 use serde_json::json;
 
 use super::feed::{Feed, named, route};
-use crate::api_server::{ApiServer, Asked, Failure, Verb};
+use crate::fixture::api_server::{ApiServer, Fate, Seen, Verb};
 use crate::watch::{Availability, FaultCategory, WatchOptions};
 
 const ROUTE: Kind = Kind::HttpRoute;
 
 /// A server with some routes.
 fn with_routes(count: usize) -> ApiServer {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     for index in 0..count {
         server.apply(ROUTE, route("shop", &format!("r{index:02}")));
     }
@@ -44,7 +44,7 @@ async fn a_list_is_read_page_by_page_and_then_watched() {
     assert_eq!(feed.world.reader::<HttpRoute>().len(), 7);
 
     server.apply(ROUTE, route("shop", "new"));
-    server.delete(ROUTE, "shop", "r00");
+    server.remove(ROUTE, "shop", "r00");
     feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "r00"))
         .await;
     assert_eq!((server.count(ROUTE, Verb::List), server.count(ROUTE, Verb::Watch)), (3, 1));
@@ -59,7 +59,7 @@ async fn a_watch_that_ends_goes_on_where_it_was() {
     let bookmarked = server.asked(ROUTE, Verb::Watch)[0].query["resourceVersion"].parse::<u64>().unwrap() + 1;
     feed.during(Duration::from_secs(5)).await;
     server.end_watches(ROUTE);
-    server.delete(ROUTE, "shop", "r01");
+    server.remove(ROUTE, "shop", "r01");
     feed.until("the deletion is seen", |feed| !feed.has(ROUTE, "shop", "r01")).await;
     let watches = server.asked(ROUTE, Verb::Watch);
     assert_eq!((watches.len(), server.count(ROUTE, Verb::List)), (2, 1));
@@ -97,7 +97,7 @@ async fn a_watch_whose_version_expires_is_listed_again() {
 async fn a_watch_that_is_refused_as_expired_is_listed_again() {
     let server = with_routes(1);
     // Before the first event, and as the status of the answer.
-    server.script(ROUTE, Verb::Watch, [Some(Failure::Status(410)), Some(Failure::Status(400))]);
+    server.next(ROUTE, Verb::Watch, [Fate::Failed(410), Fate::Failed(400)]);
     let mut feed = watching(&server, WatchOptions::default()).await;
     assert_eq!(server.count(ROUTE, Verb::List), 3);
     server.apply(ROUTE, route("shop", "new"));
@@ -108,10 +108,10 @@ async fn a_watch_that_is_refused_as_expired_is_listed_again() {
 async fn a_list_that_expires_half_way_begins_anew_and_takes_nothing_away() {
     let server = with_routes(5);
     let mut feed = watching(&server, in_pages_of(2)).await;
-    server.script(
+    server.next(
         ROUTE,
         Verb::List,
-        [None, Some(Failure::Status(410)), None, None, Some(Failure::Status(500))],
+        [Fate::Served, Fate::Failed(410), Fate::Served, Fate::Served, Fate::Failed(500)],
     );
     server.compact();
     feed.until("the broken lists were seen", |feed| feed.told("HttpRoute(Init)") == 3).await;
@@ -129,10 +129,10 @@ async fn a_list_that_expires_half_way_begins_anew_and_takes_nothing_away() {
 async fn what_vanished_while_nothing_was_seen_is_found() {
     let server = with_routes(3);
     let mut feed = watching(&server, WatchOptions::default()).await;
-    server.fail(ROUTE, Verb::Watch, Failure::Status(503));
-    server.fail(ROUTE, Verb::List, Failure::Status(503));
+    server.fail(ROUTE, Verb::Watch, Fate::Failed(503));
+    server.fail(ROUTE, Verb::List, Fate::Failed(503));
     server.end_watches(ROUTE);
-    server.delete(ROUTE, "shop", "r01");
+    server.remove(ROUTE, "shop", "r01");
     server.compact();
     feed.until("it does not answer", |feed| {
         matches!(feed.availability[&ROUTE], Availability::Unreachable { .. })
@@ -180,7 +180,7 @@ async fn an_event_without_any_sense_leads_to_a_new_list() {
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_errors_is_met_with_patience() {
     let server = with_routes(1);
-    server.fail(ROUTE, Verb::List, Failure::Status(500));
+    server.fail(ROUTE, Verb::List, Fate::Failed(500));
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.during(Duration::from_mins(10)).await;
     // About every 22 seconds once the waits are longest.
@@ -199,8 +199,8 @@ async fn a_storm_of_errors_is_met_with_patience() {
 #[tokio::test(start_paused = true)]
 async fn what_answers_in_the_place_of_the_api_server_is_understood() {
     let server = with_routes(1);
-    server.script(ROUTE, Verb::List, [Some(Failure::Page(502)), Some(Failure::Broken)]);
-    server.script(ROUTE, Verb::Watch, [Some(Failure::Page(502)), Some(Failure::Page(404))]);
+    server.next(ROUTE, Verb::List, [Fate::Page(502), Fate::Broken]);
+    server.next(ROUTE, Verb::Watch, [Fate::Page(502), Fate::Page(404)]);
     let mut feed = Feed::of(&server, WatchOptions::default());
     feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
     let stats = feed.watches.stats();
@@ -213,14 +213,43 @@ async fn what_answers_in_the_place_of_the_api_server_is_understood() {
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_does_not_answer_is_not_waited_for_for_ever() {
     let server = with_routes(1);
-    server.script(ROUTE, Verb::List, [Some(Failure::Silence)]);
-    server.script(ROUTE, Verb::Watch, [Some(Failure::Silence)]);
+    server.next(ROUTE, Verb::List, [Fate::Unanswered]);
+    server.next(ROUTE, Verb::Watch, [Fate::Unanswered]);
     let mut feed = Feed::of(&server, WatchOptions::default());
     let start = tokio::time::Instant::now();
     feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
     assert!(start.elapsed() < Duration::from_secs(125), "{:?}", start.elapsed());
     assert_eq!(feed.watches.stats().faults(ROUTE, FaultCategory::Timeout), 2);
     assert_eq!(server.count(ROUTE, Verb::List), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_falls_silent_is_opened_again_and_misses_nothing() {
+    let server = with_routes(2);
+    let mut feed = watching(&server, WatchOptions::default()).await;
+    // As when the machine at the other end loses its power.
+    server.deaden_watches(ROUTE);
+    server.apply(ROUTE, route("shop", "new"));
+    server.remove(ROUTE, "shop", "r00");
+    let silent = tokio::time::Instant::now();
+    feed.until("both are seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "r00"))
+        .await;
+    // An API server ends each watch after less than five minutes.
+    assert!(silent.elapsed() <= Duration::from_mins(6), "{:?}", silent.elapsed());
+    assert_eq!(server.count(ROUTE, Verb::List), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_asks_for_time_gets_it() {
+    let server = with_routes(1);
+    server.fail(ROUTE, Verb::List, Fate::Throttled(20));
+    let mut feed = Feed::of(&server, WatchOptions::default());
+    feed.during(Duration::from_mins(2)).await;
+    let lists = server.asked(ROUTE, Verb::List);
+    assert!(lists.len() >= 3, "{}", lists.len());
+    assert!(lists.windows(2).all(|pair| pair[1].at - pair[0].at >= Duration::from_secs(20)));
+    server.heal(ROUTE);
+    feed.until("it is watched", |feed| feed.is_watching(ROUTE)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +282,7 @@ async fn a_slow_consumer_is_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn labels_select_what_asks_for_something_and_nothing_else() {
-    let server = ApiServer::new();
+    let server = ApiServer::default();
     let mut ours = route("shop", "ours");
     ours["metadata"]["labels"] = json!({"team": "shop"});
     server.apply(ROUTE, ours);
@@ -269,7 +298,7 @@ async fn labels_select_what_asks_for_something_and_nothing_else() {
     {
         let lists = server.asked(kind, Verb::List);
         let is_selected =
-            |list: &Asked| list.query.get("labelSelector").is_some_and(|labels| labels == "team=shop");
+            |list: &Seen| list.query.get("labelSelector").is_some_and(|labels| labels == "team=shop");
         assert!(lists.iter().all(|list| is_selected(list) == selected.contains(&kind)), "{kind}");
         assert_eq!(lists.len(), 1, "{kind}");
     }

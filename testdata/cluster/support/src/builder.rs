@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Instant;
 
 use http::Uri;
 
@@ -16,6 +17,7 @@ use crate::folder::Folder;
 use crate::ports;
 use crate::process::{Process, Program};
 use crate::ready::Ready;
+use crate::turn::Turn;
 use crate::user::User;
 
 /// The controllers that a cluster without nodes has a use for.
@@ -62,6 +64,7 @@ pub struct Builder {
     users: Vec<User>,
     arguments: Vec<OsString>,
     ports: Vec<u16>,
+    turn: Option<Turn>,
 }
 
 impl Default for Builder {
@@ -73,6 +76,7 @@ impl Default for Builder {
             users: Vec::new(),
             arguments: Vec::new(),
             ports: Vec::new(),
+            turn: None,
         }
     }
 }
@@ -107,9 +111,22 @@ impl Builder {
         self
     }
 
-    /// Starts the cluster, and returns when it is ready and knows its definitions.
+    /// Starts beside a cluster of the same test, without waiting for a turn: a test that waits for a second cluster
+    /// while it has one could wait for itself.
+    #[must_use]
+    pub fn beside(mut self, cluster: &TestCluster) -> Self {
+        self.turn = Some(cluster.turn.clone());
+        self
+    }
+
+    /// Starts the cluster when it is its turn, and returns when it is ready and knows its definitions.
     pub async fn start(self) -> Result<TestCluster, Error> {
         let build = Build::find()?;
+        let turn = match &self.turn {
+            Some(turn) => turn.clone(),
+            None => Turn::take().await,
+        };
+        let started = Instant::now();
         // A second provider is never in the tree, and who was first does not matter.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = Folder::new().map_err(Error::io("could not make a folder for the cluster"))?;
@@ -130,7 +147,7 @@ impl Builder {
             )?;
             Some(start.controller_manager(&self.controllers).await?)
         };
-        let cluster = TestCluster {
+        let mut cluster = TestCluster {
             controller_manager,
             api_server,
             etcd,
@@ -141,9 +158,12 @@ impl Builder {
             authority,
             build,
             folder,
+            start_time: started.elapsed(),
+            turn,
         };
         if let Some(channel) = self.channel {
             cluster.install(channel).await?;
+            cluster.start_time = started.elapsed();
         }
         Ok(cluster)
     }

@@ -1,7 +1,9 @@
 //! A cluster that runs.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Uri;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -15,7 +17,10 @@ use crate::build::Build;
 use crate::builder::{Builder, json, write};
 use crate::error::Error;
 use crate::folder::Folder;
-use crate::process::Process;
+use crate::ports;
+use crate::process::{Process, Program};
+use crate::ready::Ready;
+use crate::turn::Turn;
 use crate::user::User;
 
 /// How long the token of a service account is good for; the API server grants no less than ten minutes.
@@ -34,6 +39,8 @@ pub struct TestCluster {
     pub(crate) authority: Authority,
     pub(crate) build: Build,
     pub(crate) folder: Folder,
+    pub(crate) start_time: Duration,
+    pub(crate) turn: Turn,
 }
 
 impl TestCluster {
@@ -118,9 +125,27 @@ impl TestCluster {
         self.controller_manager.as_ref()
     }
 
+    /// Runs a program beside the cluster, with nothing in its environment, as [`Process`]es are run: it does not outlive
+    /// the test. Whether it is ready is for the test to find out. The name is that of its log, too.
+    pub async fn run(&self, name: &'static str, command: Vec<OsString>) -> Result<Process, Error> {
+        let supervisor = self.build.program("supervise");
+        let folder = self.folder().to_owned();
+        Process::launch(Program { name, supervisor, command, folder, ready: Ready::Nobody }).await
+    }
+
+    /// A port of loopback for such a program, which nobody has now, and nobody gets from the system unasked.
+    pub fn free_port(&self) -> Option<u16> {
+        ports::candidates().next()
+    }
+
     /// The address of the API server.
     pub fn url(&self) -> &Uri {
         &self.url
+    }
+
+    /// How long the start took, when it was the cluster's turn.
+    pub fn start_time(&self) -> Duration {
+        self.start_time
     }
 
     /// The folder with everything that the cluster keeps. Others may put in files that shall go with it.

@@ -18,6 +18,8 @@
 //!   listens on a socket in that folder only.
 //! - Nothing outlives the test, not even one that is killed: every process has a supervisor that ends it when the
 //!   test's end of a pipe is closed.
+//! - A program has no more of them at a time than the machine has processors, or eight: the next one waits for its
+//!   turn, however many tests run side by side.
 //! - `just cluster` builds what is run. Where that has not been done, tests print `NOT RUN` and why, unless
 //!   `PINGSIX_CLUSTER=required` asks for failures instead.
 
@@ -33,6 +35,7 @@ mod ports;
 mod process;
 mod ready;
 mod supervisor;
+mod turn;
 mod user;
 
 pub use build::NotBuilt;

@@ -31,9 +31,9 @@ pub(crate) struct Program {
     pub(crate) ready: Ready,
 }
 
-/// A process of the cluster: etcd, the API server or the controller manager.
+/// A process of the cluster: etcd, the API server, the controller manager, or what a test runs beside them.
 ///
-/// It is started again with the same port and the same data.
+/// It is started again with the same arguments, and so with the same port and the same data.
 #[derive(Debug)]
 pub struct Process {
     program: Program,
@@ -66,7 +66,12 @@ impl Process {
             supervisor
         } else {
             let Program { name, supervisor, command, folder, .. } = &self.program;
-            Supervisor::spawn(name, supervisor, command, folder, &self.log()).await?
+            let spawned = Supervisor::spawn(name, supervisor, command, folder, &self.log()).await;
+            if let Err(Error::NotRunning { process }) = spawned {
+                // A program that cannot be run at all: its supervisor has said why.
+                return Err(Error::Ended { process, log: self.end_of_log() });
+            }
+            spawned?
         };
         let ready = self.wait_until_ready(&mut supervisor).await;
         // One that is not ready is kept for another try, as one that is: whoever gives up drops it.

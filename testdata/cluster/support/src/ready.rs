@@ -13,6 +13,8 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Whom to ask whether a process is ready.
 pub(crate) enum Ready {
+    /// Nobody: it is as soon as it runs.
+    Nobody,
     /// etcd, on its socket.
     Etcd(PathBuf),
     /// Something that speaks HTTPS and has a certificate of the cluster's authority.
@@ -22,6 +24,7 @@ pub(crate) enum Ready {
 impl Ready {
     pub(crate) async fn holds(&self) -> bool {
         match self {
+            Self::Nobody => true,
             Self::Etcd(socket) => {
                 timeout(LOOK, etcd_is_healthy(socket)).await.is_ok_and(|answer| answer == Some(true))
             }
@@ -36,6 +39,7 @@ impl Ready {
 impl std::fmt::Debug for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Nobody => f.write_str("Nobody"),
             Self::Etcd(socket) => f.debug_tuple("Etcd").field(socket).finish(),
             Self::Https { path, .. } => f.debug_struct("Https").field("path", path).finish_non_exhaustive(),
         }

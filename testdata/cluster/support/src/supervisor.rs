@@ -115,9 +115,13 @@ impl Supervisor {
     }
 
     async fn answer(&mut self) -> Result<String, Error> {
-        let line = timeout(ANSWER, self.answers.next_line()).await;
-        let line = line.ok().and_then(Result::ok).flatten();
-        line.ok_or_else(|| Error::Supervisor { process: self.process, answer: String::new() })
+        let process = self.process;
+        match timeout(ANSWER, self.answers.next_line()).await {
+            Ok(Ok(Some(line))) => Ok(line),
+            Ok(Ok(None)) => Err(Error::NotRunning { process }),
+            Ok(Err(error)) => Err(Error::io(format!("could not hear the supervisor of {process}"))(error)),
+            Err(_) => Err(Error::Supervisor { process, answer: String::new() }),
+        }
     }
 }
 

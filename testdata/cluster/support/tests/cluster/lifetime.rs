@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use pingsix_test_cluster::{CONTROLLERS, TestCluster};
+use pingsix_test_cluster::{CONTROLLERS, Error, TestCluster};
 
 use crate::support::{eventually, exists};
 
@@ -62,6 +62,35 @@ async fn a_process_does_not_outlive_its_supervisor() {
     eventually("the cluster knows", || async { cluster.api_server().pid().await.is_none() }).await;
     cluster.api_server().start().await.unwrap();
     cluster.admin().apiserver_version().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_program_beside_a_cluster_is_handled_like_its_processes_and_ends_with_the_test() {
+    let Some(cluster) = TestCluster::builder().crds(None).start_or_skip().await else { return };
+    let command = ["/bin/sh", "-c", "echo $HOME; exec sleep 600"].map(Into::into).to_vec();
+    let program = cluster.run("sleeper", command).await.unwrap();
+    let has_written = async |times: usize| {
+        let log = std::fs::read_to_string(program.log()).unwrap();
+        log.lines().filter(|line| *line == cluster.folder().to_str().unwrap()).count() == times
+    };
+    eventually("it has written", || has_written(1)).await;
+    let pid = program.pid().await.unwrap();
+    program.pause().await.unwrap();
+    program.kill().await.unwrap();
+    assert!(!exists(pid));
+    program.start().await.unwrap();
+    let pid = program.pid().await.unwrap();
+    eventually("it has written again", || has_written(2)).await;
+    drop(program);
+    assert!(!exists(pid));
+
+    let command = vec![cluster.folder().join("none").into()];
+    let error = cluster.run("nothing", command).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Ended { process: "nothing", log } if log.contains("no such file")),
+        "{error}"
+    );
+    assert_ne!(cluster.free_port(), None);
 }
 
 /// Run by [`nothing_is_left_of_a_test_that_is_killed`].

@@ -1,0 +1,328 @@
+//! The engine, told by hand what watches would tell it.
+
+use kube_runtime::watcher;
+use pingsix_sink::MemorySink;
+use pingsix_translate::Options;
+use pingsix_translate::verdict::{Reason, Severity};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::status::Wanted;
+use crate::watch::Answer;
+use crate::world::generate::event_of;
+
+struct Rig {
+    engine: Engine<MemorySink>,
+    health: Health,
+    metrics: Arc<Metrics>,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let (progress, seen) = watch::channel(Progress::default());
+        let health = Health::new(Duration::from_mins(1));
+        let metrics = Arc::new(Metrics::new(""));
+        let reconciler = Reconciler::new(Options::default());
+        metrics.observe_world(reconciler.world());
+        let engine = Engine::new(Parts {
+            readers: Readers::of(reconciler.world()),
+            reconciler,
+            feed: Arc::new(MemorySink::default()),
+            status: StatusBoard::default(),
+            events: EventBoard::default(),
+            progress,
+            published: watch::Sender::new(PublishedRevisions::new()),
+            addresses: watch::channel(None).1,
+            bundles: watch::channel(None).1,
+            gates: Some(Gates::of(&health)),
+            health: Some(health.clone()),
+            metrics: Some(metrics.clone()),
+            pace: Pace::default(),
+            paged: BTreeSet::new(),
+            lists_secrets: false,
+        });
+        Self { engine, health, metrics, progress: seen }
+    }
+
+    /// With the class `pingsix`, the Gateway `infra/web` with a ListenerSet, and the route `infra/cart`, of which
+    /// everything is read and published.
+    async fn ready() -> Self {
+        let mut rig = Self::new();
+        for kind in Kind::ALL {
+            rig.tell(*kind, watcher::Event::Init);
+        }
+        for (kind, object) in [
+            (Kind::GatewayClass, class()),
+            (Kind::Gateway, gateway()),
+            (Kind::ListenerSet, listener_set(0)),
+            (Kind::HttpRoute, route(1)),
+        ] {
+            rig.tell(kind, watcher::Event::InitApply(object));
+        }
+        for kind in Kind::ALL {
+            assert!(!rig.is_ready());
+            rig.tell(*kind, watcher::Event::InitDone);
+        }
+        rig.settle().await;
+        assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+        rig
+    }
+
+    fn hear(&mut self, input: Input) {
+        self.engine.take_in(input);
+        self.engine.advance();
+    }
+
+    fn tell(&mut self, kind: Kind, event: watcher::Event<Value>) {
+        self.hear(Input::Event(event_of(kind, event)));
+    }
+
+    fn apply(&mut self, kind: Kind, object: Value) {
+        self.tell(kind, watcher::Event::Apply(object));
+    }
+
+    /// Reconsiders whoever waits.
+    async fn settle(&mut self) {
+        while let Some(owner) = self.engine.queue.pop(Instant::now() + Duration::from_mins(1)) {
+            self.engine.reconcile(&owner).await;
+            self.engine.advance();
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        let is_ready = self.health.readiness().ok;
+        assert_eq!(self.progress.borrow().is_ready(), is_ready);
+        is_ready
+    }
+
+    fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
+        self.engine.parts.status.wanted(object)
+    }
+
+    fn put_together(&mut self) -> usize {
+        std::mem::take(self.engine.put_together.get_mut())
+    }
+
+    /// The value of a metric, which is there once.
+    fn metric(&self, name: &str) -> String {
+        let text = self.metrics.encode();
+        let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(name)).collect();
+        let [value] = found[..] else { panic!("{name} is there {} times in\n{text}", found.len()) };
+        value.trim().to_owned()
+    }
+}
+
+fn class() -> Value {
+    json!({
+        "metadata": {"name": "pingsix", "resourceVersion": "1"},
+        "spec": {"controllerName": "pingsix.io/gateway-controller"},
+    })
+}
+
+fn gateway() -> Value {
+    json!({
+        "metadata": {"name": "web", "namespace": "infra", "resourceVersion": "1", "generation": 1},
+        "spec": {
+            "gatewayClassName": "pingsix", "allowedListeners": {"namespaces": {"from": "Same"}},
+            "listeners": [{"name": "a", "port": 80, "protocol": "HTTP"}],
+        },
+    })
+}
+
+fn listener_set(index: usize) -> Value {
+    json!({
+        "metadata": {"name": format!("set-{index}"), "namespace": "infra", "resourceVersion": "1", "generation": 1},
+        "spec": {
+            "parentRef": {"name": "web"},
+            "listeners": [{"name": "b", "port": 80, "protocol": "HTTP", "hostname": format!("h{index}.example")}],
+        },
+    })
+}
+
+fn route(version: u32) -> Value {
+    json!({
+        "metadata": {"name": "cart", "namespace": "infra", "resourceVersion": version.to_string(), "generation": version},
+        "spec": {"parentRefs": [{"name": "web"}], "rules": [{}]},
+    })
+}
+
+fn web() -> ObjectKey {
+    ObjectKey::new(Kind::Gateway, "infra", "web")
+}
+
+fn cart() -> ObjectKey {
+    ObjectKey::new(Kind::HttpRoute, "infra", "cart")
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
+    let mut rig = Rig::ready().await;
+    // Watches are lost, and everything has to be read anew.
+    for kind in Kind::ALL {
+        let message = "no connection".to_owned();
+        let availability = Availability::Unreachable { message };
+        rig.hear(Input::Availability { kind: *kind, availability });
+        assert!(rig.is_ready(), "{kind} is lost");
+        rig.tell(*kind, watcher::Event::Init);
+        assert!(rig.is_ready(), "{kind} is being listed");
+    }
+    rig.engine.beat();
+    rig.settle().await;
+    assert!(rig.is_ready());
+    // A definition goes, with its objects, also one that is needed.
+    for kind in [Kind::GrpcRoute, Kind::GatewayClass] {
+        let message = "not installed".to_owned();
+        rig.hear(Input::Availability { kind, availability: Availability::Absent { message } });
+        rig.tell(kind, watcher::Event::Init);
+        rig.tell(kind, watcher::Event::InitDone);
+        rig.settle().await;
+        assert!(rig.is_ready(), "{kind} is not installed any more");
+    }
+    assert_eq!(rig.engine.parts.reconciler.ours(), BTreeSet::new());
+    // We may not look any more, and an owner waits for what nobody can tell.
+    let message = "forbidden".to_owned();
+    let availability = Availability::Forbidden { message };
+    rig.hear(Input::Availability { kind: Kind::Service, availability });
+    rig.apply(Kind::GatewayClass, class());
+    let mut with_tls = gateway();
+    with_tls["metadata"]["resourceVersion"] = json!("2");
+    with_tls["spec"]["listeners"][0]["protocol"] = json!("HTTPS");
+    with_tls["spec"]["listeners"][0]["tls"] = json!({"certificateRefs": [{"name": "tls"}]});
+    rig.tell(Kind::Secret, watcher::Event::Init);
+    rig.apply(Kind::Gateway, with_tls);
+    rig.settle().await;
+    assert!(rig.is_ready());
+    let key = ObjectKey::new(Kind::Secret, "infra", "tls");
+    rig.hear(Input::Answered { key, answer: Answer::Forbidden { message: String::new() } });
+    rig.settle().await;
+    assert!(rig.is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps_nobody_waiting() {
+    let mut rig = Rig::new();
+    let of = |kind, availability| Input::Availability { kind, availability };
+    let absent = [Kind::GrpcRoute, Kind::TlsRoute];
+    for kind in absent {
+        rig.hear(of(kind, Availability::Absent { message: "not installed".to_owned() }));
+    }
+    for kind in Kind::ALL.iter().filter(|kind| !absent.contains(kind)) {
+        rig.tell(*kind, watcher::Event::Init);
+        let objects = [(Kind::GatewayClass, class()), (Kind::Gateway, gateway())];
+        for (_, object) in objects.into_iter().filter(|(of, _)| of == kind) {
+            rig.tell(*kind, watcher::Event::InitApply(object));
+        }
+        rig.tell(*kind, watcher::Event::InitDone);
+    }
+    assert!(rig.engine.is_known && !rig.is_ready());
+    rig.hear(of(Kind::GrpcRoute, Availability::Watching));
+    rig.settle().await;
+    assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+    let forbidden = Availability::Forbidden { message: "forbidden".to_owned() };
+    for availability in [Availability::Watching, forbidden] {
+        rig.hear(of(Kind::TlsRoute, availability));
+        assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
+    const SETS: usize = 50;
+    let mut rig = Rig::ready().await;
+    for index in 1..SETS {
+        rig.apply(Kind::ListenerSet, listener_set(index));
+    }
+    rig.put_together();
+    rig.settle().await;
+    assert_eq!(rig.put_together(), 1, "for one reconciliation");
+    for index in 0..SETS {
+        let key = ObjectKey::new(Kind::ListenerSet, "infra", &*format!("set-{index}"));
+        let wanted = rig.wanted(&key);
+        assert!(matches!(wanted, Some(Wanted::ListenerSet(_))), "{key}: {wanted:?}");
+    }
+    // News of the delivery concerns all of them as well.
+    let planes = rig.engine.parts.reconciler.data_planes(&web());
+    let before = rig.wanted(&web());
+    rig.engine.observe(&planes[0], crate::delivery::Instances::Connected(0));
+    assert_eq!(rig.put_together(), 1, "for one change of the delivery");
+    assert_ne!(rig.wanted(&web()), before);
+    for index in 0..SETS {
+        let key = ObjectKey::new(Kind::ListenerSet, "infra", &*format!("set-{index}"));
+        let Some(Wanted::ListenerSet(verdict)) = rig.wanted(&key) else { panic!("{key}") };
+        assert!(
+            format!("{:?}", verdict.conditions).contains("No PingSIX instance is connected."),
+            "{verdict:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is_gone() {
+    let mut rig = Rig::ready().await;
+    let problems = r#"pingsix_gateway_problems{severity="error",reason="Invalid"}"#;
+    let broken = |version: u32| {
+        let mut broken = route(version);
+        broken["spec"]["rules"] = json!(7);
+        broken
+    };
+    let board = rig.engine.parts.events.clone();
+    let alright = board.len();
+    rig.apply(Kind::HttpRoute, broken(2));
+    rig.settle().await;
+    assert_eq!(board.len(), alright + 1);
+    rig.engine.beat();
+    assert_eq!(rig.metric(problems), "1");
+    let problem = &rig.engine.undecodable[&cart()];
+    assert_eq!((*problem.object).clone(), cart());
+    assert_eq!((problem.severity, problem.reason), (Severity::Error, Reason::Invalid));
+    assert_eq!(problem.field.as_str(), "spec.rules");
+    // Someone writes its status.
+    let mut touched = broken(3);
+    touched["metadata"]["generation"] = json!(2);
+    touched["status"] = json!({"parents": []});
+    rig.apply(Kind::HttpRoute, touched);
+    assert_eq!(board.len(), alright + 1);
+    rig.apply(Kind::HttpRoute, route(4));
+    rig.settle().await;
+    assert_eq!(board.len(), alright);
+    rig.engine.beat();
+    assert_eq!(rig.metric(problems), "0");
+
+    // What is said of a Gateway by others does not take it back.
+    let mut gateway = gateway();
+    gateway["spec"]["listeners"] = json!("none");
+    gateway["metadata"]["resourceVersion"] = json!("2");
+    let alright = board.len();
+    rig.apply(Kind::Gateway, gateway.clone());
+    rig.settle().await;
+    assert_eq!(board.len(), alright + 1);
+    rig.tell(Kind::Gateway, watcher::Event::Delete(gateway));
+    rig.settle().await;
+    assert!(rig.engine.undecodable.is_empty());
+    assert_eq!(board.len(), alright);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_counted_and_lists_are_not() {
+    let mut rig = Rig::ready().await;
+    assert!(!rig.metrics.encode().contains("pingsix_gateway_events_total"));
+    rig.apply(Kind::HttpRoute, route(2));
+    assert_eq!(rig.metric(r#"pingsix_gateway_events_total{kind="HTTPRoute"}"#), "1");
+    assert_eq!(rig.metric("pingsix_gateway_event_owners_count"), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_long_it_runs_each_metric_is_there_once() {
+    let rig = Rig::ready().await;
+    rig.engine.beat();
+    let length = rig.metrics.encode().lines().count();
+    for _ in 0..10 {
+        rig.engine.beat();
+    }
+    let text = rig.metrics.encode();
+    assert_eq!(text.lines().count(), length);
+    let described: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+    assert_eq!(described.iter().collect::<BTreeSet<_>>().len(), described.len(), "{text}");
+    assert_eq!(rig.metric(r#"pingsix_gateway_objects{kind="HTTPRoute"}"#), "1");
+}

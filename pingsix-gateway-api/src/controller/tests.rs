@@ -1,0 +1,175 @@
+//! A controller on an API server in this process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError, Steps};
+use pingsix_translate::{Kind, Options};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{Controller, ControllerError, ControllerOptions, Feed, Observers, Progress};
+use crate::fixture::api_server::{ApiServer, Fate, Verb};
+use crate::operations::health::Health;
+use crate::watch::{Presence, presence};
+
+/// A feed that remembers whether it was opened.
+#[derive(Default)]
+struct Recorded {
+    sink: MemorySink,
+    is_open: AtomicBool,
+}
+
+impl Sink for Recorded {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        self.sink.publish(desired).await
+    }
+}
+
+impl Feed for Recorded {
+    fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A controller that runs.
+struct Running {
+    feed: Arc<Recorded>,
+    health: Health,
+    progress: watch::Receiver<Progress>,
+    stop: CancellationToken,
+    run: JoinHandle<Result<(), ControllerError>>,
+}
+
+impl Running {
+    /// Starts one that publishes to a sink, which may hold something already.
+    fn start(server: &ApiServer, sink: MemorySink, options: ControllerOptions) -> Self {
+        let feed = Arc::new(Recorded { sink, is_open: AtomicBool::new(false) });
+        let health = Health::new(Duration::from_mins(1));
+        let observers = Observers { health: Some(health.clone()), ..Observers::default() };
+        let controller = Controller::new(server.client(), feed.clone(), options).observed_by(observers);
+        let (progress, stop) = (controller.progress(), CancellationToken::new());
+        let run = tokio::spawn(controller.run(stop.clone()));
+        Self { feed, health, progress, stop, run }
+    }
+
+    fn history(&self) -> Vec<(Revision, Scope, Steps)> {
+        self.feed.sink.history()
+    }
+
+    /// Whether what is needed to be ready is told to be there, by all who tell it alike.
+    fn is_ready(&self) -> bool {
+        let is_ready = self.progress.borrow().is_ready();
+        assert_eq!(self.feed.is_open.load(Ordering::Relaxed), is_ready);
+        assert_eq!(self.health.readiness().ok, is_ready);
+        is_ready
+    }
+
+    fn unknown(&self) -> Vec<Kind> {
+        self.progress.borrow().unknown.keys().copied().collect()
+    }
+
+    /// Ends it, and hands out what it has published.
+    async fn stop(self) -> MemorySink {
+        self.stop.cancel();
+        self.run.await.unwrap().unwrap();
+        Arc::into_inner(self.feed).unwrap().sink
+    }
+}
+
+/// A server with a Gateway and two routes to a Service with an endpoint.
+fn shop() -> ApiServer {
+    let server = ApiServer::default();
+    let object = |name: &str, rest: Value| {
+        let mut object = rest;
+        object["metadata"]["namespace"] = json!("shop");
+        object["metadata"]["name"] = json!(name);
+        object["metadata"]["uid"] = json!(name);
+        object
+    };
+    server.apply(Kind::Namespace, json!({"metadata": {"name": "shop"}}));
+    let class =
+        json!({"metadata": {"name": "pingsix"}, "spec": {"controllerName": "pingsix.io/gateway-controller"}});
+    server.apply(Kind::GatewayClass, class);
+    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
+    let gateway = json!({"spec": {"gatewayClassName": "pingsix", "listeners": [listener]}});
+    server.apply(Kind::Gateway, object("web", gateway));
+    server.apply(Kind::Service, object("cart", json!({"spec": {"ports": [{"port": 80}]}})));
+    let slice = json!({
+        "metadata": {"labels": {"kubernetes.io/service-name": "cart"}}, "addressType": "IPv4",
+        "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+    });
+    server.apply(Kind::EndpointSlice, object("cart", slice));
+    for name in ["one", "two"] {
+        let route = json!({"spec": {
+            "parentRefs": [{"name": "web"}], "hostnames": [format!("{name}.example")],
+            "rules": [{"backendRefs": [{"name": "cart", "port": 80}]}],
+        }});
+        server.apply(Kind::HttpRoute, object(name, route));
+    }
+    server
+}
+
+fn options() -> ControllerOptions {
+    ControllerOptions::new(Options::default(), "test")
+}
+
+/// As long as an API server may take for a page and be waited for, nearly.
+const SLOW: Fate = Fate::Slow { before: Duration::from_secs(50), after: Duration::ZERO };
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_slow_to_list_is_waited_for_and_until_then_nothing_is_published_or_withdrawn() {
+    let listed = Kind::ALL.iter().copied().filter(|kind| presence(*kind) != Presence::Referenced);
+    for kind in listed {
+        let server = shop();
+        server.fail(kind, Verb::List, SLOW);
+        let first = Running::start(&server, MemorySink::new(), options());
+        sleep(Duration::from_secs(49)).await;
+        assert!(!first.is_ready(), "{kind}");
+        assert_eq!(first.unknown(), [kind]);
+        let report = first.health.readiness().text;
+        assert!(report.contains(&format!("[-]watches failed: {kind}: It is being listed.")), "{report}");
+        assert!(first.history().is_empty(), "{kind}: {:?}", first.history());
+        sleep(Duration::from_secs(10)).await;
+        assert!(first.is_ready(), "{kind}: {:?}", first.progress.borrow());
+        assert_eq!(first.history().len(), 1, "all of it at once");
+        let published = first.stop().await;
+
+        // The next one finds what the first has published, and leaves it alone.
+        let (scope, before) = (published.scopes()[0].clone(), published.history());
+        let held = published.documents(&scope).unwrap();
+        assert_eq!(held.iter().filter(|document| document.key.to_string().starts_with("routes/")).count(), 2);
+        let next = Running::start(&server, published, options());
+        sleep(Duration::from_secs(49)).await;
+        assert!(!next.is_ready(), "{kind}");
+        sleep(Duration::from_secs(10)).await;
+        assert!(next.is_ready(), "{kind}: {:?}", next.progress.borrow());
+        assert_eq!(next.history(), before, "{kind}");
+        assert_eq!(next.stop().await.documents(&scope).unwrap(), held);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_which_a_page_is_slow_is_no_list() {
+    let server = shop();
+    let mut options = options();
+    options.watch.page_size = 1;
+    // The second page is so slow that it is given up, and so is the one after the list was begun anew.
+    let never = Fate::Slow { before: Duration::from_secs(70), after: Duration::ZERO };
+    server.next(Kind::HttpRoute, Verb::List, [Fate::Served, never, Fate::Served, SLOW]);
+    let running = Running::start(&server, MemorySink::new(), options);
+    for _ in 0..100 {
+        assert!(!running.is_ready());
+        assert!(running.history().is_empty(), "half of the routes were published");
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(20)).await;
+    assert!(running.is_ready(), "{:?}", running.progress.borrow());
+    assert_eq!(running.history().len(), 1, "all of it at once");
+    assert_eq!(server.count(Kind::HttpRoute, Verb::List), 4);
+    running.stop().await;
+}

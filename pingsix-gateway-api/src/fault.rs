@@ -1,0 +1,239 @@
+//! What goes wrong between us and the API server: one classification for all who ask it something.
+
+use std::time::Duration;
+
+use kube_runtime::watcher;
+use thiserror::Error;
+use tokio::time::timeout;
+
+/// How much of a message is repeated: what answers in the place of an API server may send a page.
+const LONGEST_MESSAGE: usize = 300;
+
+/// What went wrong, in as few categories as lead to different conclusions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultCategory {
+    /// 401: the API server does not know who asks, as when a token has run out.
+    Unauthorized,
+    /// 403: we may not.
+    Forbidden,
+    /// 404: there is no such object, or no such path.
+    NotFound,
+    /// 409: somebody else has written.
+    Conflict,
+    /// 410: the version asked for is no longer known, so everything has to be listed again.
+    Expired,
+    /// 429: too many requests.
+    Throttled,
+    /// Another 4xx: the API server does not take the request, and will not next time.
+    Refused,
+    /// 5xx.
+    Server,
+    /// No answer in time.
+    Timeout,
+    /// No connection, or one that broke.
+    Transport,
+    /// An answer that makes no sense.
+    Malformed,
+}
+
+impl FaultCategory {
+    /// Every category, in declaration order.
+    pub const ALL: &'static [Self] = &[
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Conflict,
+        Self::Expired,
+        Self::Throttled,
+        Self::Refused,
+        Self::Server,
+        Self::Timeout,
+        Self::Transport,
+        Self::Malformed,
+    ];
+
+    /// A name for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Expired => "expired",
+            Self::Throttled => "throttled",
+            Self::Refused => "refused",
+            Self::Server => "server",
+            Self::Timeout => "timeout",
+            Self::Transport => "transport",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    const fn of_status(code: u16) -> Self {
+        match code {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            410 => Self::Expired,
+            429 => Self::Throttled,
+            400..500 => Self::Refused,
+            500.. => Self::Server,
+            // What cannot be decoded in a watch is handed on as a status without a code.
+            _ => Self::Malformed,
+        }
+    }
+}
+
+/// One request, or one watch, that did not succeed. Says nothing about the content of objects.
+#[derive(Clone, Debug, Error)]
+#[error("{message}")]
+pub(crate) struct Fault {
+    pub(crate) category: FaultCategory,
+    pub(crate) message: String,
+    /// How long the API server asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Fault {
+    pub(crate) fn new(category: FaultCategory, message: &str) -> Self {
+        Self { category, message: shortened(message), retry_after: None }
+    }
+
+    /// No answer in time.
+    pub(crate) fn timeout() -> Self {
+        Self::new(FaultCategory::Timeout, "the API server does not answer in time")
+    }
+
+    /// Somebody else is faster each time.
+    pub(crate) fn conflict() -> Self {
+        Self::new(FaultCategory::Conflict, "somebody else writes all the time")
+    }
+}
+
+impl From<&kube::Error> for Fault {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "which variants there are depends on the features of kube"
+    )]
+    fn from(error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::from(&**status),
+            // The decoder's own message quotes what it read, which may be a Secret.
+            kube::Error::SerdeError(error) => Self::new(
+                FaultCategory::Malformed,
+                &format!("the answer cannot be decoded (line {}, column {})", error.line(), error.column()),
+            ),
+            kube::Error::FromUtf8(_) => Self::new(FaultCategory::Malformed, "the answer is not UTF-8"),
+            kube::Error::Service(error) if error.is::<tokio::time::error::Elapsed>() => Self::timeout(),
+            // The rest is about connections and credentials.
+            error => Self::new(FaultCategory::Transport, &chain(error)),
+        }
+    }
+}
+
+impl From<&kube::core::Status> for Fault {
+    fn from(status: &kube::core::Status) -> Self {
+        let category = FaultCategory::of_status(status.code);
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        let fault = if category == FaultCategory::Malformed {
+            Self::new(category, "the answer cannot be decoded")
+        } else if status.message.is_empty() {
+            Self::new(category, &format!("the API server answers {}", status.code))
+        } else {
+            Self::new(category, &status.message)
+        };
+        Self { retry_after, ..fault }
+    }
+}
+
+impl From<&watcher::Error> for Fault {
+    fn from(error: &watcher::Error) -> Self {
+        match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => Self::from(error),
+            watcher::Error::WatchError(status) => Self::from(&**status),
+            watcher::Error::NoResourceVersion => {
+                Self::new(FaultCategory::Malformed, "an answer has no resourceVersion")
+            }
+        }
+    }
+}
+
+/// Waits for an answer, no longer than the limit. A client that retries by itself would wait for minutes.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Fault> {
+    match timeout(limit, request).await {
+        Ok(answer) => answer.map_err(|error| Fault::from(&error)),
+        Err(_) => Err(Fault::timeout()),
+    }
+}
+
+/// An error with its causes: the outermost of a connection that fails says little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn shortened(message: &str) -> String {
+    let mut text: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_MESSAGE) {
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_decoded_is_not_quoted() {
+        let error =
+            serde_json::from_str::<std::collections::BTreeMap<String, u8>>(r#"{"tls.key": "CANARY"}"#);
+        let fault = Fault::from(&kube::Error::SerdeError(error.unwrap_err()));
+        assert_eq!(fault.category, FaultCategory::Malformed);
+        assert!(!format!("{fault} {fault:?}").contains("CANARY"), "{fault:?}");
+    }
+
+    #[test]
+    fn a_page_in_the_place_of_a_message_is_cut() {
+        let fault = Fault::from(&Status::failure(&"ä\n".repeat(1000), "").with_code(502));
+        assert_eq!(fault.category, FaultCategory::Server);
+        assert!(fault.message.chars().count() <= LONGEST_MESSAGE + 4 && !fault.message.contains('\n'));
+    }
+
+    #[test]
+    fn the_wait_that_the_api_server_asks_for_is_known() {
+        let status = json!({"code": 429, "details": {"retryAfterSeconds": 7}});
+        let fault = Fault::from(&serde_json::from_value::<Status>(status).unwrap());
+        assert_eq!(
+            (fault.category, fault.retry_after),
+            (FaultCategory::Throttled, Some(Duration::from_secs(7)))
+        );
+        assert_eq!(fault.message, "the API server answers 429");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_not_waited_for_for_ever() {
+        let fault = within::<()>(Duration::from_secs(1), std::future::pending()).await.unwrap_err();
+        assert_eq!(fault.category, FaultCategory::Timeout);
+    }
+}

@@ -1,0 +1,150 @@
+//! What parts of the controller count for themselves, and is read when somebody asks.
+
+use std::fmt;
+
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::embedded::Stats;
+use pingsix_translate::Kind;
+use serde::Serialize;
+
+use super::page::Page;
+use super::{Metrics, number, signed, whole};
+use crate::operations::kinds::{PerKind, with_kind};
+use crate::status::StatusCounts;
+use crate::world::{Stored, World};
+
+/// What the watches of a kind have been through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchTotals {
+    /// Which kind.
+    pub kind: Kind,
+    /// Lists begun: one, and one for every restart that could not go on where it was.
+    pub lists: u64,
+    /// Watches opened.
+    pub watches: u64,
+    /// Failures by category.
+    pub faults: Vec<(&'static str, u64)>,
+}
+
+impl Metrics {
+    /// Counts what watches have been through whenever somebody asks; the function gives an entry per kind.
+    pub fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
+        self.observe(move |page| {
+            let totals = totals();
+            let of = |read: fn(&WatchTotals) -> u64| {
+                totals.iter().map(move |of| ([("kind", of.kind.as_str())], read(of)))
+            };
+            page.counters("watch_lists", "Lists begun, one and one per restart", of(|of| of.lists))?;
+            page.counters("watches", "Watches opened", of(|of| of.watches))?;
+            let faults = totals.iter().flat_map(|of| {
+                let labelled = |(category, count): &(&'static str, u64)| {
+                    ([("kind", of.kind.as_str()), ("category", *category)], *count)
+                };
+                of.faults.iter().map(labelled).collect::<Vec<_>>()
+            });
+            page.counters("watch_errors", "Failures of lists and watches", faults)
+        });
+    }
+
+    /// Counts the objects of a world whenever somebody asks.
+    pub fn observe_world(&self, world: &World) {
+        let kinds: Vec<_> =
+            Kind::ALL.iter().map(|kind| (*kind, with_kind(&Counting, *kind, world))).collect();
+        self.observe(move |page| {
+            let counts: Vec<_> = kinds.iter().map(|(kind, count)| (kind.as_str(), count())).collect();
+            let of = |read: fn(&(usize, usize)) -> usize| {
+                counts.iter().map(move |(kind, count)| ([("kind", *kind)], whole(read(count))))
+            };
+            page.gauges("objects", "Objects that are known", of(|(objects, _)| *objects))?;
+            let help = "Objects that cannot be decoded, which have no effect";
+            page.gauges("undecodable_objects", help, of(|(_, undecodable)| *undecodable))
+        });
+    }
+
+    /// Counts what the writer of statuses has done whenever somebody asks.
+    pub fn observe_status(&self, counts: impl Fn() -> StatusCounts + Send + Sync + 'static) {
+        self.observe(move |page| {
+            let StatusCounts { written, suppressed, conflicts, failures } = counts();
+            let results = [
+                ("written", written),
+                ("suppressed", suppressed),
+                ("conflict", conflicts),
+                ("failed", failures),
+            ];
+            let labelled = results.map(|(result, count)| ([("result", result)], count));
+            page.counters("status_updates", "Statuses that were to be written, and what came of it", labelled)
+        });
+    }
+
+    /// Counts what the embedded etcd server serves whenever somebody asks. The budget is that of one data plane, in
+    /// bytes.
+    pub fn observe_feed(&self, etcd: EmbeddedEtcd, budget: usize) {
+        self.observe(move |page| {
+            let sizes: Vec<_> = etcd.scopes().into_iter().map(|(_, size)| size).collect();
+            let documents: usize = sizes.iter().map(|size| size.documents).sum();
+            let bytes: usize = sizes.iter().map(|size| size.bytes).sum();
+            let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
+            page.gauge("feed_open", "Whether reads are answered", etcd.is_open().into())?;
+            page.gauge(
+                "feed_scopes",
+                "Data planes that can be read, also those left empty",
+                whole(sizes.len()),
+            )?;
+            page.gauge("feed_documents", "Documents of all data planes", whole(documents))?;
+            page.gauge("feed_bytes", "Bytes that lists of all data planes have", whole(bytes))?;
+            page.fraction(
+                "feed_largest_ratio",
+                "The largest data plane's share of its budget",
+                number(largest) / number(budget.max(1)),
+            )?;
+            feed(page, &etcd.stats())
+        });
+    }
+}
+
+/// The counters of the embedded etcd server.
+fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
+    page.gauge("feed_streams", "Watch streams that are open", signed(stats.streams))?;
+    page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
+    page.counter("feed_lists", "Range requests answered", stats.lists)?;
+    page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
+    page.counter(
+        "feed_refused",
+        "Requests before the first publication, or for unknown prefixes",
+        stats.refused,
+    )?;
+    page.counter("feed_watch_responses", "Watch responses with events", stats.watch_responses)?;
+    page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
+    page.counter("feed_watches_compacted", "Watches that fell behind what is kept", stats.watches_compacted)?;
+    page.counter("feed_streams_stalled", "Watch streams whose client read nothing", stats.streams_stalled)?;
+    page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;
+    page.counter("feed_tls_rotations", "New TLS files that were taken over", stats.tls_rotations)?;
+    page.counter(
+        "feed_tls_rotations_refused",
+        "New TLS files that cannot be used",
+        stats.tls_rotations_refused,
+    )?;
+    page.counter("feed_publications", "Publications that changed something", stats.publications)?;
+    page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
+    page.gauge("feed_compacted_revision", "The oldest revision that can be read", stats.compacted)?;
+    page.gauge("feed_history_commits", "Changes kept for watches", signed(stats.history_commits))?;
+    page.gauge("feed_history_bytes", "Bytes of those in memory", signed(stats.history_bytes))
+}
+
+/// How many objects there are, and how many of them cannot be decoded.
+type Count = Box<dyn Fn() -> (usize, usize) + Send + Sync>;
+
+struct Counting;
+
+impl PerKind for Counting {
+    type Output = Count;
+
+    fn run<K: Stored + Serialize>(&self, world: &World) -> Count {
+        let reader = world.reader::<K>();
+        Box::new(move || {
+            let objects = reader.state();
+            let undecodable = objects.iter().filter(|object| object.undecodable().is_some());
+            (objects.len(), undecodable.count())
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! A cluster with the manifests, and controllers with their account.
+
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::Api;
+use kube::api::PostParams;
+use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_test_cluster::{TestCluster, User};
+use pingsix_translate::ObjectName;
+use serde_json::Value;
+
+use super::manifests::Manifests;
+use super::requests::Requests;
+use super::rights::{Right, granted};
+use crate::lab::{Lab, Running, eventually_found};
+
+/// A cluster to which the manifests were applied.
+pub(super) struct Installation {
+    pub(super) lab: Lab,
+    account: User,
+    pub(super) options: ControllerOptions,
+    /// What the controllers of this cluster have asked.
+    pub(super) requests: Requests,
+}
+
+impl Installation {
+    /// Nothing if the test cannot run.
+    pub(super) async fn of(manifests: &Manifests) -> Option<Self> {
+        let cluster = TestCluster::builder().start_or_skip().await?;
+        cluster.namespace("shop").await.unwrap();
+        cluster.apply(&manifests.text()).await.unwrap();
+        let account = &manifests.get("ServiceAccount", "pingsix-gateway-controller")["metadata"];
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let (namespace, name) = (text(&account["namespace"]), text(&account["name"]));
+        let account = cluster.service_account(&namespace, &name).await.unwrap();
+        let (lab, options) = (Lab::of(cluster).await, manifests.options());
+        let installation = Self { lab, account, options, requests: Requests::default() };
+        for right in granted(manifests) {
+            installation.until_allowed(&right).await;
+        }
+        Some(installation)
+    }
+
+    /// Waits until the API server has taken in the bindings.
+    pub(super) async fn until_allowed(&self, right: &Right) {
+        let (resource, part) = match right.resource.split_once('/') {
+            Some((resource, part)) => (resource, Some(part.to_owned())),
+            None => (right.resource.as_str(), None),
+        };
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(self.account.name().to_owned()),
+                resource_attributes: Some(ResourceAttributes {
+                    group: Some(right.group.clone()),
+                    resource: Some(resource.to_owned()),
+                    subresource: part,
+                    namespace: right.namespace.clone(),
+                    name: right.name.clone(),
+                    verb: Some(right.verb.clone()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews = Api::<SubjectAccessReview>::all(self.lab.cluster.admin());
+        eventually_found(&format!("the right to {right}"), async || {
+            let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+            answer.status.unwrap().allowed
+        })
+        .await;
+    }
+
+    /// Runs a controller with the account of the manifests, and a feed of its own, until everything is published once.
+    pub(super) async fn run(&self) -> Running {
+        self.run_with(&EmbeddedEtcd::builder().start().await.unwrap()).await
+    }
+
+    /// The same, with another feed.
+    pub(super) async fn run_with(&self, etcd: &EmbeddedEtcd) -> Running {
+        let client = self.requests.client(self.lab.cluster.client(&self.account).unwrap());
+        let mut options = self.options.clone();
+        options.addresses = PublishedAddresses::Service(ObjectName::new("shop", "pingsix"));
+        let mut running = Running::start(client, etcd, options);
+        running.is_ready().await;
+        running
+    }
+}
+
+/// Whether a status has a condition `Accepted` that somebody has judged.
+pub(super) fn is_judged(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| one["type"] == "Accepted" && one["status"] != "Unknown")
+}

@@ -1,0 +1,149 @@
+//! A controller with the rights of the manifests, through everything it does; and no right that it does not use.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use pingsix_translate::Kind;
+use serde_json::{Value, json};
+
+use super::installation::{Installation, is_judged};
+use super::manifests::Manifests;
+use super::requests::Requests;
+use super::rights::{Right, granted, without};
+use crate::lab::eventually_found;
+
+/// One object of every kind that is watched, and a problem for an Event in `shop` and one in `default`.
+const OBJECTS: &str = include_str!("one_of_each.yaml");
+
+/// Kinds in whose statuses each controller has entries of its own.
+const ENTRIES: &[Kind] = &[
+    Kind::HttpRoute,
+    Kind::GrpcRoute,
+    Kind::TlsRoute,
+    Kind::TcpRoute,
+    Kind::UdpRoute,
+    Kind::BackendTlsPolicy,
+];
+
+/// Whether a route or a policy has our entry.
+fn has_our_entry(object: &Value) -> bool {
+    let entries = ["parents", "ancestors"].into_iter().filter_map(|list| object["status"][list].as_array());
+    entries.flatten().any(|entry| entry["controllerName"] == "pingsix.io/gateway-controller")
+}
+
+/// Waits until an Event on an object was told so often.
+async fn until_told(installation: &Installation, namespace: &str, name: &str, times: i32) {
+    let events = Api::<Event>::namespaced(installation.lab.cluster.admin(), namespace);
+    eventually_found(&format!("an Event on {name}, {times} times"), async || {
+        let told = events.list(&ListParams::default()).await.unwrap();
+        told.iter().any(|event| {
+            let count = event.series.as_ref().map_or(1, |series| series.count);
+            let regarding = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
+            regarding == Some(name) && count >= times
+        })
+    })
+    .await;
+}
+
+async fn live_through(installation: &Installation) {
+    let running = installation.run().await;
+    let lab = &installation.lab;
+    lab.apply(OBJECTS).await;
+    let address = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}});
+    let services = lab.objects(Kind::Service, "shop");
+    services.patch_status("pingsix", &PatchParams::default(), &Patch::Merge(&address)).await.unwrap();
+
+    for (kind, namespace, name) in [
+        (Kind::GatewayClass, "", "pingsix"),
+        (Kind::GatewayClass, "", "odd"),
+        (Kind::Gateway, "shop", "web"),
+        (Kind::ListenerSet, "shop", "more"),
+    ] {
+        lab.until(kind, namespace, name, "a verdict", is_judged).await;
+    }
+    for kind in ENTRIES {
+        lab.until(*kind, "shop", "cart", "our entry", has_our_entry).await;
+    }
+    let has_address = |object: &Value| object.to_string().contains("192.0.2.7");
+    lab.until(Kind::Ingress, "shop", "cart", "an address", has_address).await;
+    lab.until(Kind::Gateway, "shop", "web", "an address", has_address).await;
+    // Its certificate was read.
+    let resolved = |object: &Value| {
+        let listeners = object["status"]["listeners"].as_array().into_iter().flatten();
+        let conditions = listeners.filter(|listener| listener["name"] == "https");
+        let mut conditions = conditions.filter_map(|listener| listener["conditions"].as_array()).flatten();
+        conditions.any(|one| one["type"] == "ResolvedRefs" && one["status"] == "True")
+    };
+    lab.until(Kind::Gateway, "shop", "web", "its certificate", resolved).await;
+    until_told(installation, "shop", "broken", 1).await;
+    until_told(installation, "default", "odd", 1).await;
+    running.stop().await;
+
+    // The next process finds the Lease and the Events.
+    let running = installation.run().await;
+    until_told(installation, "shop", "broken", 2).await;
+    until_told(installation, "default", "odd", 2).await;
+    running.stop().await;
+}
+
+/// What was asked, as far as rules of roles tell it apart.
+fn used(requests: &Requests) -> BTreeSet<Right> {
+    let rights = requests.rights().into_iter();
+    rights
+        .map(|right| Right { name: right.name.filter(|_| right.resource == "leases"), ..right })
+        .map(forget_new)
+        .collect()
+}
+
+/// A request to create has no name for the authorizer.
+fn forget_new(right: Right) -> Right {
+    if right.verb == "create" { Right { name: None, ..right } } else { right }
+}
+
+fn only_discovery_beside(requests: &Requests) {
+    for path in requests.paths() {
+        let is_discovery = path.starts_with("/api/") || path.starts_with("/apis");
+        assert!(is_discovery && path.split('/').count() <= 4, "{path}");
+    }
+}
+
+fn by_name_alone(requests: &Requests) {
+    let mut kinds = BTreeSet::new();
+    for right in requests.rights() {
+        if right.resource == "secrets" || right.resource == "configmaps" {
+            assert!(right.name.is_some() && right.namespace.is_some(), "{right}");
+            kinds.insert(right.resource);
+        }
+    }
+    assert_eq!(kinds.len(), 2, "{kinds:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_of_the_whole_cluster_uses_every_right_it_has_and_needs_no_other() {
+    let manifests = Manifests::cluster_wide();
+    let Some(installation) = Installation::of(&manifests).await else { return };
+    live_through(&installation).await;
+    assert_eq!(installation.requests.forbidden(), [""; 0]);
+    // Requests about objects of one namespace are covered by rights everywhere.
+    let used: BTreeSet<Right> = used(&installation.requests).iter().map(Right::anywhere).collect();
+    let granted: BTreeSet<Right> = granted(&manifests).iter().map(Right::anywhere).collect();
+    assert_eq!(without(&used, &granted), [""; 0], "is used and not granted");
+    assert_eq!(without(&granted, &used), [""; 0], "is granted and never used");
+    only_discovery_beside(&installation.requests);
+    by_name_alone(&installation.requests);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_of_one_namespace_uses_every_right_it_has_and_needs_no_other() {
+    let manifests = Manifests::namespaced();
+    let Some(installation) = Installation::of(&manifests).await else { return };
+    live_through(&installation).await;
+    assert_eq!(installation.requests.forbidden(), [""; 0]);
+    let (used, granted) = (used(&installation.requests), granted(&manifests));
+    assert_eq!(without(&used, &granted), [""; 0], "is used and not granted");
+    assert_eq!(without(&granted, &used), [""; 0], "is granted and never used");
+    only_discovery_beside(&installation.requests);
+    by_name_alone(&installation.requests);
+}

@@ -1,0 +1,140 @@
+//! A client that notes what is asked through it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use tower_service::Service;
+
+use super::rights::Right;
+
+/// What was asked, and what was not allowed. Clones note in the same place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    rights: BTreeSet<Right>,
+    paths: BTreeSet<String>,
+    forbidden: BTreeSet<Right>,
+    /// Statuses whose first writing was answered with a conflict.
+    disturbed: BTreeSet<String>,
+}
+
+impl Requests {
+    /// A client that notes what it is asked, and passes it on, except that of each kind the first status that is to be
+    /// written meets a conflict, as if somebody else had been faster.
+    pub(crate) fn client(&self, client: Client) -> Client {
+        let namespace = client.default_namespace().to_owned();
+        Client::new(Noting { client, requests: self.clone() }, namespace)
+    }
+
+    /// What was asked about objects.
+    pub(crate) fn rights(&self) -> BTreeSet<Right> {
+        self.0.lock().unwrap().rights.clone()
+    }
+
+    /// Paths that lead to no object, such as those that tell what is served.
+    pub(crate) fn paths(&self) -> BTreeSet<String> {
+        self.0.lock().unwrap().paths.clone()
+    }
+
+    /// What was answered with 403.
+    pub(crate) fn forbidden(&self) -> Vec<String> {
+        self.0.lock().unwrap().forbidden.iter().map(Right::to_string).collect()
+    }
+
+    /// Notes a request; whether it meets a conflict.
+    fn note(&self, right: Option<&Right>, path: &str) -> bool {
+        let mut noted = self.0.lock().unwrap();
+        let Some(right) = right else {
+            noted.paths.insert(path.to_owned());
+            return false;
+        };
+        noted.rights.insert(right.clone());
+        right.resource.ends_with("/status") && noted.disturbed.insert(right.resource.clone())
+    }
+}
+
+#[derive(Clone)]
+struct Noting {
+    client: Client,
+    requests: Requests,
+}
+
+impl Service<Request<Body>> for Noting {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { client, requests } = self.clone();
+        async move {
+            let right = right(&request);
+            if requests.note(right.as_ref(), request.uri().path()) {
+                return Ok(conflict());
+            }
+            let response = client.send(request).await?;
+            if response.status() == StatusCode::FORBIDDEN {
+                // Where a test fails, this is often why.
+                println!("forbidden: {right:?}");
+                requests.0.lock().unwrap().forbidden.extend(right);
+            }
+            Ok(response)
+        }
+        .boxed()
+    }
+}
+
+fn conflict() -> Response<Body> {
+    let status = Status::failure("the object has been modified", "Conflict").with_code(409);
+    let body = serde_json::to_vec(&status).unwrap();
+    Response::builder().status(StatusCode::CONFLICT).body(Body::from(body)).unwrap()
+}
+
+/// What a request asks, as the API server's authorizer reads it; nothing for one that is not about objects.
+fn right(request: &Request<Body>) -> Option<Right> {
+    let segments: Vec<&str> = request.uri().path().split('/').filter(|segment| !segment.is_empty()).collect();
+    let (group, rest) = match *segments {
+        ["api", _, ref rest @ ..] => ("", rest),
+        ["apis", group, _, ref rest @ ..] => (group, rest),
+        _ => return None,
+    };
+    let (namespace, rest) = match *rest {
+        ["namespaces", namespace, ref rest @ ..] if !rest.is_empty() => (Some(namespace.to_owned()), rest),
+        _ => (None, rest),
+    };
+    let (resource, name) = match *rest {
+        [resource] => (resource.to_owned(), None),
+        [resource, name] => (resource.to_owned(), Some(name.to_owned())),
+        [resource, name, part] => (format!("{resource}/{part}"), Some(name.to_owned())),
+        _ => return None,
+    };
+    let query = request.uri().query().unwrap_or_default();
+    let is_watch = query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1");
+    let verb = match (request.method(), &name) {
+        (&Method::GET, _) if is_watch => "watch",
+        (&Method::GET, None) => "list",
+        (&Method::GET, Some(_)) => "get",
+        (&Method::POST, _) => "create",
+        (&Method::PUT, _) => "update",
+        (&Method::PATCH, _) => "patch",
+        (&Method::DELETE, None) => "deletecollection",
+        (&Method::DELETE, Some(_)) => "delete",
+        (method, _) => panic!("{method} {}", request.uri()),
+    };
+    // A list or a watch of one object is one of that name to the authorizer.
+    let field = query.split('&').find_map(|pair| pair.strip_prefix("fieldSelector=metadata.name%3D"));
+    let name = name.or_else(|| field.map(str::to_owned));
+    Some(Right { namespace, group: group.to_owned(), resource, verb: verb.to_owned(), name })
+}

@@ -1,0 +1,213 @@
+//! Whatever happens to the API server, its store or the controller: what is served stays, and what happened meanwhile is
+//! caught up with.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams};
+use pingsix_gateway_api::controller::Feed;
+use pingsix_sink::embedded::revisions::ReserveError;
+use pingsix_sink::{Desired, EmbeddedEtcd, Published, Scope, Sink, SinkError};
+use pingsix_test_cluster::TestCluster;
+use pingsix_translate::Kind;
+use pingsix_translate::snapshot::Gateway;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::lab::readers::{Served, Spies};
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, PATIENCE, Running, eventually, hasty};
+
+/// What can happen to the API server.
+#[derive(Clone, Copy, Debug)]
+enum Outage {
+    Killed,
+    Paused,
+    WithoutItsStore,
+}
+
+impl Outage {
+    /// Happens, and is over.
+    async fn pass(self, cluster: &TestCluster) {
+        match self {
+            Self::Killed => {
+                cluster.api_server().kill().await.unwrap();
+                sleep(Duration::from_secs(1)).await;
+                cluster.api_server().start().await.unwrap();
+            }
+            Self::Paused => {
+                cluster.api_server().pause().await.unwrap();
+                sleep(Duration::from_secs(20)).await;
+                cluster.api_server().resume().await.unwrap();
+            }
+            Self::WithoutItsStore => {
+                cluster.etcd().stop().await.unwrap();
+                sleep(Duration::from_secs(3)).await;
+                cluster.etcd().start().await.unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_that_is_killed_reaches_no_data_plane() {
+    outages(&[Outage::Killed, Outage::Killed]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_that_stands_still_or_has_no_store_reaches_no_data_plane() {
+    outages(&[Outage::Paused, Outage::WithoutItsStore]).await;
+}
+
+/// Through all outages what is served stays, and no status moves; after each, it is caught up with what is new.
+async fn outages(outages: &[Outage]) {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let running = lab.ready(hasty()).await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
+    let served = Served::start(&lab.etcd, None).await;
+    let spies = Spies::start(served.address, PLANE, "10.1.2.3:8080");
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    let before = lab.object(Kind::HttpRoute, "default", "cart").await;
+
+    for (round, outage) in outages.iter().enumerate() {
+        outage.pass(&lab.cluster).await;
+        let back = Instant::now();
+        let name = format!("r{round}");
+        // An API server that has just come back may still refuse.
+        while lab.cluster.apply(&shop::route(&name)).await.is_err() {
+            sleep(Duration::from_millis(100)).await;
+        }
+        let host = format!("{name}.example");
+        let written = Instant::now();
+        eventually(&format!("{host} after {outage:?}"), || lab.mentions(PLANE, &host)).await;
+        println!(
+            "{outage:?}: written {:?} after its end, and served {:?} later",
+            written - back,
+            written.elapsed()
+        );
+        lab.says(Kind::HttpRoute, "default", &name, "/parents/0", "Accepted=True/Accepted").await;
+        assert_eq!(spies.faults(), Vec::<String>::new(), "{outage:?}");
+    }
+    // Its version too: nobody has written it, not even back and forth.
+    let after = lab.object(Kind::HttpRoute, "default", "cart").await;
+    assert_eq!(after, before, "a status has moved though nothing about its object had changed");
+    let (lists, watches, events) = spies.counts();
+    assert!(lists > 100 && watches == 1 && events >= 2, "{lists} lists, {watches} watches, {events} events");
+    drop(spies);
+    running.stop().await;
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_killed_at_any_moment_and_starts_again_withdraws_nothing() {
+    const ROUTES: usize = 60;
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let routes: Vec<String> = (0..ROUTES).map(|index| shop::route(&format!("r{index}"))).collect();
+    lab.apply(&routes.join("\n---\n")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut address = None;
+    let mut spies = None;
+    for round in 0..8 {
+        let etcd = on_file(&folder.path().join("revisions")).await;
+        let served = Served::start(&etcd, address).await;
+        address = Some(served.address);
+        let spies = spies.get_or_insert_with(|| Spies::start(served.address, PLANE, "10.1.2.3:8080"));
+        let mut running = Running::start(lab.cluster.admin(), &etcd, hasty());
+        if round % 2 == 0 {
+            running.is_ready().await;
+            assert!(lab_routes(&etcd) >= 1, "it is ready before it has published");
+            let lists = spies.counts().0;
+            eventually("some lists", || spies.counts().0 > lists + 3).await;
+        } else {
+            sleep(Duration::from_millis(15 * round)).await;
+        }
+        running.kill().await;
+        served.stop().await;
+        drop(etcd);
+        assert_eq!(spies.faults(), Vec::<String>::new(), "round {round}");
+    }
+    assert!(spies.is_some_and(|spies| spies.counts().0 > 15));
+}
+
+/// A feed on a state file, as soon as the connections of the one before have ended. With a process they would end at once.
+async fn on_file(path: &Path) -> EmbeddedEtcd {
+    timeout(PATIENCE, async {
+        loop {
+            let builder = EmbeddedEtcd::builder().state_file(path).drain_timeout(Duration::from_millis(10));
+            match builder.start().await {
+                Ok(etcd) => return etcd,
+                Err(SinkError::Revisions(ReserveError::InUse { .. })) => {
+                    sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await
+    .unwrap()
+}
+
+fn lab_routes(etcd: &EmbeddedEtcd) -> usize {
+    etcd.documents(&Scope::new(PLANE).unwrap()).map_or(0, |documents| documents.len())
+}
+
+/// A feed that fails when it is told to.
+struct Flaky {
+    etcd: EmbeddedEtcd,
+    is_broken: AtomicBool,
+}
+
+impl Sink for Flaky {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(SinkError::Listener(std::io::Error::other("the disk is full")));
+        }
+        self.etcd.publish(desired).await
+    }
+}
+
+impl Feed for Flaky {
+    fn open(&self) {
+        self.etcd.open();
+    }
+
+    fn readers_of(&self, scope: &Scope) -> Option<usize> {
+        Some(self.etcd.readers_of(scope))
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.etcd.readers_changed())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let feed = Arc::new(Flaky { etcd: lab.etcd.clone(), is_broken: AtomicBool::new(true) });
+    let mut running = Running::publishing_to(feed.clone(), lab.cluster.admin(), hasty());
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    assert!(!running.progress.borrow().is_ready(), "it is open though nothing was published");
+    feed.is_broken.store(false, Ordering::Relaxed);
+    running.is_ready().await;
+    assert!(lab.mentions(PLANE, "10.1.2.3:8080"));
+
+    feed.is_broken.store(true, Ordering::Relaxed);
+    let gateways: Api<Gateway> = Api::namespaced(lab.cluster.admin(), "default");
+    gateways.delete("web", &DeleteParams::default()).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert!(lab.mentions(PLANE, "10.1.2.3:8080"), "it was withdrawn by a feed that fails");
+    feed.is_broken.store(false, Ordering::Relaxed);
+    eventually("the withdrawal", || lab.documents(PLANE).is_empty()).await;
+    running.stop().await;
+}

@@ -1,0 +1,251 @@
+//! A random history of a cluster ends where its objects say, whoever was killed meanwhile: as the library translates a
+//! dump of it, times, addresses and what others wrote included, and as `pingsix-gatewayctl translate` does.
+
+mod contents;
+mod offline;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
+use pingsix_gateway_api::leader::LeaseOptions;
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_translate::verdict::Address;
+use pingsix_translate::{Kind, ObjectKey, Options};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::lab::truth::{Dump, Truth, held};
+use crate::lab::{Lab, PATIENCE, Running, objects};
+use contents::{KINDS, NAMESPACES, Pairs, object};
+use offline::Offline;
+
+/// How many things happen.
+const OPERATIONS: usize = 400;
+
+fn options(identity: &str) -> ControllerOptions {
+    let translation =
+        Options { stream: true, responder: Some(([127, 0, 0, 1], 1).into()), ..Options::default() };
+    let mut lease = LeaseOptions::new("default", &translation.controller_name, identity);
+    lease.duration = Duration::from_secs(3);
+    lease.renew_deadline = Duration::from_secs(2);
+    lease.retry = Duration::from_millis(300);
+    let mut options = ControllerOptions::new(translation, identity);
+    options.addresses = PublishedAddresses::Fixed(addresses());
+    options.lease = Some(lease);
+    options
+}
+
+fn addresses() -> Vec<Address> {
+    vec![Address::Ip([192, 0, 2, 1].into())]
+}
+
+/// What happens to a cluster.
+struct Scribe {
+    client: Client,
+    random: StdRng,
+    pairs: Pairs,
+    /// How often a kind was applied or deleted, and how often that was refused.
+    done: BTreeMap<Kind, usize>,
+    refused: usize,
+    /// What others have written into statuses, by object and uid.
+    planted: Vec<Planted>,
+}
+
+struct Planted {
+    key: ObjectKey,
+    uid: String,
+    list: &'static str,
+    entry: Value,
+}
+
+impl Scribe {
+    fn new(client: Client, seed: u64) -> Self {
+        Self {
+            client,
+            random: StdRng::seed_from_u64(seed),
+            pairs: Pairs::new(),
+            done: BTreeMap::new(),
+            refused: 0,
+            planted: Vec::new(),
+        }
+    }
+
+    fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
+        objects(&self.client, key.kind, &key.name.namespace)
+    }
+
+    /// One more thing happens.
+    async fn write(&mut self) {
+        let kind = *KINDS.choose(&mut self.random).unwrap();
+        let (key, content) = object(kind, &mut self.random, &self.pairs);
+        let api = self.api(&key);
+        let is_deletion = kind != Kind::Namespace && self.random.random_bool(0.2);
+        let outcome = if is_deletion {
+            api.delete(&key.name.name, &DeleteParams::default()).await.map(drop)
+        } else {
+            let params = PatchParams::apply("history").force();
+            api.patch(&key.name.name, &params, &Patch::Apply(&content)).await.map(drop)
+        };
+        match outcome {
+            Ok(()) => *self.done.entry(kind).or_default() += 1,
+            // What is not there, and what is immutable.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 422) => self.refused += 1,
+            Err(error) => panic!("{kind} {key}: {error}\n{content:#}"),
+        }
+        if self.random.random_bool(0.1) {
+            self.plant().await;
+        }
+    }
+
+    /// Another controller says something of an object.
+    async fn plant(&mut self) {
+        let kinds = [Kind::Gateway, Kind::HttpRoute, Kind::GrpcRoute, Kind::BackendTlsPolicy];
+        let kind = *kinds.choose(&mut self.random).unwrap();
+        let (key, _) = object(kind, &mut self.random, &self.pairs);
+        let api = self.api(&key);
+        let condition = json!({
+            "type": "another.example/Seen", "status": "True", "reason": "Seen", "message": "Ä <&> \"quoted\"",
+            "lastTransitionTime": "2020-02-02T02:02:02Z",
+        });
+        let reference = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "one"});
+        let entry = |field: &str| json!({field: reference, "controllerName": "another.example/one", "conditions": [condition]});
+        let (list, entry) = if kind == Kind::Gateway {
+            ("conditions", condition)
+        } else if kind == Kind::BackendTlsPolicy {
+            ("ancestors", entry("ancestorRef"))
+        } else {
+            ("parents", entry("parentRef"))
+        };
+        for _ in 0..10 {
+            let Some(mut found) = api.get_opt(&key.name.name).await.unwrap() else { return };
+            let status = &mut found.data["status"];
+            if !status.is_object() {
+                *status = json!({});
+            }
+            if !status[list].is_array() {
+                status[list] = json!([]);
+            }
+            let entries = status[list].as_array_mut().unwrap();
+            if entries.contains(&entry) {
+                return;
+            }
+            entries.push(entry.clone());
+            let uid = found.metadata.uid.clone().unwrap();
+            match api.replace_status(&key.name.name, &PostParams::default(), &found).await {
+                Ok(_) => {
+                    self.planted.push(Planted { key, uid, list, entry });
+                    return;
+                }
+                // The controller, or another object of that name.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => panic!("{key}: {error}"),
+            }
+        }
+        panic!("{key} is written all the time");
+    }
+
+    /// What others wrote and is not there any more. `parents` of routes, where it is a whole entry, stay to the byte.
+    fn lost(&self, dump: &Dump) -> Vec<String> {
+        let mut lost = Vec::new();
+        for Planted { key, uid, list, entry } in &self.planted {
+            let Some(raw) = dump.raw.get(key).filter(|raw| raw["metadata"]["uid"] == **uid) else { continue };
+            if !raw["status"][list].as_array().is_some_and(|entries| entries.contains(entry)) {
+                lost.push(format!("{key} has lost what another controller wrote: {:#}", raw["status"]));
+            }
+        }
+        lost
+    }
+}
+
+/// What is wrong with the cluster and the servers now.
+async fn wrong(client: &Client, scribe: &Scribe, etcds: &[&EmbeddedEtcd]) -> Vec<String> {
+    let dump = Dump::of(client).await;
+    let truth = Truth::of(&dump, &options("truth").translation, &addresses());
+    let mut wrong = scribe.lost(&dump);
+    for (replica, etcd) in etcds.iter().enumerate() {
+        wrong.extend(truth.unserved(etcd).into_iter().map(|what| format!("replica {replica}: {what}")));
+    }
+    wrong.extend(truth.unsaid(&dump));
+    wrong
+}
+
+async fn settled(when: &str, client: &Client, scribe: &Scribe, etcds: &[&EmbeddedEtcd]) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let wrong = wrong(client, scribe, etcds).await;
+        if wrong.is_empty() {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{when}: {} are wrong, among them\n{}",
+            wrong.len(),
+            wrong[..wrong.len().min(4)].join("\n")
+        );
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objects() {
+    let Some(lab) = Lab::start().await else { return };
+    let seed = std::env::var("HISTORY_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    println!("HISTORY_SEED={seed}");
+    let mut scribe = Scribe::new(lab.cluster.admin(), seed);
+    for namespace in NAMESPACES {
+        lab.cluster.namespace(namespace).await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let served = || EmbeddedEtcd::builder().state_file(folder.path().join("revisions")).start();
+    // One that is there all the time, and one that comes first, leads, and is killed again and again.
+    let mut etcd = served().await.unwrap();
+    let mut killed = Running::start(lab.cluster.admin(), &etcd, options("killed"));
+    killed.is_ready().await;
+    let mut steady = Running::start(lab.cluster.admin(), &lab.etcd, options("steady"));
+    steady.is_ready().await;
+    let mut publications = 0;
+
+    let started = Instant::now();
+    for operation in 0..OPERATIONS {
+        scribe.write().await;
+        if operation % 150 == 149 {
+            killed.kill().await;
+            publications += etcd.stats().publications;
+            drop(etcd);
+            etcd = served().await.unwrap();
+            killed = Running::start(lab.cluster.admin(), &etcd, options("killed"));
+        }
+    }
+    println!("{:?} done, {} refused, in {:?}", scribe.done, scribe.refused, started.elapsed());
+    let done: usize = scribe.done.values().sum();
+    assert!(done >= 300, "most is refused: {:?}, {} refused", scribe.done, scribe.refused);
+    assert!(KINDS.iter().all(|kind| scribe.done.contains_key(kind)), "{:?}", scribe.done);
+
+    killed.is_ready().await;
+    let client = lab.cluster.admin();
+    settled("after the history", &client, &scribe, &[&etcd, &lab.etcd]).await;
+    assert_eq!(held(&etcd), held(&lab.etcd), "replicas differ");
+    let dump = Dump::of(&client).await;
+    let truth = Truth::of(&dump, &options("truth").translation, &addresses());
+    println!("{:?} documents and verdicts, {} planted", truth.weight(), scribe.planted.len());
+    assert!(truth.weight().0 > 3 && truth.weight().1 > 5 && scribe.planted.len() > 5, "it came to nothing");
+    assert!(publications + etcd.stats().publications > 20);
+
+    let offline = Offline::of(&dump, &options("offline").translation).await;
+    offline.assert_served(&etcd);
+    offline.assert_served(&lab.etcd);
+    offline.assert_said(&dump);
+
+    // It stays like that, and nobody has anything to write any more.
+    let versions = dump.versions();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(Dump::of(&client).await.versions(), versions);
+    killed.stop().await;
+    steady.stop().await;
+}

@@ -1,0 +1,132 @@
+//! What `pingsix-gatewayctl translate` makes of a dump.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_translate::{Kind, ObjectKey, Options};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::lab::PATIENCE;
+use crate::lab::programs::program;
+use crate::lab::truth::{Dump, held};
+
+/// What the program prints.
+pub(super) struct Offline {
+    /// Documents by key.
+    documents: BTreeMap<String, Value>,
+    /// Conditions by object.
+    said: BTreeMap<ObjectKey, BTreeSet<String>>,
+    options: Options,
+}
+
+impl Offline {
+    /// Has the program read the dump.
+    pub(super) async fn of(dump: &Dump, options: &Options) -> Self {
+        // It holds keys of certificates, as the dump does, and is its owner's alone.
+        let folder = tempfile::tempdir().unwrap();
+        let items: Vec<Value> = dump.raw.iter().map(|(key, raw)| with_type(key.kind, raw)).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        fs::write(folder.path().join("dump.json"), list.to_string()).unwrap();
+
+        let documents = translate(folder.path(), "etcd-json", options).await;
+        let statuses = translate(folder.path(), "status", options).await;
+        let statuses: Vec<Value> = serde_saphyr::from_multiple(&statuses).unwrap();
+        let said = |object: &Value| {
+            let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let kind = Kind::ALL.iter().find(|kind| kind.as_str() == text("/kind")).unwrap();
+            let key = ObjectKey::new(*kind, text("/metadata/namespace"), text("/metadata/name"));
+            (key, conditions(&object["status"], options))
+        };
+        Self {
+            documents: serde_json::from_str(&documents).unwrap(),
+            said: statuses.iter().map(said).collect(),
+            options: options.clone(),
+        }
+    }
+
+    /// What a server holds that the program does not print, or does not hold that it prints.
+    pub(super) fn assert_served(&self, etcd: &EmbeddedEtcd) {
+        let mut served = BTreeMap::new();
+        for (scope, documents) in held(etcd) {
+            for (key, value) in documents {
+                let value: Value = serde_json::from_slice(&value).unwrap();
+                served.insert(format!("{}/{key}", scope.as_str()), value);
+            }
+        }
+        let keys = |documents: &BTreeMap<String, Value>| documents.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&served), keys(&self.documents));
+        for (key, document) in &self.documents {
+            // The values hold keys of certificates, which no log is to have.
+            let is_same = served[key] == *document;
+            assert!(is_same, "{key} is served with another value than the program prints");
+        }
+        assert!(!self.documents.is_empty());
+    }
+
+    /// Whether the statuses of a cluster say what the program prints, and those of other objects nothing.
+    pub(super) fn assert_said(&self, dump: &Dump) {
+        for (key, raw) in &dump.raw {
+            let expected = self.said.get(key).cloned().unwrap_or_default();
+            assert_eq!(conditions(&raw["status"], &self.options), expected, "{key}");
+        }
+        assert!(!self.said.is_empty());
+    }
+}
+
+async fn translate(folder: &Path, output: &str, options: &Options) -> String {
+    let responder = options.responder.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    let mut command = Command::new(program("pingsix-gatewayctl").await);
+    command.arg("translate").arg(folder).args(["--output", output, "--responder", &responder]);
+    command.args(["--controller-name", &options.controller_name]);
+    if options.stream {
+        command.arg("--stream");
+    }
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = timeout(PATIENCE, output).await.unwrap().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // 1 says that something cannot be served, which is so.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}: {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A list of the API server says the kind of its items once.
+fn with_type(kind: Kind, raw: &Value) -> Value {
+    let mut object = raw.clone();
+    let group = kind.group();
+    object["apiVersion"] = json!(if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") });
+    object["kind"] = json!(kind.as_str());
+    object
+}
+
+/// Conditions of ours in a status, each with what it is about. Whether PingSIX has a configuration, and of which release
+/// definitions are, is not for manifests to say.
+fn conditions(status: &Value, options: &Options) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut add = |about: &Value, holder: &Value| {
+        for condition in holder["conditions"].as_array().into_iter().flatten() {
+            let kind = condition["type"].as_str().unwrap_or_default();
+            // What the API server puts there by default, and what others say.
+            let is_ours = condition["status"] != "Unknown" && !kind.contains('/');
+            if is_ours && !matches!(kind, "Programmed" | "SupportedVersion") {
+                let mut condition = condition.clone();
+                condition.as_object_mut().unwrap().remove("lastTransitionTime");
+                found.insert(format!("{about}: {condition}"));
+            }
+        }
+    };
+    add(&Value::Null, status);
+    for (list, name) in [("listeners", "name"), ("parents", "parentRef"), ("ancestors", "ancestorRef")] {
+        for entry in status[list].as_array().into_iter().flatten() {
+            let controller = &entry["controllerName"];
+            if controller.is_null() || *controller == *options.controller_name {
+                add(&entry[name], entry);
+            }
+        }
+    }
+    found
+}

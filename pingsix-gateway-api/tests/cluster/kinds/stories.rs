@@ -1,0 +1,385 @@
+//! What happens to an object of each kind, and what is to be seen then.
+
+use pingsix_translate::Kind;
+
+use crate::lab::shop;
+
+/// Something that is to be seen. An object that has a namespace and does not say which is of `default`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sight {
+    /// A document has this text.
+    Served(&'static str),
+    /// None has.
+    NotServed(&'static str),
+    /// A condition of an object, below a path of its status.
+    Says(Kind, &'static str, &'static str, &'static str),
+    /// An object's status has the address of the controller's options.
+    HasAddress(Kind, &'static str),
+    /// No condition of an object but those that wait for a controller.
+    SaysNothing(Kind, &'static str),
+    /// An object's status has no entry of ours.
+    HasNoEntry(Kind, &'static str),
+}
+
+use Sight::{HasAddress, HasNoEntry, NotServed, Says, SaysNothing, Served};
+
+/// The life of an object: each time a manifest, and what is to be seen.
+pub(super) struct Story {
+    pub(super) name: &'static str,
+    pub(super) created: (String, Vec<Sight>),
+    pub(super) changed: (String, Vec<Sight>),
+    pub(super) deleted: Vec<Sight>,
+}
+
+/// What is there while the stories happen, and refers to what they are about.
+///
+/// Each Service has an endpoint of its own, by which it is known in documents. `cart` (10.1.0.1) is served; `pay`
+/// (10.1.0.2) is not, as no grant allows the only route to it.
+pub(super) const BASE: &str = include_str!("base.yaml");
+
+/// A route to `pay`, and the same to `cart`.
+fn route(kind: Kind, section: &str, hostnames: &str) -> [String; 2] {
+    let port = if kind == Kind::UdpRoute { 53 } else { 80 };
+    ["pay", "cart"].map(|service| {
+        format!(
+            "
+apiVersion: gateway.networking.k8s.io/v1
+kind: {kind}
+metadata: {{name: told, namespace: default}}
+spec:
+  parentRefs: [{{name: web, sectionName: {section}}}]
+  {hostnames}
+  rules: [{{backendRefs: [{{name: {service}, port: {port}}}]}}]
+"
+        )
+    })
+}
+
+fn story_of_a_route(kind: Kind, section: &str, hostnames: &str) -> Story {
+    let [created, changed] = route(kind, section, hostnames);
+    let accepted = Says(kind, "told", "/parents/0", "Accepted=True/Accepted");
+    let resolved = Says(kind, "told", "/parents/0", "ResolvedRefs=True/ResolvedRefs");
+    Story {
+        name: "told",
+        created: (created, vec![Served("10.1.0.2"), accepted, resolved]),
+        changed: (changed, vec![NotServed("10.1.0.2"), accepted, resolved]),
+        deleted: vec![NotServed("10.1.0.2")],
+    }
+}
+
+fn gateway(hostname: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: told, namespace: default}}
+spec:
+  gatewayClassName: pingsix
+  listeners: [{{name: http, port: 80, protocol: HTTP, hostname: {hostname}}}]
+"
+    )
+}
+
+fn listener_set(hostname: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {{name: told, namespace: default}}
+spec:
+  parentRef: {{name: web}}
+  listeners: [{{name: more, port: 80, protocol: HTTP, hostname: {hostname}}}]
+"
+    )
+}
+
+fn policy(validation: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{name: told, namespace: default}}
+spec:
+  targetRefs: [{{group: '', kind: Service, name: cart}}]
+  validation: {{hostname: cart.example, {validation}}}
+"
+    )
+}
+
+fn grant(kind: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {{name: told, namespace: default}}
+spec:
+  from: [{{group: gateway.networking.k8s.io, kind: {kind}, namespace: abroad}}]
+  to: [{{group: '', kind: Service}}]
+"
+    )
+}
+
+fn class(more: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: told}}
+spec: {{controllerName: pingsix.io/gateway-controller{more}}}
+"
+    )
+}
+
+fn ingress_class(is_default: bool) -> String {
+    format!(
+        "
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {{name: told, annotations: {{ingressclass.kubernetes.io/is-default-class: '{is_default}'}}}}
+spec: {{controller: pingsix.io/gateway-controller}}
+"
+    )
+}
+
+fn ingress(host: &str) -> String {
+    format!(
+        "
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: told, namespace: default}}
+spec:
+  ingressClassName: ours
+  rules:
+  - host: {host}
+    http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: cart, port: {{number: 80}}}}}}}}]}}
+"
+    )
+}
+
+fn service(port: u16) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Service
+metadata: {{name: told, namespace: default}}
+spec: {{ports: [{{name: web, port: {port}, targetPort: 8080}}]}}
+"
+    )
+}
+
+fn slice(address: &str) -> String {
+    shop::slice("told", &[address])
+}
+
+fn config_map(text: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: told, namespace: default}}
+data: {{ca.crt: {}}}
+",
+        serde_json::to_string(text).unwrap()
+    )
+}
+
+fn namespace(team: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: Namespace
+metadata: {{name: told, labels: {{team: {team}}}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: guest, namespace: told}}
+spec:
+  parentRefs: [{{name: web, namespace: default, sectionName: chosen}}]
+  hostnames: [guest.chosen.example]
+  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: guest.redirected.example}}}}]}}]
+"
+    )
+}
+
+/// The life of an object of a kind.
+#[allow(clippy::too_many_lines, reason = "one arm for each kind")]
+pub(super) fn story(kind: Kind) -> Story {
+    match kind {
+        Kind::GatewayClass => {
+            let odd = ", parametersRef: {group: example.test, kind: Parameters, name: none}";
+            Story {
+                name: "told",
+                created: (
+                    class(""),
+                    vec![
+                        Says(kind, "told", "", "Accepted=True/Accepted"),
+                        Says(Kind::Gateway, "classless", "", "Accepted=True/Accepted"),
+                    ],
+                ),
+                changed: (class(odd), vec![Says(kind, "told", "", "Accepted=False/InvalidParameters")]),
+                deleted: vec![SaysNothing(Kind::Gateway, "classless")],
+            }
+        }
+        Kind::Gateway => Story {
+            name: "told",
+            created: (
+                gateway("'*.waiting.example'"),
+                vec![
+                    Served("one.waiting.example"),
+                    Says(kind, "told", "", "Accepted=True/Accepted"),
+                    Says(Kind::HttpRoute, "waiting", "/parents/0", "Accepted=True/Accepted"),
+                    HasAddress(kind, "told"),
+                ],
+            ),
+            changed: (
+                gateway("'*.other.example'"),
+                vec![
+                    NotServed("one.waiting.example"),
+                    Says(
+                        Kind::HttpRoute,
+                        "waiting",
+                        "/parents/0",
+                        "Accepted=False/NoMatchingListenerHostname",
+                    ),
+                ],
+            ),
+            deleted: vec![HasNoEntry(Kind::HttpRoute, "waiting")],
+        },
+        Kind::ListenerSet => Story {
+            name: "told",
+            created: (
+                listener_set("'*.more.example'"),
+                vec![
+                    Served("one.more.example"),
+                    Says(kind, "told", "", "Accepted=True/Accepted"),
+                    Says(Kind::HttpRoute, "more", "/parents/0", "Accepted=True/Accepted"),
+                ],
+            ),
+            changed: (
+                listener_set("'*.other.example'"),
+                vec![
+                    NotServed("one.more.example"),
+                    Says(Kind::HttpRoute, "more", "/parents/0", "Accepted=False/NoMatchingListenerHostname"),
+                ],
+            ),
+            deleted: vec![HasNoEntry(Kind::HttpRoute, "more")],
+        },
+        Kind::HttpRoute | Kind::GrpcRoute => story_of_a_route(kind, "plain", "hostnames: [told.example]"),
+        Kind::TlsRoute => story_of_a_route(kind, "tls", "hostnames: [told.example]"),
+        Kind::TcpRoute => story_of_a_route(kind, "tcp", ""),
+        Kind::UdpRoute => story_of_a_route(kind, "udp", ""),
+        Kind::BackendTlsPolicy => Story {
+            name: "told",
+            created: (
+                policy("wellKnownCACertificates: System"),
+                vec![Served("10.1.0.1"), Says(kind, "told", "/ancestors/0", "Accepted=True/Accepted")],
+            ),
+            changed: (
+                policy("caCertificateRefs: [{group: '', kind: ConfigMap, name: none}]"),
+                vec![
+                    NotServed("10.1.0.1"),
+                    Says(kind, "told", "/ancestors/0", "ResolvedRefs=False/InvalidCACertificateRef"),
+                ],
+            ),
+            deleted: vec![Served("10.1.0.1")],
+        },
+        Kind::ReferenceGrant => {
+            let says = |condition| Says(Kind::HttpRoute, "abroad/traveller", "/parents/0", condition);
+            let refused = vec![NotServed("10.1.0.2"), says("ResolvedRefs=False/RefNotPermitted")];
+            Story {
+                name: "told",
+                created: (grant("GRPCRoute"), refused.clone()),
+                changed: (
+                    grant("HTTPRoute"),
+                    vec![Served("10.1.0.2"), says("ResolvedRefs=True/ResolvedRefs")],
+                ),
+                deleted: refused,
+            }
+        }
+        Kind::IngressClass => Story {
+            name: "told",
+            created: (
+                ingress_class(false),
+                vec![
+                    Served("of-told.example"),
+                    NotServed("of-none.example"),
+                    HasAddress(Kind::Ingress, "of-told"),
+                ],
+            ),
+            changed: (
+                ingress_class(true),
+                vec![Served("of-none.example"), HasAddress(Kind::Ingress, "of-none")],
+            ),
+            deleted: vec![NotServed("of-told.example"), NotServed("of-none.example")],
+        },
+        Kind::Ingress => Story {
+            name: "told",
+            created: (
+                ingress("one.told.example"),
+                vec![Served("one.told.example"), HasAddress(kind, "told")],
+            ),
+            changed: (
+                ingress("two.told.example"),
+                vec![Served("two.told.example"), NotServed("one.told.example")],
+            ),
+            deleted: vec![NotServed("two.told.example")],
+        },
+        Kind::Service => {
+            let missing = Says(Kind::HttpRoute, "late", "/parents/0", "ResolvedRefs=False/BackendNotFound");
+            Story {
+                name: "told",
+                created: (service(81), vec![NotServed("10.1.0.3"), missing]),
+                changed: (
+                    service(80),
+                    vec![
+                        Served("10.1.0.3"),
+                        Says(Kind::HttpRoute, "late", "/parents/0", "ResolvedRefs=True/ResolvedRefs"),
+                    ],
+                ),
+                deleted: vec![NotServed("10.1.0.3"), missing],
+            }
+        }
+        Kind::EndpointSlice => Story {
+            name: "told",
+            created: (slice("10.1.0.4"), vec![Served("10.1.0.1"), Served("10.1.0.4")]),
+            changed: (slice("10.1.0.5"), vec![Served("10.1.0.5"), NotServed("10.1.0.4")]),
+            deleted: vec![Served("10.1.0.1"), NotServed("10.1.0.5")],
+        },
+        Kind::Secret => {
+            let (certificate, key) = shop::pair("secure.example");
+            let resolved = Says(Kind::Gateway, "web", "/listeners/1", "ResolvedRefs=True/ResolvedRefs");
+            let unresolved =
+                Says(Kind::Gateway, "web", "/listeners/1", "ResolvedRefs=False/InvalidCertificateRef");
+            Story {
+                name: "told",
+                created: (
+                    shop::secret("told", &certificate, "no key"),
+                    vec![unresolved, NotServed("BEGIN CERTIFICATE")],
+                ),
+                changed: (
+                    shop::secret("told", &certificate, &key),
+                    vec![resolved, Served("BEGIN CERTIFICATE")],
+                ),
+                deleted: vec![unresolved, NotServed("BEGIN CERTIFICATE")],
+            }
+        }
+        Kind::ConfigMap => {
+            let (certificate, _) = shop::pair("authority.example");
+            let says = |condition| Says(Kind::BackendTlsPolicy, "checked", "/ancestors/0", condition);
+            let invalid = says("ResolvedRefs=False/InvalidCACertificateRef");
+            Story {
+                name: "told",
+                created: (config_map("no certificate"), vec![invalid]),
+                // PingSIX has one set of authorities for all backends, so it is found and not used.
+                changed: (config_map(&certificate), vec![says("ResolvedRefs=True/ResolvedRefs")]),
+                deleted: vec![invalid],
+            }
+        }
+        Kind::Namespace => Story {
+            name: "told",
+            created: (namespace("other"), vec![NotServed("guest.chosen.example")]),
+            changed: (namespace("chosen"), vec![Served("guest.chosen.example")]),
+            deleted: vec![NotServed("guest.chosen.example")],
+        },
+    }
+}

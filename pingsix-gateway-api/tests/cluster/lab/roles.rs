@@ -1,0 +1,30 @@
+//! What a controller asks for, as roles that can be bound one without the other.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use pingsix_gateway_api::controller::ControllerOptions;
+use pingsix_gateway_api::permissions::permissions;
+use serde_json::json;
+
+/// The role of everything that a controller asks for but one resource.
+pub(crate) const REST: &str = "rest";
+/// The role of that resource.
+pub(crate) const APART: &str = "apart";
+
+/// Both roles, [`REST`] and [`APART`], for the whole cluster.
+pub(crate) fn apart(resource: &str, options: &ControllerOptions) -> String {
+    let (mut rest, mut apart) = (Vec::new(), Vec::new());
+    for rule in permissions(options).cluster {
+        for named in rule.resources.iter().flatten() {
+            let is_apart = named.split('/').next() == Some(resource);
+            let one = PolicyRule { resources: Some(vec![named.clone()]), ..rule.clone() };
+            if is_apart { apart.push(one) } else { rest.push(one) }
+        }
+    }
+    let role = |name: &str, rules: &[PolicyRule]| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name}, "rules": rules,
+        })
+    };
+    format!("{}\n---\n{}", role(REST, &rest), role(APART, &apart))
+}

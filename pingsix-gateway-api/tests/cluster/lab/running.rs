@@ -1,0 +1,64 @@
+//! A controller that runs in a task of the test.
+
+use std::sync::Arc;
+
+use kube::Client;
+use pingsix_gateway_api::controller::{Controller, ControllerError, ControllerOptions, Feed, Progress};
+use pingsix_sink::EmbeddedEtcd;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::PATIENCE;
+
+/// A controller that runs.
+pub(crate) struct Running {
+    stop: CancellationToken,
+    run: JoinHandle<Result<(), ControllerError>>,
+    pub(crate) progress: watch::Receiver<Progress>,
+}
+
+impl Running {
+    /// Runs a controller that publishes to this server.
+    pub(crate) fn start(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
+        Self::publishing_to(Arc::new(etcd.clone()), client, options)
+    }
+
+    /// The same, with another feed.
+    pub(crate) fn publishing_to<F: Feed + 'static>(
+        feed: Arc<F>,
+        client: Client,
+        options: ControllerOptions,
+    ) -> Self {
+        let controller = Controller::new(client, feed, options);
+        let progress = controller.progress();
+        let stop = CancellationToken::new();
+        let run = tokio::spawn(controller.run(stop.clone()));
+        Self { stop, run, progress }
+    }
+
+    /// Waits until everything is published once.
+    pub(crate) async fn is_ready(&mut self) {
+        self.comes_to(Progress::is_ready).await;
+    }
+
+    /// Waits until it has come so far.
+    pub(crate) async fn comes_to(&mut self, far: impl FnMut(&Progress) -> bool) {
+        let has_come = timeout(PATIENCE, self.progress.wait_for(far)).await.is_ok_and(|seen| seen.is_ok());
+        assert!(has_come, "not so far: {:?}", self.progress.borrow());
+    }
+
+    /// Ends it where it stands, as SIGKILL would: it lets go of nothing.
+    pub(crate) async fn kill(self) {
+        self.run.abort();
+        let ended = timeout(PATIENCE, self.run).await.unwrap();
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "it had ended before");
+    }
+
+    /// Stops it, as at the end of a process.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        timeout(PATIENCE, self.run).await.unwrap().unwrap().unwrap();
+    }
+}

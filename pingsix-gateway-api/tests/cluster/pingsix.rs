@@ -1,0 +1,101 @@
+//! From an object at the API server to the answer of a real PingSIX, and from what that says of itself back to a condition.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::Ipv4Addr;
+
+use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::shop::{GATEWAY, PLANE};
+use crate::lab::{Lab, options, pingsix};
+
+/// Redirects to another host: what can be seen without an endpoint, which an API server does not let be on this machine.
+fn redirect(to: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: cart, namespace: default}}
+spec:
+  parentRefs: [{{name: web}}]
+  hostnames: [cart.example]
+  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: {to}, statusCode: 302}}}}]}}]
+"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells() {
+    const TEST: &str =
+        "a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells";
+    let Some(binary) = pingsix::binary(TEST) else { return };
+    let Some(lab) = Lab::start().await else { return };
+    lab.apply(GATEWAY).await;
+    lab.apply(&redirect("one.example")).await;
+
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let feed = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let _stop = stop.clone().drop_guard();
+    let served = lab.etcd.clone();
+    tokio::spawn(async move { served.serve(listener, stop).await });
+
+    let (traffic, status) = (lab.cluster.free_port().unwrap(), lab.cluster.free_port().unwrap());
+    let folder = lab.cluster.folder();
+    let config = folder.join("pingsix.yaml");
+    fs::write(
+        &config,
+        format!(
+            "
+pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
+pingsix:
+  listeners: [{{address: 127.0.0.1:{traffic}}}]
+  etcd: {{host: ['http://{feed}'], prefix: {PLANE}}}
+  status: {{address: 127.0.0.1:{status}}}
+",
+            folder.display()
+        ),
+    )
+    .unwrap();
+
+    let (responder, _responds) = pingsix::responder().await;
+    let mut options = options();
+    options.translation.responder = Some(responder);
+    let plane = DataPlaneKey::Gateway { gateway: ObjectName::new("default", "web"), port: None };
+    let page = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
+    options.status_pages.insert(plane, [page].into());
+    let running = lab.ready(options).await;
+    // Nobody is there yet who could have taken it over.
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+
+    let command = [binary, "-c".into(), OsString::from(&config)];
+    let process = lab.cluster.run("pingsix", command.into()).await.unwrap();
+    let log = process.log();
+    let leads_to = |host: &'static str| {
+        move |head: &str| {
+            head.starts_with("http/1.1 302") && head.contains(&format!("location: http://{host}/shoes"))
+        }
+    };
+    pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("one.example")).await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+
+    lab.apply(&redirect("two.example")).await;
+    pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("two.example")).await;
+
+    // One that is gone has taken over nothing of what comes meanwhile.
+    process.kill().await.unwrap();
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    lab.apply(&redirect("three.example")).await;
+    process.start().await.unwrap();
+    pingsix::until(traffic, "cart.example", "/shoes", &log, leads_to("three.example")).await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+
+    let routes = lab.objects(Kind::HttpRoute, "default");
+    routes.delete("cart", &kube::api::DeleteParams::default()).await.unwrap();
+    pingsix::until(traffic, "cart.example", "/shoes", &log, |head| head.starts_with("http/1.1 404")).await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    running.stop().await;
+    process.kill().await.unwrap();
+}

@@ -1,0 +1,163 @@
+//! The program itself, in whose process nothing is left to chance: killed in the middle of its work, and paused while it
+//! leads.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use pingsix_gateway_api::leader::lease_name;
+use pingsix_test_cluster::Process;
+use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::lab::programs::program;
+use crate::lab::readers::{Spies, list};
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, eventually, eventually_found};
+
+/// A process of the controller.
+struct Replica {
+    process: Process,
+    feed: SocketAddr,
+}
+
+impl Replica {
+    async fn start(lab: &Lab, name: &'static str) -> Self {
+        let cluster = &lab.cluster;
+        let local = |port: Option<u16>| SocketAddr::from(([127, 0, 0, 1], port.unwrap()));
+        let (feed, health) = (local(cluster.free_port()), local(cluster.free_port()));
+        let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
+        let revisions = cluster.folder().join(format!("{name}.revisions"));
+        let mut command = vec![OsString::from(program("pingsix-gateway-controller").await)];
+        command.extend(
+            [
+                format!("--feed-address={feed}"),
+                format!("--feed-state-file={}", revisions.display()),
+                format!("--health-address={health}"),
+                format!("--kube-config={}", kubeconfig.display()),
+                "--debug-address=off".to_owned(),
+                "--leader-namespace=default".to_owned(),
+                "--leader-duration=4s".to_owned(),
+                "--leader-renew-deadline=3s".to_owned(),
+                "--leader-retry=500ms".to_owned(),
+            ]
+            .map(OsString::from),
+        );
+        Self { process: cluster.run(name, command).await.unwrap(), feed }
+    }
+
+    /// Whether its feed has documents with all of these texts.
+    async fn serves(&self, texts: &[String]) -> bool {
+        let Ok(found) = list(self.feed, PLANE).await else { return false };
+        let found: Vec<_> = found.kvs.iter().map(|kv| String::from_utf8_lossy(&kv.value)).collect();
+        texts.iter().all(|text| found.iter().any(|document| document.contains(text)))
+    }
+
+    async fn comes_to_serve(&self, texts: &[String]) {
+        eventually_found(&format!("{texts:?}"), async || self.serves(texts).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_catches_up() {
+    const ROUTES: usize = 30;
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let replica = Replica::start(&lab, "replica").await;
+    replica.comes_to_serve(&["cart.example".to_owned()]).await;
+    let spies = Spies::start(replica.feed, PLANE, "10.1.2.3:8080");
+    let hosts = |round: u64| (0..ROUTES).map(move |route| format!("r{route}-{round}.example"));
+    for round in 0..6 {
+        let routes: Vec<String> = (0..ROUTES)
+            .zip(hosts(round))
+            .map(|(route, host)| {
+                shop::route(&format!("r{route}")).replace(&format!("r{route}.example"), &host)
+            })
+            .collect();
+        let routes = routes.join("---");
+        let change = lab.apply(&routes);
+        let kill = async {
+            // Applying them takes longer than that.
+            sleep(Duration::from_millis(40 * round)).await;
+            let pid = replica.process.pid().await;
+            replica.process.kill().await.unwrap();
+            assert!(pid.is_some(), "it had ended before");
+        };
+        tokio::join!(change, kill);
+        replica.process.start().await.unwrap();
+        replica.comes_to_serve(&hosts(round).collect::<Vec<_>>()).await;
+        let lists = spies.counts().0;
+        let have_looked = || spies.counts().0 > lists + 3;
+        eventually("what the readers see afterwards", have_looked).await;
+        assert_eq!(spies.faults(), Vec::<String>::new(), "round {round}");
+    }
+    let (_, watches, events) = spies.counts();
+    assert!(watches > 3 && events > ROUTES, "{watches} watches, {events} changes");
+    drop(spies);
+    // One that was killed held the Lease, and the next one gets it.
+    for route in 0..ROUTES {
+        lab.says(Kind::HttpRoute, "default", &format!("r{route}"), "/parents/0", "Accepted=True/Accepted")
+            .await;
+    }
+    replica.process.stop().await.unwrap();
+}
+
+/// Who leads, by its process, and how often that has changed.
+async fn lease(lab: &Lab) -> (String, i32) {
+    let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
+    let lease = leases.get_opt(&lease_name(DEFAULT_CONTROLLER_NAME)).await.unwrap();
+    let spec = lease.and_then(|lease| lease.spec).unwrap_or_default();
+    (spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default())
+}
+
+/// The statuses of all routes and Gateways, with the versions of the objects.
+async fn statuses(lab: &Lab) -> Vec<(Value, Value)> {
+    let mut found = Vec::new();
+    for (kind, name) in [(Kind::Gateway, "web"), (Kind::HttpRoute, "cart"), (Kind::HttpRoute, "late")] {
+        let object = lab.object(kind, "default", name).await;
+        found.push((object["metadata"]["resourceVersion"].clone(), object["status"].clone()));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_paused_is_replaced_and_writes_nothing_when_it_goes_on() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let leader = Replica::start(&lab, "leader").await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    let (first, _) = lease(&lab).await;
+    let standby = Replica::start(&lab, "standby").await;
+    standby.comes_to_serve(&["cart.example".to_owned()]).await;
+    let [of_leader, of_standby] =
+        [&leader, &standby].map(|replica| Spies::start(replica.feed, PLANE, "10.1.2.3:8080"));
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    let before = lab.object(Kind::HttpRoute, "default", "cart").await;
+
+    leader.process.pause().await.unwrap();
+    lab.apply(&shop::route("late")).await;
+    lab.says(Kind::HttpRoute, "default", "late", "/parents/0", "Accepted=True/Accepted").await;
+    let (second, transitions) = lease(&lab).await;
+    assert_ne!(first, second);
+    standby.comes_to_serve(&["late.example".to_owned()]).await;
+    let said = statuses(&lab).await;
+
+    leader.process.resume().await.unwrap();
+    leader.comes_to_serve(&["late.example".to_owned()]).await;
+    // As long as a Lease is good for: whoever was to try again has done so.
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(lease(&lab).await, (second, transitions), "leadership goes back and forth");
+    assert_eq!(statuses(&lab).await, said, "a status was written again");
+    assert_eq!(lab.object(Kind::HttpRoute, "default", "cart").await, before, "a status has moved");
+    for (whose, spies) in [("the leader's", of_leader), ("the other's", of_standby)] {
+        assert_eq!(spies.faults(), Vec::<String>::new(), "of {whose} feed");
+        assert!(spies.counts().0 > 20, "of {whose} feed: {:?}", spies.counts());
+    }
+}

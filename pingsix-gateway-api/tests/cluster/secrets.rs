@@ -1,0 +1,188 @@
+//! Secrets are read where they are referred to, and take effect at once.
+
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams};
+use pingsix_gateway_api::watch::SecretWatch;
+use pingsix_test_cluster::TestCluster;
+use pingsix_translate::Kind;
+use pingsix_translate::snapshot::{ReferenceGrant, Secret};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::lab::shop::{self, CLASS, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, Running, hasty, roles};
+
+/// How long what was changed may go on to be served as it was.
+const PROMPT: Duration = Duration::from_secs(2);
+
+async fn promptly(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    let waiting = async {
+        while !holds() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(timeout(PROMPT, waiting).await.is_ok(), "{what} does not come about in time");
+    println!("{what}: {:?}", started.elapsed());
+}
+
+/// How many certificates a data plane has, and whether this is one of them.
+fn certificates(lab: &Lab, certificate: &str) -> (usize, bool) {
+    let documents = lab.documents(PLANE);
+    let held: Vec<_> = documents.iter().filter(|(key, _)| key.starts_with("ssls/")).collect();
+    (held.len(), held.iter().any(|(_, document)| document["cert"] == *certificate))
+}
+
+const ONE_SECRET: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: one-secret, namespace: default}
+rules:
+- {apiGroups: [''], resources: [secrets], resourceNames: [tls], verbs: [get, list, watch]}
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn permission_for_the_one_secret_that_is_referred_to_is_enough() {
+    let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
+    let lab = Lab::of(cluster).await;
+    for manifests in [CLASS, SERVICE, ROUTE, ONE_SECRET, &roles::apart("secrets", &hasty())] {
+        lab.apply(manifests).await;
+    }
+    let user = lab.cluster.user("controller").unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
+    lab.cluster.bind_role("default", user, "one-secret").await.unwrap();
+    // One that nobody refers to, and nobody may read.
+    let (first, first_key) = shop::pair("cart.example");
+    lab.apply(&shop::secret("other", &first, &first_key)).await;
+    lab.apply(&shop::secure_gateway("{name: tls}")).await;
+
+    let mut running = Running::start(lab.cluster.client(user).unwrap(), &lab.etcd, hasty());
+    running.is_ready().await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
+    assert_eq!(certificates(&lab, &first), (0, false));
+
+    lab.apply(&shop::secret("tls", &first, &first_key)).await;
+    promptly("a Secret that appears", || certificates(&lab, &first) == (1, true)).await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=True/ResolvedRefs").await;
+    let (second, second_key) = shop::pair("cart.example");
+    lab.apply(&shop::secret("tls", &second, &second_key)).await;
+    promptly("a rotation", || certificates(&lab, &second) == (1, true)).await;
+    // A key that is not that of the certificate.
+    lab.apply(&shop::secret("tls", &second, &first_key)).await;
+    promptly("a broken pair", || certificates(&lab, &second) == (0, false)).await;
+    lab.apply(&shop::secret("tls", &second, &second_key)).await;
+    promptly("a mended pair", || certificates(&lab, &second) == (1, true)).await;
+
+    // One that must not be read is as good as not there, and keeps nobody waiting.
+    lab.apply(&shop::secure_gateway("{name: other}")).await;
+    promptly("a Secret that is out of reach", || certificates(&lab, &second).0 == 0).await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
+    lab.apply(&shop::secure_gateway("{name: tls}")).await;
+    promptly("the first Secret again", || certificates(&lab, &second) == (1, true)).await;
+    let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
+    secrets.delete("tls", &DeleteParams::default()).await.unwrap();
+    promptly("a Secret that goes", || certificates(&lab, &second).0 == 0).await;
+    running.stop().await;
+}
+
+const ABROAD: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: cart, namespace: abroad}
+spec: {ports: [{name: web, port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: cart-1, namespace: abroad, labels: {kubernetes.io/service-name: cart}}
+addressType: IPv4
+ports: [{name: web, port: 8080, protocol: TCP}]
+endpoints: [{addresses: [10.9.9.9], conditions: {ready: true}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {name: routes, namespace: abroad}
+spec:
+  from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: default}]
+  to: [{group: '', kind: Service}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {name: gateways, namespace: abroad}
+spec:
+  from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: default}]
+  to: [{group: '', kind: Secret}]
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_goes_takes_traffic_and_certificate_with_it() {
+    let Some(lab) = Lab::start().await else { return };
+    lab.cluster.namespace("abroad").await.unwrap();
+    let (certificate, key) = shop::pair("cart.example");
+    let secret = shop::secret("tls", &certificate, &key).replace("namespace: default", "namespace: abroad");
+    let route = ROUTE.replace("{name: cart, port: 80}", "{name: cart, port: 80, namespace: abroad}");
+    let gateway = shop::secure_gateway("{name: tls, namespace: abroad}");
+    for manifests in [ABROAD, &secret, &gateway, &route] {
+        lab.apply(manifests).await;
+    }
+    let running = lab.ready(hasty()).await;
+    assert!(lab.mentions(PLANE, "10.9.9.9:8080"));
+    assert_eq!(certificates(&lab, &certificate), (1, true));
+    let grants: Api<ReferenceGrant> = Api::namespaced(lab.cluster.admin(), "abroad");
+    grants.delete("routes", &DeleteParams::default()).await.unwrap();
+    promptly("the end of the traffic", || !lab.mentions(PLANE, "10.9.9.9")).await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=False/RefNotPermitted").await;
+    assert_eq!(certificates(&lab, &certificate), (1, true));
+    grants.delete("gateways", &DeleteParams::default()).await.unwrap();
+    promptly("the end of the certificate", || certificates(&lab, &certificate).0 == 0).await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/RefNotPermitted").await;
+
+    lab.apply(ABROAD).await;
+    promptly("both again", || lab.mentions(PLANE, "10.9.9.9") && certificates(&lab, &certificate).1).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_secrets_may_be_watched_at_once() {
+    let Some(cluster) = TestCluster::builder().user("controller", &[]).start_or_skip().await else { return };
+    let lab = Lab::of(cluster).await;
+    let (first, first_key) = shop::pair("cart.example");
+    let secret = shop::secret("tls", &first, &first_key);
+    for manifests in [
+        CLASS,
+        SERVICE,
+        ROUTE,
+        &roles::apart("secrets", &hasty()),
+        &shop::secure_gateway("{name: tls}"),
+        &secret,
+    ] {
+        lab.apply(manifests).await;
+    }
+    let mut options = hasty();
+    options.watch.secrets =
+        SecretWatch::All { labels: None, fields: Some("type=kubernetes.io/tls".to_owned()) };
+    // Whoever may not list them is told which kind is missing.
+    let user = lab.cluster.user("controller").unwrap();
+    lab.cluster.bind_cluster_role(user, roles::REST).await.unwrap();
+    let client = lab.cluster.client(user).unwrap();
+    let mut forbidden = Running::start(client, &lab.etcd, options.clone());
+    forbidden
+        .comes_to(|progress| progress.unknown.get(&Kind::Secret).is_some_and(|why| why.contains("forbidden")))
+        .await;
+    forbidden.stop().await;
+
+    let running = lab.ready(options).await;
+    assert_eq!(certificates(&lab, &first), (1, true));
+    let (second, second_key) = shop::pair("cart.example");
+    lab.apply(&shop::secret("tls", &second, &second_key)).await;
+    promptly("a rotation", || certificates(&lab, &second) == (1, true)).await;
+    // Of one that is not there it is known that it is not.
+    lab.apply(&shop::secure_gateway("{name: missing}")).await;
+    promptly("a Secret that is missing", || certificates(&lab, &second).0 == 0).await;
+    lab.says(Kind::Gateway, "default", "web", "/listeners/0", "ResolvedRefs=False/InvalidCertificateRef")
+        .await;
+    lab.apply(&shop::secret("missing", &first, &first_key)).await;
+    promptly("one that appears", || certificates(&lab, &first) == (1, true)).await;
+    running.stop().await;
+}

@@ -1,0 +1,225 @@
+//! What the API server makes of statuses and Events: it knows what no script does, validation, defaults, no-op writes.
+
+mod writers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use pingsix_gateway_api::status::{EventOptions, Wanted};
+use pingsix_gateway_api::watch::Watched;
+use pingsix_test_cluster::TestCluster;
+use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress};
+use pingsix_translate::verdict::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
+use serde_json::{Value, json};
+
+use crate::lab::eventually_found;
+use writers::{OURS, Writers, namespaced, write_status};
+
+const MANIFESTS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: { name: ours }
+spec: { controllerName: example.com/ours }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: web, namespace: default }
+spec:
+  gatewayClassName: ours
+  listeners: [{ name: http, port: 80, protocol: HTTP }]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: cart, namespace: default, labels: { team: shop } }
+spec:
+  parentRefs: [{ name: web }]
+  rules: [{ backendRefs: [{ name: nowhere, port: 80 }] }]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: { name: shop, namespace: default, labels: { team: shop }, annotations: { a: b } }
+spec:
+  defaultBackend: { service: { name: nowhere, port: { number: 80 } } }
+";
+
+fn options() -> Options {
+    Options {
+        controller_name: OURS.to_owned(),
+        responder: Some(([127, 0, 0, 1], 8089).into()),
+        ..Options::default()
+    }
+}
+
+fn condition(kind: &str) -> Value {
+    json!({
+        "type": kind, "status": "True", "reason": "Reason", "message": "Another controller's.",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
+/// The Gateway's and its route's verdicts, as if everything was delivered.
+fn judge(writers: &Writers) -> Verdicts {
+    let snapshot = writers.world.to_objects().snapshot(&ObjectName::new("default", "web")).unwrap();
+    let translation = translate(&snapshot, &options());
+    let delivery: BTreeMap<_, _> =
+        translation.data_planes.keys().map(|key| (key.clone(), Delivery::Confirmed)).collect();
+    finish(translation.verdicts, &delivery)
+}
+
+#[tokio::test]
+async fn statuses_are_taken_beside_those_of_others() {
+    let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
+    cluster.apply(MANIFESTS).await.unwrap();
+    let mut writers = Writers::new(cluster.admin());
+    let classes: Api<Watched<GatewayClass>> = Api::all(writers.client.clone());
+    let gateways = namespaced::<Gateway>(&writers.client);
+    let routes = namespaced::<HttpRoute>(&writers.client);
+    let ingresses = namespaced::<Ingress>(&writers.client);
+    let theirs = json!({
+        "parentRef": { "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "elsewhere" },
+        "controllerName": "example.com/theirs", "conditions": [condition("Accepted"), condition("example.com/Odd")],
+    });
+    write_status(&routes, "cart", json!({ "parents": [theirs] })).await;
+    writers.see(classes.clone(), "ours").await;
+    writers.see(gateways.clone(), "web").await;
+    writers.see(routes.clone(), "cart").await;
+    writers.see(ingresses.clone(), "shop").await;
+    // The Gateway has more in it by now than the picture knows.
+    write_status(&gateways, "web", json!({ "conditions": [condition("example.com/Checked")] })).await;
+
+    let class = writers.world.get::<GatewayClass>(&ObjectName::new("", "ours")).unwrap();
+    let bundles = BTreeMap::from([("gateways".to_owned(), Some("v1.6.3".to_owned()))]);
+    let class = judge_gateway_class(&class, &options()).unwrap().with_bundles(Some(&bundles));
+    let verdicts = judge(&writers);
+    let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
+    let address = Address::Ip([192, 0, 2, 1].into());
+    let ingress = ObjectKey::new(Kind::Ingress, "default", "shop");
+    writers.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(class));
+    writers.board.set(
+        gateway.clone(),
+        Wanted::Gateway { verdict: verdicts.gateway.unwrap(), addresses: Some(vec![address.clone()]) },
+    );
+    writers.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
+    writers.board.set(ingress, Wanted::Ingress { addresses: vec![address] });
+    eventually_found("four statuses", async || writers.status.counts().written == 4).await;
+    assert_eq!(writers.status.counts().failures, 0);
+    assert_eq!(writers.status.counts().conflicts, 1);
+
+    let status = classes.get("ours").await.unwrap().status();
+    assert_eq!(status["conditions"].as_array().unwrap().len(), 2);
+    assert!(status["supportedFeatures"].as_array().unwrap().contains(&json!({ "name": "HTTPRoute" })));
+    let status = gateways.get("web").await.unwrap().status();
+    assert_eq!(status["addresses"], json!([{ "type": "IPAddress", "value": "192.0.2.1" }]));
+    assert!(status["conditions"].as_array().unwrap().contains(&condition("example.com/Checked")));
+    assert_eq!(status["listeners"][0]["attachedRoutes"], 1);
+    let stored = routes.get("cart").await.unwrap();
+    assert_eq!(stored.status()["parents"][0], theirs);
+    assert_eq!(stored.status()["parents"][1]["controllerName"], OURS);
+    let stored =
+        Api::<k8s_openapi::api::networking::v1::Ingress>::namespaced(writers.client.clone(), "default");
+    let stored = stored.get("shop").await.unwrap();
+    assert_eq!((stored.labels()["team"].as_str(), stored.annotations()["a"].as_str()), ("shop", "b"));
+    assert_eq!(
+        ingresses.get("shop").await.unwrap().status()["loadBalancer"]["ingress"][0]["ip"],
+        "192.0.2.1"
+    );
+
+    // Our own writes come back, and lead to nothing.
+    writers.see(classes, "ours").await;
+    writers.see(gateways, "web").await;
+    writers.see(routes.clone(), "cart").await;
+    writers.see(ingresses, "shop").await;
+    eventually_found("four looks", async || writers.status.counts().suppressed >= 4).await;
+    assert_eq!(writers.status.counts().written, 4);
+
+    // A version that the picture does not have: a conflict, and the newest is merged into.
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "other" } } }));
+    routes.patch("cart", &PatchParams::default(), &label).await.unwrap();
+    writers.board.set(cart.clone(), Wanted::Released);
+    eventually_found("a release", async || writers.status.counts().written == 5).await;
+    assert_eq!(writers.status.counts().conflicts, 2);
+    assert_eq!(routes.get("cart").await.unwrap().status(), json!({ "parents": [theirs] }));
+}
+
+#[tokio::test]
+async fn events_are_taken_and_counted() {
+    let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
+    cluster.apply(MANIFESTS).await.unwrap();
+    let mut writers = Writers::new(cluster.admin());
+    writers.see(Api::<Watched<GatewayClass>>::all(writers.client.clone()), "ours").await;
+    writers.see(namespaced::<Gateway>(&writers.client), "web").await;
+    writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
+    let problems: Vec<Problem> =
+        judge(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+    assert_eq!(problems.len(), 1);
+    let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
+    let class = ObjectKey::new(Kind::GatewayClass, "", "ours");
+    let of_class = Problem { object: Arc::new(class.clone()), ..problems[0].clone() };
+    writers.events.set(&class, vec![of_class]);
+    writers.events.set(&gateway, problems.clone());
+    let events = Api::<Event>::namespaced(writers.client.clone(), "default");
+    let told = || told(&events);
+    eventually_found("two Events", async || told().await.len() == 2).await;
+    let event = told().await.into_iter().find(|event| event.name_any().starts_with("cart.")).unwrap();
+    assert_eq!(event.reason.as_deref(), Some("BackendNotFound"));
+    assert!(event.note.unwrap().starts_with("spec.rules[0].backendRefs[0]"));
+    assert!(event.regarding.unwrap().uid.is_some());
+
+    // It goes, and comes back.
+    writers.events.set(&gateway, Vec::new());
+    writers.events.set(&gateway, problems);
+    eventually_found("a series", async || {
+        told().await.iter().any(|event| event.series.as_ref().is_some_and(|series| series.count == 2))
+    })
+    .await;
+    assert_eq!(told().await.len(), 2);
+}
+
+/// An API server that forgets Events does not forget those of problems that stand.
+#[tokio::test]
+async fn events_outlive_the_memory_of_the_api_server_as_long_as_their_problems_stand() {
+    const MEMORY: Duration = Duration::from_secs(10);
+    let argument = format!("--event-ttl={}s", MEMORY.as_secs());
+    let cluster = TestCluster::builder().api_server_argument(argument);
+    let Some(cluster) = cluster.start_or_skip().await else { return };
+    cluster.apply(MANIFESTS).await.unwrap();
+    let mut options = EventOptions::new(OURS, "pod-1");
+    options.renewal = MEMORY / 4;
+    options.interval = options.renewal / 2;
+    let mut writers = Writers::telling(cluster.admin(), options);
+    writers.see(namespaced::<Gateway>(&writers.client), "web").await;
+    writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
+    let problems: Vec<Problem> =
+        judge(&writers).problems.into_iter().filter(|problem| *problem.object == cart()).collect();
+    let gateway = ObjectKey::new(Kind::Gateway, "default", "web");
+    writers.events.set(&gateway, problems);
+    let events = Api::<Event>::namespaced(writers.client.clone(), "default");
+    eventually_found("an Event", async || told(&events).await.len() == 1).await;
+    let first = told(&events).await.remove(0);
+    let start = Instant::now();
+    while start.elapsed() < MEMORY * 2 {
+        tokio::time::sleep(MEMORY / 10).await;
+        let told = told(&events).await;
+        assert_eq!(told.len(), 1, "after {:?}", start.elapsed());
+        assert_eq!(told[0].metadata.uid, first.metadata.uid, "it was forgotten after {:?}", start.elapsed());
+    }
+    let series = told(&events).await.remove(0).series.unwrap();
+    assert!(series.count >= 6, "{series:?}");
+    writers.events.set(&gateway, Vec::new());
+    eventually_found("its end", async || told(&events).await.is_empty()).await;
+}
+
+/// The Events of ours.
+async fn told(events: &Api<Event>) -> Vec<Event> {
+    let listed = events.list(&ListParams::default()).await.unwrap().items;
+    listed.into_iter().filter(|event| event.reporting_controller.as_deref() == Some(OURS)).collect()
+}
+
+fn cart() -> ObjectKey {
+    ObjectKey::new(Kind::HttpRoute, "default", "cart")
+}
