@@ -35,7 +35,7 @@ struct Target {
 /// What a scope holds.
 #[derive(Default)]
 struct Held {
-    documents: BTreeMap<Key, Document>,
+    documents: DocumentSet,
     /// What was not published.
     foreign: BTreeMap<Key, Bytes>,
     /// When the documents became what they are; `None` before the first publication.
@@ -66,15 +66,15 @@ impl MemorySink {
     /// The documents that were published to `scope` and are there; `None` before its first publication.
     pub fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
         let target = self.target.lock();
-        target.scopes.get(scope).filter(|held| held.revision.is_some()).map(Held::documents)
+        let held = target.scopes.get(scope).filter(|held| held.revision.is_some());
+        held.map(|held| held.documents.clone())
     }
 
     /// Everything under `scope`, whoever wrote it.
     pub fn contents(&self, scope: &Scope) -> BTreeMap<Key, Bytes> {
         let target = self.target.lock();
         let Some(held) = target.scopes.get(scope) else { return BTreeMap::new() };
-        let documents =
-            held.documents.values().map(|document| (document.key.clone(), document.value.clone()));
+        let documents = held.documents.iter().map(|document| (document.key.clone(), document.value.clone()));
         documents.chain(held.foreign.clone()).collect()
     }
 
@@ -92,14 +92,14 @@ impl MemorySink {
 
     /// Writes a key as somebody else would, or deletes it.
     ///
-    /// A document that is edited so is still the sink's; a key that the sink did not write never becomes its own.
+    /// A document that is edited so is still the sink's; a key that the sink did not write is not, until it is wanted.
     pub fn interfere(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
         let mut target = self.target.lock();
         let held = target.scopes.entry(scope.clone()).or_default();
-        match (held.documents.get_mut(key), value) {
-            (Some(document), Some(value)) => document.value = value,
-            (Some(_), None) => {
-                held.documents.remove(key);
+        match (held.documents.get(key).cloned(), value) {
+            (Some(document), value) => {
+                let document = value.map(|value| Document { value, ..document });
+                held.documents = held.documents.with_changes([(key.clone(), document)].into());
             }
             (None, Some(value)) => {
                 held.foreign.insert(key.clone(), value);
@@ -117,21 +117,15 @@ impl MemorySink {
 }
 
 impl Held {
-    fn documents(&self) -> DocumentSet {
-        DocumentSet::new(self.documents.values().cloned()).expect("keys of a map are different")
-    }
-
-    fn write(&mut self, step: &Step) {
-        match step {
-            // What is wanted is ours, even if somebody else was there first.
-            Step::Create(document) | Step::Update(document) => {
-                self.foreign.remove(&document.key);
-                self.documents.insert(document.key.clone(), document.clone());
-            }
-            Step::Delete { key, .. } => {
-                self.documents.remove(key);
-            }
-        }
+    /// Takes steps. What is wanted is ours, even if somebody else was there first.
+    fn take(&mut self, steps: &[Step]) {
+        let changes = steps.iter().map(|step| match step {
+            Step::Create(document) | Step::Update(document) => (document.key.clone(), Some(document.clone())),
+            Step::Delete { key, .. } => (key.clone(), None),
+        });
+        let changes: BTreeMap<Key, Option<Document>> = changes.collect();
+        self.foreign.retain(|key, _| !changes.contains_key(key));
+        self.documents = self.documents.with_changes(changes);
     }
 }
 
@@ -147,7 +141,7 @@ impl Sink for MemorySink {
             return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() });
         }
         let held = target.scopes.entry(scope.clone()).or_default();
-        let steps = plan(&held.documents(), desired.documents());
+        let steps = plan(&held.documents, desired.documents());
         let revision = match held.revision {
             Some(revision) if steps.is_empty() => revision,
             Some(_) | None => {
@@ -157,14 +151,16 @@ impl Sink for MemorySink {
         };
         let possible = target.writes.map_or(steps.len(), |writes| writes.min(steps.len()));
         let (taken, rest) = steps.as_slice().split_at(possible);
-        for step in taken {
-            held.write(step);
-        }
+        held.take(taken);
         if let Some(writes) = &mut target.writes {
             *writes -= possible;
         }
         let (taken, is_complete) = (Steps::from(taken.to_vec()), rest.is_empty());
         let changed = taken.changed();
+        if is_complete {
+            // The same documents, and what they share with those that are published next.
+            held.documents = desired.documents().clone();
+        }
         if is_complete || !taken.is_empty() {
             held.revision = Some(revision);
         }

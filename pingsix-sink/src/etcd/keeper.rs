@@ -82,22 +82,27 @@ impl Keeper {
         let mut state = self.state.lock().await;
         state.publications += 1;
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
-        let mut changed = Changed::default();
+        let (mut changed, mut is_fresh) = (Changed::default(), false);
         for _ in 0..ATTEMPTS {
             // What is taken out does not come back from a publication that fails or is dropped half way.
             let mut picture = match state.picture.take() {
                 Some(picture) if state.is_watched => picture,
                 Some(_) | None => {
                     let list = self.client.list(&self.scope).await?;
+                    is_fresh = true;
                     self.read(&mut state, &list)
                 }
             };
             match self.write(&mut picture, desired, &mut changed).await {
                 Ok(()) => {
+                    picture.settle(desired.documents().clone());
                     let revision = picture.revision();
                     state.published = Some(desired.documents().clone());
                     state.highest = state.highest.max(revision.get());
-                    self.note_foreign(&mut state, &picture);
+                    // What is created may have taken the place of something of somebody else's.
+                    if is_fresh || changed.created > 0 {
+                        self.note_foreign(&mut state, &picture);
+                    }
                     self.drift.set(&self.scope, false);
                     self.log(&picture, revision, changed);
                     state.picture = Some(picture);

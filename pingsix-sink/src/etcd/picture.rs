@@ -29,6 +29,15 @@ pub(super) struct Picture {
     strange: BTreeSet<Bytes>,
     marks: [Marked; MARKS],
     guard: Guard,
+    settled: Option<Settled>,
+}
+
+/// What the documents became by a publication, for as long as nobody has written since. It shares what it has in common
+/// with the next one, so that telling them apart costs what is different.
+#[derive(Debug)]
+struct Settled {
+    documents: DocumentSet,
+    revision: Revision,
 }
 
 /// A key that is there.
@@ -64,6 +73,7 @@ impl Picture {
             strange: BTreeSet::new(),
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
+            settled: None,
         };
         for kv in &list.kvs {
             picture.put(kv);
@@ -97,6 +107,9 @@ impl Picture {
     /// Our documents. What is somebody else's is as if it were not there: a document that is wanted in its place is
     /// new to us.
     pub(super) fn documents(&self) -> DocumentSet {
+        if let Some(settled) = &self.settled {
+            return settled.documents.clone();
+        }
         let owner = Owner::new("an earlier publication");
         let ours = self.held.iter().filter_map(|(key, held)| {
             let (order, value) = (self.order(held.name)?, held.value.clone());
@@ -121,6 +134,9 @@ impl Picture {
     /// A put is told by the document's own revision and a deletion by that of its mark, which is never written alone.
     /// A scope that was never written has been as it is from the beginning.
     pub(super) fn revision(&self) -> Revision {
+        if let Some(settled) = &self.settled {
+            return settled.revision;
+        }
         let documents = self.held.values().filter(|held| self.order(held.name).is_some());
         let marks = self.marks.iter().map(|marked| marked.modified);
         let last = documents.map(|held| held.modified).chain(marks).max();
@@ -144,6 +160,7 @@ impl Picture {
                 continue;
             }
             is_foreign = true;
+            self.settled = None;
             match event.r#type() {
                 EventType::Put => self.put(kv),
                 EventType::Delete => self.delete(&kv.key),
@@ -158,6 +175,7 @@ impl Picture {
     /// Takes note of a transaction of ours.
     pub(super) fn committed(&mut self, revision: i64, change: Change) {
         self.ours.insert(revision);
+        self.settled = None;
         self.guard = Guard { modified: revision, is_known: true };
         for (key, value) in change.documents {
             match value {
@@ -173,6 +191,12 @@ impl Picture {
         for (index, mark) in change.marks {
             self.marks[index % MARKS] = Marked { mark, modified: revision };
         }
+    }
+
+    /// Takes note that our documents are these now.
+    pub(super) fn settle(&mut self, documents: DocumentSet) {
+        let revision = self.revision();
+        self.settled = Some(Settled { documents, revision });
     }
 
     /// The names of the keys that are there.

@@ -136,6 +136,8 @@ proptest! {
             prop_assert_eq!(listed.documents(), picture.documents());
             prop_assert_eq!(listed.revision(), picture.revision());
             prop_assert_eq!(listed.foreign(), picture.foreign());
+            picture.settle(desired.clone());
+            prop_assert_eq!(picture.revision(), listed.revision());
 
             for (kind, id, value) in interference {
                 let key = Bytes::from(format!("/p/web/{}/{id}", ["z", "m", "a"][usize::from(kind)]));
@@ -147,7 +149,8 @@ proptest! {
                 prop_assert!(picture.apply(&[event]));
             }
             let listed = Picture::of(&scope, &store.list());
-            prop_assert_eq!(listed.documents(), picture.documents());
+            prop_assert!(listed.documents().same_content(&picture.documents()));
+            prop_assert_eq!(listed.revision(), picture.revision());
             prop_assert_eq!(listed.foreign(), picture.foreign());
         }
     }
