@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use crate::document::{Key, Owner};
 use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
+use crate::etcd::EtcdError;
 
 /// A publication, or the start of a sink, failed.
 ///
@@ -68,6 +69,12 @@ pub enum SinkError {
         /// The address of the listener.
         address: SocketAddr,
     },
+    /// An external etcd, or an option of its sink.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+    /// The target took no more; what was written before stays. For targets without a variant of their own.
+    #[error("the target failed")]
+    Target(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -91,7 +98,8 @@ impl SinkError {
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
             Self::Tls(error) => error.is_retryable(),
-            Self::Listener(_) | Self::Serve(_) => true,
+            Self::Etcd(error) => error.is_retryable(),
+            Self::Target(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
     }
 
@@ -106,6 +114,8 @@ impl SinkError {
             Self::Revisions(_) => "revisions",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Tls(_) => "tls",
+            Self::Etcd(error) => error.category(),
+            Self::Target(_) => "target",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }
