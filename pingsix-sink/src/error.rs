@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use crate::document::{Key, Owner};
 use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
+use crate::file::FileError;
+use crate::resource::ResourceError;
 
 /// A publication, or the start of a sink, failed.
 ///
@@ -44,6 +46,14 @@ pub enum SinkError {
         /// The scope that is held.
         held: crate::Scope,
     },
+    /// A target that is for one scope alone holds another.
+    #[error("the target is for one scope: it holds {held}, and {scope} cannot be published to it")]
+    OneScope {
+        /// The scope of the refused publication.
+        scope: crate::Scope,
+        /// The scope that is held.
+        held: crate::Scope,
+    },
     /// No message could carry the document.
     #[error("document {key} of scope {scope} has {bytes} bytes, more than the {limit} one message can carry")]
     DocumentTooLarge {
@@ -71,6 +81,23 @@ pub enum SinkError {
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A document is none that PingSIX's own interfaces could take.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    /// A value is not JSON on one line.
+    #[error("the value of document {key} of {owner} is not JSON on one line")]
+    NotJson {
+        /// The key of the document.
+        key: Key,
+        /// Who asked for it.
+        owner: Owner,
+    },
+    /// Files could not be published to.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// What publications are written to failed.
+    #[error("cannot write the publication")]
+    Output(#[source] std::io::Error),
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
@@ -87,11 +114,15 @@ impl SinkError {
             | Self::InvalidScope { .. }
             | Self::DuplicateKey { .. }
             | Self::ScopeOverlap { .. }
+            | Self::OneScope { .. }
             | Self::DocumentTooLarge { .. }
+            | Self::Resource(_)
+            | Self::NotJson { .. }
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
             Self::Tls(error) => error.is_retryable(),
-            Self::Listener(_) | Self::Serve(_) => true,
+            Self::File(error) => error.is_retryable(),
+            Self::Output(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
     }
 
@@ -102,10 +133,15 @@ impl SinkError {
             Self::InvalidScope { .. } => "invalid_scope",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::ScopeOverlap { .. } => "scope_overlap",
+            Self::OneScope { .. } => "one_scope",
             Self::DocumentTooLarge { .. } => "document_too_large",
             Self::Revisions(_) => "revisions",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Tls(_) => "tls",
+            Self::Resource(_) => "resource",
+            Self::NotJson { .. } => "not_json",
+            Self::File(_) => "file",
+            Self::Output(_) => "output",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }

@@ -22,9 +22,13 @@ pub mod desired;
 pub mod document;
 pub mod embedded;
 pub mod error;
+pub mod file;
+pub mod json;
+mod ledger;
 pub mod memory;
 pub mod plan;
 pub mod proto;
+pub mod resource;
 pub mod revision;
 
 use std::fmt;
@@ -33,6 +37,8 @@ pub use desired::{Desired, DocumentSet, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
+pub use file::FileSink;
+pub use json::JsonSink;
 pub use memory::MemorySink;
 pub use plan::{Step, Steps, plan};
 pub use revision::Revision;
@@ -48,6 +54,22 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// [`SinkError::is_retryable`] says whether the same call may succeed later.
     fn publish(&self, desired: &Desired) -> impl Future<Output = Result<Published, SinkError>> + Send;
+
+    /// How what is published comes into force.
+    fn effect(&self) -> Effect {
+        Effect::Live
+    }
+}
+
+/// How what a sink has published comes into force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Programs that read the target follow it by themselves.
+    Live,
+    /// When a program that reads the target is started again; nothing here can tell whether it was.
+    OnRestart,
+    /// When whoever reads the target sees to it.
+    Unknown,
 }
 
 /// What a publication did.
