@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::admin::AdminError;
 use crate::document::{Key, Owner};
 use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
@@ -92,6 +93,9 @@ pub enum SinkError {
         /// Who asked for it.
         owner: Owner,
     },
+    /// An Admin API could not be published to.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
     /// Files could not be published to.
     #[error(transparent)]
     File(#[from] FileError),
@@ -121,6 +125,7 @@ impl SinkError {
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
             Self::Tls(error) => error.is_retryable(),
+            Self::Admin(error) => error.is_retryable(),
             Self::File(error) => error.is_retryable(),
             Self::Output(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
@@ -140,6 +145,7 @@ impl SinkError {
             Self::Tls(_) => "tls",
             Self::Resource(_) => "resource",
             Self::NotJson { .. } => "not_json",
+            Self::Admin(_) => "admin",
             Self::File(_) => "file",
             Self::Output(_) => "output",
             Self::Listener(_) => "listener",

@@ -125,7 +125,10 @@ impl Files {
     fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let mut ledger = self.ledger.lock();
         let scope = desired.scope();
-        ledger.admit(scope)?;
+        match self.place {
+            Place::File(_) => ledger.admit_alone(scope)?,
+            Place::Directory(_) => ledger.admit(scope)?,
+        }
         let path = self.place.file(scope)?;
         let resources: Vec<Resource<'_>> =
             desired.documents().iter().map(Resource::decode).collect::<Result<_, _>>()?;

@@ -28,6 +28,14 @@ impl<T> Ledger<T> {
         }
     }
 
+    /// Whether `scope` may be published to a target that is for one scope alone.
+    pub(crate) fn admit_alone(&self, scope: &Scope) -> Result<(), SinkError> {
+        match self.scopes.keys().find(|held| *held != scope) {
+            Some(held) => Err(SinkError::OneScope { scope: scope.clone(), held: held.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// What is known of a scope.
     pub(crate) fn get(&self, scope: &Scope) -> Option<&(Revision, T)> {
         self.scopes.get(scope)

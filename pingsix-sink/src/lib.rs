@@ -18,6 +18,7 @@
 //! 5. Revisions grow. A failed publication leaves the target on some prefix of the plan, and repeating it completes it.
 //! 6. No value of a document appears in a log line, an error or a `Debug` text, for it may be a private key.
 
+pub mod admin;
 pub mod desired;
 pub mod document;
 pub mod embedded;
@@ -33,6 +34,7 @@ pub mod revision;
 
 use std::fmt;
 
+pub use admin::AdminSink;
 pub use desired::{Desired, DocumentSet, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;

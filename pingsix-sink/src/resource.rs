@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use crate::document::{Document, Key, Owner};
 
+pub(crate) use secret::{Agreement, agrees, conceal};
 pub use secret::{SHOWN, shown};
-pub(crate) use secret::{agrees, conceal};
 
 /// A kind of PingSIX's resources, declared in the order of their references: a resource refers to earlier kinds only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
