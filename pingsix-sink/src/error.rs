@@ -8,6 +8,7 @@ use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
 use crate::file::FileError;
 use crate::resource::ResourceError;
+use crate::several::Failure;
 
 /// A publication, or the start of a sink, failed.
 ///
@@ -99,6 +100,14 @@ pub enum SinkError {
     /// Files could not be published to.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Some of several targets could not be published to; the others were.
+    #[error("{} of {of} targets failed: {}", failures.len(), listed(failures))]
+    Several {
+        /// Those that failed.
+        failures: Vec<Failure>,
+        /// How many targets there are.
+        of: usize,
+    },
     /// What publications are written to failed.
     #[error("cannot write the publication")]
     Output(#[source] std::io::Error),
@@ -127,6 +136,7 @@ impl SinkError {
             Self::Tls(error) => error.is_retryable(),
             Self::Admin(error) => error.is_retryable(),
             Self::File(error) => error.is_retryable(),
+            Self::Several { failures, .. } => failures.iter().any(|failure| failure.error.is_retryable()),
             Self::Output(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
     }
@@ -147,9 +157,14 @@ impl SinkError {
             Self::NotJson { .. } => "not_json",
             Self::Admin(_) => "admin",
             Self::File(_) => "file",
+            Self::Several { .. } => "several",
             Self::Output(_) => "output",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }
     }
+}
+
+fn listed(failures: &[Failure]) -> String {
+    failures.iter().map(Failure::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -31,6 +31,8 @@ pub mod plan;
 pub mod proto;
 pub mod resource;
 pub mod revision;
+pub mod several;
+pub mod target;
 
 use std::fmt;
 
@@ -44,6 +46,8 @@ pub use json::JsonSink;
 pub use memory::MemorySink;
 pub use plan::{Step, Steps, plan};
 pub use revision::Revision;
+pub use several::{AnySink, Several};
+pub use target::Target;
 
 /// A target of publications.
 ///

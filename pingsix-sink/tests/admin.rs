@@ -13,6 +13,7 @@ mod gateway;
 #[path = "support/programs.rs"]
 mod programs;
 #[path = "support/real_etcd.rs"]
+#[allow(dead_code, reason = "others talk to it themselves")]
 mod real_etcd;
 
 use std::sync::Arc;
