@@ -20,6 +20,7 @@
 
 pub mod admin;
 pub mod desired;
+pub mod difference;
 pub mod document;
 pub mod embedded;
 pub mod error;

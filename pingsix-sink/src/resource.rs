@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::document::{Document, Key, Owner};
 
-pub(crate) use secret::{Agreement, agrees, conceal};
+pub(crate) use secret::{Agreement, agrees, conceal, shown_by_key};
 pub use secret::{SHOWN, shown};
 
 /// A kind of PingSIX's resources, declared in the order of their references: a resource refers to earlier kinds only.

@@ -16,6 +16,7 @@ mod credential;
 mod error;
 mod etcd;
 mod parameters;
+mod read;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ pub use credential::{Credential, CredentialError, Secret};
 pub use error::TargetError;
 pub use etcd::{Endpoint, EtcdTarget, EtcdTls, EtcdUser};
 use parameters::{Parameters, Query, decoded, encoded};
+pub use read::ReadError;
 
 /// Where to publish. Parsed from a URL, and shown as one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::ResourceKind;
+use crate::document::Key;
 
 /// What stands for a secret in [`shown`], and what PingSIX's Admin API shows in its place.
 pub const SHOWN: &str = "***";
@@ -18,6 +19,32 @@ pub fn shown(kind: ResourceKind, resource: &Value) -> Value {
         visit(kind, fields, &mut |secret| *secret = SHOWN.into());
     }
     copy
+}
+
+/// A copy of a document that may be shown. Of a kind that is not known, whatever is called like a secret is one.
+pub(crate) fn shown_by_key(key: &Key, document: &Value) -> Value {
+    if let Ok((kind, _)) = ResourceKind::of(key) {
+        return shown(kind, document);
+    }
+    let mut copy = document.clone();
+    hide(&mut copy);
+    copy
+}
+
+fn hide(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if matches!(name.as_str(), "client_key" | "key" | "keys" | "password" | "secret") {
+                    *field = SHOWN.into();
+                } else {
+                    hide(field);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(hide),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// `text` with every secret of a resource replaced, however the text came by it.
