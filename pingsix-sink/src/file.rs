@@ -117,7 +117,10 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, SinkError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(SinkError::Serve(Box::new(error))),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(FileError::ShuttingDown.into()),
+        },
     }
 }
 

@@ -112,3 +112,43 @@ pub(super) fn comparable(resources: &[Resource<'_>]) -> Result<DocumentSet, Sink
         Document { value: Bytes::from(Value::Object(fields).to_string()), ..(*document).clone() }
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Strings that look like other things, and pieces that mean something to YAML.
+    fn text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            proptest::sample::select(vec![
+                ":", " ", "#", "- ", "? ", "\n", "\r", "\t", "'", "\"", "\\", "{", "}", "[", "]", ",", "&",
+                "*", "!", "|", ">", "%", "@", "`", "0", "1e", ".", "_", "~", "null", "yes", "\u{85}",
+                "\u{2028}", "\u{feff}", "---",
+            ])
+            .prop_map(str::to_owned),
+            any::<char>().prop_map(String::from),
+        ];
+        proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn every_string_comes_back(name in text(), value in text()) {
+            let mapping = Map::from_iter([(name, Value::from(vec![Value::from(value)]))]);
+            let mut out = String::new();
+            encode(&mapping, &mut out).unwrap();
+            prop_assert_eq!(decode(&out), Ok(Value::Object(mapping)), "{}", out);
+        }
+    }
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let mark = Mark { scope: Scope::new("/p/a of b").unwrap(), revision: Revision::MIN };
+        assert_eq!(Mark::of(&format!("{mark}\nroutes: []\n")), Some(mark.clone()));
+        for other in ["", "routes: []", &format!("\n{mark}"), &mark.to_string().replace('1', "0")] {
+            assert_eq!(Mark::of(other), None, "{other}");
+        }
+    }
+}

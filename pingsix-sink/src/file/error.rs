@@ -59,6 +59,9 @@ pub enum FileError {
         /// The scope.
         scope: Scope,
     },
+    /// The runtime ends, and begins nothing anew.
+    #[error("the program is shutting down")]
+    ShuttingDown,
     /// A document cannot be written as YAML.
     #[error("the configuration cannot be written as YAML")]
     Yaml,
@@ -68,7 +71,11 @@ impl FileError {
     /// Whether the same call may succeed later: files may be replaced.
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::Io { .. } | Self::Base { .. } | Self::Clash { .. } | Self::NotOurs { .. } => true,
+            Self::Io { .. }
+            | Self::Base { .. }
+            | Self::Clash { .. }
+            | Self::NotOurs { .. }
+            | Self::ShuttingDown => true,
             Self::IsBase { .. } | Self::NoFileName { .. } | Self::Yaml => false,
         }
     }

@@ -77,16 +77,26 @@ pub(crate) async fn answers(address: SocketAddr, path: &str, status: u16) -> Str
 
 /// An HTTP server that always says `name`.
 pub(crate) async fn backend(name: &'static str) -> SocketAddr {
+    answering(move |_| name.to_owned()).await
+}
+
+/// An HTTP server that says what it was asked.
+pub(crate) async fn echo() -> SocketAddr {
+    answering(|request| request).await
+}
+
+async fn answering(answer: impl Fn(String) -> String + Copy + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut request = [0; 4_096];
-                let _ = stream.read(&mut request).await;
-                let length = name.len();
+                let read = stream.read(&mut request).await.unwrap_or_default();
+                let body = answer(String::from_utf8_lossy(&request[..read]).into_owned());
+                let length = body.len();
                 let response =
-                    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{name}");
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
                 let _ = stream.write_all(response.as_bytes()).await;
             });
         }
