@@ -8,8 +8,10 @@
 //!
 //! **Ownership.** Ids are shared with the users of the API, so what a sink writes carries a mark: the label
 //! [`LABEL`] with the scope for a value. PingSIX keeps fields it does not know and makes nothing of them (`labels` is
-//! APISIX's field for such marks). What has no mark, or that of another scope, is never changed or deleted; a document
-//! with its id is refused, unless the resource says the same already or [`Builder::adopt`] was asked for.
+//! APISIX's field for such marks). What has no mark is never deleted, nor changed unless a document has its id, which
+//! then takes its place. What has the mark of another scope belongs to another sink, and a document with its id is
+//! refused: two that write one resource would undo each other's work for ever. Whoever edits a resource of ours and
+//! drops its labels makes it theirs.
 //!
 //! **Secrets** are shown as `***`. One that is masked counts as ours when this sink wrote the document and nobody wrote
 //! it since, which the revision of the resource tells. A sink that has just started knows of no writes, so it writes
@@ -62,7 +64,6 @@ pub const BODY_LIMIT: usize = 1024 * 1024;
 #[derive(Clone)]
 pub struct AdminSink {
     client: Arc<Client>,
-    adopt: bool,
     state: Arc<Mutex<State>>,
 }
 
@@ -79,7 +80,6 @@ pub struct Builder {
     api_key: HeaderValue,
     ca_file: Option<PathBuf>,
     timeout: Duration,
-    adopt: bool,
     plaintext_beyond_loopback: bool,
 }
 
@@ -92,7 +92,6 @@ impl AdminSink {
             api_key,
             ca_file: None,
             timeout: Duration::from_secs(10),
-            adopt: false,
             plaintext_beyond_loopback: false,
         }
     }
@@ -127,13 +126,9 @@ impl AdminSink {
             let wanted = wanted.and_then(|index| prepared.get(index));
             if listed.is_of(scope) {
                 held.push(listed.held(wanted.map(|wanted| &wanted.sent), memory));
-            } else if let Some(wanted) = wanted {
-                if !self.adopt && !listed.says(&wanted.resource.fields) {
-                    let Document { key, owner, .. } = wanted.sent.clone();
-                    return Err(AdminError::Foreign { key, owner }.into());
-                }
-                // Written again for the mark.
-                held.push(listed.held(None, memory));
+            } else if let (Some(wanted), Some(scope)) = (wanted, listed.scope()) {
+                let Document { key, owner, .. } = wanted.sent.clone();
+                return Err(AdminError::OtherScope { key, owner, scope: scope.to_owned() }.into());
             }
         }
         let sent = DocumentSet::new(prepared.iter().map(|prepared| prepared.sent.clone()))?;
@@ -169,15 +164,6 @@ impl Builder {
         self
     }
 
-    /// Takes over resources that have the id of a document and no mark, or that of another scope.
-    ///
-    /// For moving to this sink from another that wrote the same documents.
-    #[must_use]
-    pub const fn adopt(mut self) -> Self {
-        self.adopt = true;
-        self
-    }
-
     /// Sends the API key and private keys in plaintext to another machine.
     #[must_use]
     pub const fn allow_plaintext_beyond_loopback(mut self) -> Self {
@@ -194,7 +180,7 @@ impl Builder {
             return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
         }
         let client = Client::new(self.url, self.api_key, self.ca_file.as_deref(), self.timeout)?;
-        Ok(AdminSink { client: Arc::new(client), adopt: self.adopt, state: Arc::default() })
+        Ok(AdminSink { client: Arc::new(client), state: Arc::default() })
     }
 }
 

@@ -59,8 +59,6 @@ pub struct AdminTarget {
     pub api_key: Credential,
     /// The authorities for https: `ca`.
     pub ca_file: Option<PathBuf>,
-    /// Whether to take over resources with our ids: `adopt`.
-    pub adopt: bool,
     /// Whether keys may leave the machine in plaintext: `allow-plaintext`.
     pub allow_plaintext: bool,
 }
@@ -150,7 +148,6 @@ impl AdminTarget {
             url,
             api_key: parameters.credential("key", ADMIN_KEY_VARIABLE)?,
             ca_file: parameters.path("ca")?,
-            adopt: parameters.flag("adopt")?,
             allow_plaintext: parameters.flag("allow-plaintext")?,
         };
         match (&target.ca_file, target.url.is_plaintext()) {
@@ -210,7 +207,6 @@ impl fmt::Display for Target {
                 write!(f, "admin+{}", target.url)?;
                 query.credential("key", &target.api_key, ADMIN_KEY_VARIABLE);
                 query.path("ca", target.ca_file.as_deref());
-                query.flag("adopt", target.adopt);
                 query.flag("allow-plaintext", target.allow_plaintext);
             }
             Self::File(target) => {

@@ -136,7 +136,7 @@ async fn what_is_not_ours_is_not_touched() {
     let double = Double::start().await;
     let sink = sink(&double);
     let theirs = json!({"nodes": {"127.0.0.1:9": 1}, "id": "t"});
-    double.write("upstreams/t", theirs.clone());
+    double.write("upstreams/t", theirs);
     let others = json!({"nodes": {"127.0.0.1:9": 1}, "id": "o", "labels": {LABEL: "/p/other"}});
     double.write("upstreams/o", others.clone());
     sink.publish(&shop()).await.unwrap();
@@ -144,25 +144,18 @@ async fn what_is_not_ours_is_not_touched() {
     assert_eq!(double.keys(), ["upstreams/o", "upstreams/t"]);
     double.writes();
 
-    for key in ["upstreams/t", "upstreams/o"] {
-        let clash = web(&[("upstreams/a", r#"{"nodes":{"127.0.0.1:8":1}}"#), (key, r#"{"nodes":{}}"#)]);
-        let error = sink.publish(&clash).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("document {key} of test has the id of a resource that somebody else has made")
-        );
-    }
+    let first = ("upstreams/a", r#"{"nodes":{"127.0.0.1:8":1}}"#);
+    let clash = web(&[first, ("upstreams/o", r#"{"nodes":{"127.0.0.1:7":1}}"#)]);
+    let error = sink.publish(&clash).await.unwrap_err();
+    assert_eq!(error.to_string(), "document upstreams/o of test has the id of a resource of scope /p/other");
     assert!(double.writes().is_empty(), "nothing was written before that was found");
-    assert_eq!(double.stored("upstreams/t"), Some(theirs.clone()));
+    assert_eq!(double.stored("upstreams/o"), Some(others));
 
-    // The same without a mark is taken over, and gets one.
-    sink.publish(&web(&[("upstreams/t", r#"{"nodes":{"127.0.0.1:9":1}}"#)])).await.unwrap();
+    // What is wanted takes the place of what nobody's mark is on.
+    let wanted = web(&[("upstreams/t", r#"{"nodes":{"127.0.0.1:9":1}}"#)]);
+    assert_eq!(sink.publish(&wanted).await.unwrap().changed.created, 1);
     assert_eq!(double.stored("upstreams/t").unwrap()["labels"], json!({LABEL: "/p/web"}));
-    let adopting = builder(&format!("http://{}", double.address)).adopt().build().unwrap();
-    adopting.publish(&web(&[("upstreams/o", r#"{"nodes":{"127.0.0.1:7":1}}"#)])).await.unwrap();
-    assert_eq!(double.keys(), ["upstreams/o"]);
-
-    let error = adopting.publish(&Desired::empty(scope("/p/api"))).await.unwrap_err();
+    let error = sink.publish(&Desired::empty(scope("/p/api"))).await.unwrap_err();
     assert_eq!(error.category(), "one_scope");
 }
 

@@ -29,7 +29,6 @@ fn admin(url: &str) -> AdminTarget {
         url: url.parse().unwrap(),
         api_key: env("PINGSIX_ADMIN_KEY"),
         ca_file: None,
-        adopt: false,
         allow_plaintext: false,
     }
 }
@@ -86,14 +85,9 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
         ),
         ("admin+http://127.0.0.1:9181", Target::Admin(admin("http://127.0.0.1:9181")), None),
         (
-            "admin+http://a/?key-env=KEY&adopt=true&allow-plaintext=true",
-            Target::Admin(AdminTarget {
-                api_key: env("KEY"),
-                adopt: true,
-                allow_plaintext: true,
-                ..admin("http://a")
-            }),
-            Some("admin+http://a?key-env=KEY&adopt=true&allow-plaintext=true"),
+            "admin+http://a/?key-env=KEY&allow-plaintext=true",
+            Target::Admin(AdminTarget { api_key: env("KEY"), allow_plaintext: true, ..admin("http://a") }),
+            Some("admin+http://a?key-env=KEY&allow-plaintext=true"),
         ),
         (
             "admin+https://a:1?key-file=/k&ca=/ca.crt",
@@ -161,7 +155,10 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
         ("admin+http://a/apisix", "admin+http:// path: there is none"),
         ("admin+http://a?ca=/x", "admin+http:// parameter ca: only admin+https:// has one"),
         ("admin+https://a", "admin+https:// parameter ca: missing"),
-        ("admin+http://a?adopt=yes", "admin+http:// parameter adopt: expected true or false"),
+        (
+            "admin+http://a?allow-plaintext=yes",
+            "admin+http:// parameter allow-plaintext: expected true or false",
+        ),
         (
             "admin+http://a?key-env=A&key-file=/b",
             "admin+http:// parameter key-file: excludes the parameter key-env",

@@ -81,13 +81,15 @@ pub enum AdminError {
         /// Its size as it would be sent.
         bytes: usize,
     },
-    /// There is a resource with the id of a document that is not ours.
-    #[error("document {key} of {owner} has the id of a resource that somebody else has made")]
-    Foreign {
+    /// A resource with the id of a document belongs to another scope.
+    #[error("document {key} of {owner} has the id of a resource of scope {scope}")]
+    OtherScope {
         /// The key of the document.
         key: Key,
         /// Who asked for it.
         owner: Owner,
+        /// The scope in the mark of the resource.
+        scope: String,
     },
     /// Resources could not be deleted, because others that are not ours refer to them.
     #[error("still referred to by resources of others: {}", list(keys))]
@@ -116,7 +118,7 @@ impl AdminError {
             | Self::Connection { .. }
             | Self::Status { .. }
             | Self::Answer { .. }
-            | Self::Foreign { .. }
+            | Self::OtherScope { .. }
             | Self::StillReferenced { .. }
             | Self::Contended { .. } => true,
         }

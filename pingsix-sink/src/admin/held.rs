@@ -43,15 +43,13 @@ impl Memory {
 }
 
 impl Listed {
-    pub(super) fn is_of(&self, scope: &Scope) -> bool {
-        mark::scope_of(&self.fields) == Some(scope.as_str())
+    /// Whose it says it is.
+    pub(super) fn scope(&self) -> Option<&str> {
+        mark::scope_of(&self.fields)
     }
 
-    /// Whether it has exactly these fields, no secret among them, and nobody's mark.
-    pub(super) fn says(&self, fields: &Map<String, Value>) -> bool {
-        let bare = |fields: &Map<String, Value>| Value::Object(mark::unmarked(fields.clone()));
-        mark::scope_of(&self.fields).is_none()
-            && agrees(&bare(fields), &bare(&self.fields)) == Agreement::Equal
+    pub(super) fn is_of(&self, scope: &Scope) -> bool {
+        self.scope() == Some(scope.as_str())
     }
 
     /// The document that is held under this key, for a plan: that of `sent` if nothing differs.
