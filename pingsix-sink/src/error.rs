@@ -6,6 +6,7 @@ use crate::admin::AdminError;
 use crate::document::{Key, Owner};
 use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
+use crate::etcd::EtcdError;
 use crate::file::FileError;
 use crate::resource::ResourceError;
 use crate::several::Failure;
@@ -80,6 +81,12 @@ pub enum SinkError {
         /// The address of the listener.
         address: SocketAddr,
     },
+    /// An external etcd, or an option of its sink.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+    /// The target took no more; what was written before stays. For targets without a variant of their own.
+    #[error("the target failed")]
+    Target(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -137,7 +144,8 @@ impl SinkError {
             Self::Admin(error) => error.is_retryable(),
             Self::File(error) => error.is_retryable(),
             Self::Several { failures, .. } => failures.iter().any(|failure| failure.error.is_retryable()),
-            Self::Output(_) | Self::Listener(_) | Self::Serve(_) => true,
+            Self::Etcd(error) => error.is_retryable(),
+            Self::Output(_) | Self::Target(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
     }
 
@@ -159,6 +167,8 @@ impl SinkError {
             Self::File(_) => "file",
             Self::Several { .. } => "several",
             Self::Output(_) => "output",
+            Self::Etcd(error) => error.category(),
+            Self::Target(_) => "target",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }

@@ -8,15 +8,22 @@
 //! The crate knows nothing of where documents come from nor of what they mean.
 //! A [`Document`] is a key, canonical bytes, an [`OrderHint`] and an opaque [`Owner`].
 //!
-//! Every [`Sink`] keeps these promises; [`memory::MemorySink`] is their executable form:
+//! Every [`Sink`] keeps these promises; [`memory::MemorySink`] is their executable form, and one suite checks them on all:
 //!
-//! 1. After `publish(desired)` the target holds, under `desired.scope()`, the documents of `desired` and nothing else.
-//! 2. What lies outside of the scope is not touched.
+//! 1. After `publish(desired)` a reader of the target finds the documents of `desired` under `desired.scope()`, and
+//!    nothing else that was ever published there.
+//! 2. What others wrote is not touched, neither outside of the scope nor inside. A document that is wanted under a key
+//!    of somebody else takes its place. What others did to a document is undone when it is published again.
 //! 3. Documents are written in ascending order of their hint and deleted in descending order, so a document is never
-//!    visible before those it refers to.
+//!    visible before those it refers to, nor after they are gone.
 //! 4. Equal content publishes nothing: `changed` is zero and the revision is the one that brought the content.
-//! 5. Revisions grow. A failed publication leaves the target on some prefix of the plan, and repeating it completes it.
-//! 6. No value of a document appears in a log line, an error or a `Debug` text, for it may be a private key.
+//! 5. Revisions grow. A failed publication leaves the target on some prefix of the plan. Repeating it completes it, by
+//!    this sink or by another one after a restart, and on the way no document is missing that was there and is wanted.
+//! 6. A target that does not answer makes the publication fail, in a time that does not depend on it.
+//! 7. No value of a document appears in a log line, an error or a `Debug` text, for it may be a private key.
+//!
+//! What a target cannot suffer it need not survive: nobody else writes to memory, for instance. `docs/sinks.md` says what
+//! each sink guarantees.
 
 pub mod admin;
 pub mod desired;
@@ -24,6 +31,7 @@ pub mod difference;
 pub mod document;
 pub mod embedded;
 pub mod error;
+pub mod etcd;
 pub mod file;
 pub mod json;
 mod ledger;
@@ -42,6 +50,7 @@ pub use desired::{Desired, DocumentSet, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
+pub use etcd::EtcdSink;
 pub use file::FileSink;
 pub use json::JsonSink;
 pub use memory::MemorySink;
@@ -104,6 +113,18 @@ impl Changed {
     /// The number of documents touched.
     pub fn total(self) -> usize {
         self.created + self.updated + self.deleted
+    }
+
+    /// This and some steps more.
+    pub(crate) fn with(mut self, steps: &[Step]) -> Self {
+        for step in steps {
+            match step {
+                Step::Create(_) => self.created += 1,
+                Step::Update(_) => self.updated += 1,
+                Step::Delete { .. } => self.deleted += 1,
+            }
+        }
+        self
     }
 
     /// Whether nothing was touched.

@@ -1,82 +1,180 @@
 //! The reference implementation: what every sink must do, without a target.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::desired::{Desired, DocumentSet, Scope};
+use crate::document::{Document, Key};
 use crate::error::SinkError;
-use crate::plan::{Steps, plan};
+use crate::plan::{Step, Steps, plan};
 use crate::revision::Revision;
 use crate::{Published, Sink};
 
 /// Holds documents in memory and remembers the steps of every publication.
 ///
 /// For tests, and for programs that hand documents on themselves.
-#[derive(Debug, Default)]
+/// Clones are sinks of the same target, so a clone sees what a restarted program would; others can write to the target
+/// as well, and it can be made to fail.
+#[derive(Clone, Debug, Default)]
 pub struct MemorySink {
-    state: Mutex<State>,
+    target: Arc<Mutex<Target>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Target {
     last: i64,
     scopes: BTreeMap<Scope, Held>,
     history: Vec<(Revision, Scope, Steps)>,
+    /// How many writes succeed from now on, if not all.
+    writes: Option<usize>,
 }
 
-#[derive(Debug)]
+/// What a scope holds.
+#[derive(Default)]
 struct Held {
-    documents: DocumentSet,
-    revision: Revision,
+    documents: BTreeMap<Key, Document>,
+    /// What was not published.
+    foreign: BTreeMap<Key, Bytes>,
+    /// When the documents became what they are; `None` before the first publication.
+    revision: Option<Revision>,
 }
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held")
+            .field("documents", &self.documents)
+            .field("foreign", &self.foreign.keys().collect::<Vec<_>>())
+            .field("revision", &self.revision)
+            .finish()
+    }
+}
+
+/// The target takes no more writes, as [`MemorySink::fail_after`] told it.
+#[derive(Debug, thiserror::Error)]
+#[error("it was told to fail")]
+struct ToldToFail;
 
 impl MemorySink {
-    /// A sink that holds nothing.
+    /// A sink with a target of its own, which holds nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What `scope` holds; `None` before its first publication.
+    /// The documents that were published to `scope` and are there; `None` before its first publication.
     pub fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
-        self.state.lock().scopes.get(scope).map(|held| held.documents.clone())
+        let target = self.target.lock();
+        target.scopes.get(scope).filter(|held| held.revision.is_some()).map(Held::documents)
+    }
+
+    /// Everything under `scope`, whoever wrote it.
+    pub fn contents(&self, scope: &Scope) -> BTreeMap<Key, Bytes> {
+        let target = self.target.lock();
+        let Some(held) = target.scopes.get(scope) else { return BTreeMap::new() };
+        let documents =
+            held.documents.values().map(|document| (document.key.clone(), document.value.clone()));
+        documents.chain(held.foreign.clone()).collect()
     }
 
     /// The scopes that were published, in order.
     pub fn scopes(&self) -> Vec<Scope> {
-        self.state.lock().scopes.keys().cloned().collect()
+        let target = self.target.lock();
+        let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
+        published.map(|(scope, _)| scope.clone()).collect()
     }
 
-    /// Every publication that changed something, oldest first.
+    /// Every publication that changed something, oldest first, with the steps that were taken.
     pub fn history(&self) -> Vec<(Revision, Scope, Steps)> {
-        self.state.lock().history.clone()
+        self.target.lock().history.clone()
+    }
+
+    /// Writes a key as somebody else would, or deletes it.
+    ///
+    /// A document that is edited so is still the sink's; a key that the sink did not write never becomes its own.
+    pub fn interfere(&self, scope: &Scope, key: &Key, value: Option<Bytes>) {
+        let mut target = self.target.lock();
+        let held = target.scopes.entry(scope.clone()).or_default();
+        match (held.documents.get_mut(key), value) {
+            (Some(document), Some(value)) => document.value = value,
+            (Some(_), None) => {
+                held.documents.remove(key);
+            }
+            (None, Some(value)) => {
+                held.foreign.insert(key.clone(), value);
+            }
+            (None, None) => {
+                held.foreign.remove(key);
+            }
+        }
+    }
+
+    /// Makes the target fail when it has taken so many writes more; `None` makes it well.
+    pub fn fail_after(&self, writes: Option<usize>) {
+        self.target.lock().writes = writes;
+    }
+}
+
+impl Held {
+    fn documents(&self) -> DocumentSet {
+        DocumentSet::new(self.documents.values().cloned()).expect("keys of a map are different")
+    }
+
+    fn write(&mut self, step: &Step) {
+        match step {
+            // What is wanted is ours, even if somebody else was there first.
+            Step::Create(document) | Step::Update(document) => {
+                self.foreign.remove(&document.key);
+                self.documents.insert(document.key.clone(), document.clone());
+            }
+            Step::Delete { key, .. } => {
+                self.documents.remove(key);
+            }
+        }
     }
 }
 
 impl Sink for MemorySink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        let mut state = self.state.lock();
+        let mut guard = self.target.lock();
+        let target = &mut *guard;
         let scope = desired.scope();
-        if let Some(held) = state.scopes.keys().find(|held| *held != scope && held.overlaps(scope)) {
+        let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
+        if let Some((held, _)) =
+            published.into_iter().find(|(held, _)| *held != scope && held.overlaps(scope))
+        {
             return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() });
         }
-        let (current, before) = match state.scopes.get(scope) {
-            Some(held) => (held.documents.clone(), Some(held.revision)),
-            None => (DocumentSet::default(), None),
-        };
-        let steps = plan(&current, desired.documents());
-        let changed = steps.changed();
-        let revision = match before {
+        let held = target.scopes.entry(scope.clone()).or_default();
+        let steps = plan(&held.documents(), desired.documents());
+        let revision = match held.revision {
             Some(revision) if steps.is_empty() => revision,
             Some(_) | None => {
-                state.last += 1;
-                Revision::new(state.last).expect("a counter that starts at zero and grows is positive")
+                target.last += 1;
+                Revision::new(target.last).expect("a counter that starts at zero and grows is positive")
             }
         };
-        if !steps.is_empty() {
-            state.history.push((revision, scope.clone(), steps));
+        let possible = target.writes.map_or(steps.len(), |writes| writes.min(steps.len()));
+        let (taken, rest) = steps.as_slice().split_at(possible);
+        for step in taken {
+            held.write(step);
         }
-        state.scopes.insert(scope.clone(), Held { documents: desired.documents().clone(), revision });
-        Ok(Published { revision, changed })
+        if let Some(writes) = &mut target.writes {
+            *writes -= possible;
+        }
+        let (taken, is_complete) = (Steps::from(taken.to_vec()), rest.is_empty());
+        let changed = taken.changed();
+        if is_complete || !taken.is_empty() {
+            held.revision = Some(revision);
+        }
+        if !taken.is_empty() {
+            target.history.push((revision, scope.clone(), taken));
+        }
+        if is_complete {
+            Ok(Published { revision, changed })
+        } else {
+            Err(SinkError::Target(Box::new(ToldToFail)))
+        }
     }
 }

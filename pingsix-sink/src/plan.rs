@@ -72,14 +72,14 @@ impl Steps {
 
     /// How many documents the steps touch.
     pub fn changed(&self) -> Changed {
-        self.0.iter().fold(Changed::default(), |mut changed, step| {
-            match step {
-                Step::Create(_) => changed.created += 1,
-                Step::Update(_) => changed.updated += 1,
-                Step::Delete { .. } => changed.deleted += 1,
-            }
-            changed
-        })
+        Changed::default().with(&self.0)
+    }
+}
+
+impl From<Vec<Step>> for Steps {
+    /// Takes the steps in the order they are in.
+    fn from(steps: Vec<Step>) -> Self {
+        Self(steps)
     }
 }
 

@@ -13,7 +13,6 @@ mod gateway;
 #[path = "support/programs.rs"]
 mod programs;
 #[path = "support/real_etcd.rs"]
-#[allow(dead_code, reason = "others talk to it themselves")]
 mod real_etcd;
 
 use std::sync::Arc;
@@ -275,7 +274,7 @@ async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
     assert!(!format!("{stranger:?}").contains("hunter2"));
 
     let hasty = builder(&url).timeout(Duration::from_millis(50)).build().unwrap();
-    double.fall_silent();
+    double.stall(true);
     let error = hasty.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams was not answered in time");
     let nobody = builder(&format!("http://{}", gateway::free_address().await)).build().unwrap();
@@ -410,5 +409,4 @@ async fn the_real_admin_api_takes_it_and_pingsix_routes() {
     theirs.publish(&Desired::empty(scope("/p/other"))).await.unwrap();
     restarted.publish(&empty).await.unwrap();
     gateway::answers(proxy, "/a", 404).await;
-    etcd.stop().await;
 }

@@ -4,8 +4,6 @@
 
 #[path = "support/admin_double.rs"]
 mod admin_double;
-#[path = "support/authority.rs"]
-mod authority;
 #[path = "support/documents.rs"]
 mod documents;
 #[path = "support/programs.rs"]
@@ -17,11 +15,8 @@ mod wire;
 
 use std::net::SocketAddr;
 
-use authority::Authority;
 use documents::{desired, scope};
 use pingsix_sink::difference::differences;
-use pingsix_sink::proto::etcdserverpb::PutRequest;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::target::{ReadError, Target};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
 use wire::Served;
@@ -69,63 +64,41 @@ async fn an_embedded_server_is_read_over_its_port() {
 }
 
 #[tokio::test]
-async fn over_tls_a_client_shows_its_certificate() {
-    let (authority, directory) = (Authority::new("authority"), tempfile::tempdir().unwrap());
-    let file = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let server = authority.issue(1).server().client_ca_pem(authority.pem());
-    let served = Served::start(EmbeddedEtcd::builder().tls(server)).await;
-    served.etcd.publish(&state()).await.unwrap();
-    served.etcd.open();
-    let (client, ca) = (authority.issue(2), file("ca", &authority.pem()));
-    let (cert, key) = (file("cert", &client.certificate), file("key", &client.key));
-    let url = format!("etcds://{}?ca={ca}", served.address);
-    let full = format!("{url}&cert={cert}&key={key}");
-    assert!(read(&full).await.unwrap().same_content(state().documents()));
-    assert!(read(&format!("{full}&domain={}", authority::NAME)).await.is_ok());
-    assert!(read(&format!("{full}&domain=other.test")).await.is_err());
-    assert!(read(&url).await.is_err(), "without a certificate");
-    let error = read(&format!("etcds://{}?ca=/no/such", served.address)).await.unwrap_err();
-    assert_eq!(error.to_string(), "/no/such cannot be read");
-}
-
-#[tokio::test]
-async fn an_etcd_is_read_by_the_member_that_answers_and_as_the_user_that_is_named() {
+async fn of_an_etcd_what_was_published_is_read_as_the_user_that_is_named() {
     let Some(etcd) = real_etcd::RealEtcd::start().await else { return };
     let Some(etcdctl) = programs::find("etcdctl") else { return };
-    let mut client = KvClient::new(etcd.channel().await);
-    for (key, value) in [
-        ("/p/web/routes/r", "{}"),
-        ("/p/web/.pingsix_graph_revision", "1"),
-        ("/p/web/routes/.note", "x"),
-        ("/p/webinar/routes/r", "{}"),
-    ] {
-        let put = PutRequest { key: key.into(), value: value.into(), ..Default::default() };
-        client.put(put).await.unwrap();
-    }
+    // The first member is down.
     let members = format!("127.0.0.1:1,{}", etcd.address);
-    assert_eq!(keys(&read(&format!("etcd://{members}")).await.unwrap()), ["routes/r"]);
-    let error = read("etcd://127.0.0.1:1").await.unwrap_err().to_string();
-    assert_eq!(error, "cannot connect to 127.0.0.1:1");
-
+    let plain = format!("etcd://{members}");
+    assert!(read(&plain).await.unwrap().is_empty());
+    let Target::Etcd(target) = plain.parse().unwrap() else { panic!("{plain}") };
+    let sink = target.builder(|_| None).unwrap().build().unwrap();
+    sink.publish(&state()).await.unwrap();
     let endpoint = format!("--endpoints={}", etcd.address);
-    for arguments in
-        [&["user", "add", "root:sesame"][..], &["user", "grant-role", "root", "root"], &["auth", "enable"]]
-    {
+    let run = async |arguments: &[&str]| {
         let said = programs::run(&etcdctl, [&[endpoint.as_str()], arguments].concat()).await;
         assert!(said.ok, "{said:?}");
-    }
-    assert_eq!(keys(&read(&format!("etcd://root@{members}")).await.unwrap()), ["routes/r"]);
-    for url in [format!("etcd://{members}"), format!("etcd://root@{members}?password-env=WRONG")] {
+    };
+    run(&["put", "/p/web/routes/theirs", "{}"]).await;
+    assert!(read(&plain).await.unwrap().same_content(state().documents()), "without what others wrote");
+    assert!(
+        read("etcd://127.0.0.1:1").await.unwrap_err().to_string().starts_with("etcd cannot be reached: ")
+    );
+
+    run(&["user", "add", "root:sesame"]).await;
+    run(&["user", "grant-role", "root", "root"]).await;
+    run(&["auth", "enable"]).await;
+    let held = read(&format!("etcd://root@{members}")).await.unwrap();
+    assert!(held.same_content(state().documents()));
+    for url in [plain, format!("etcd://root@{members}?password-env=WRONG")] {
         let error = read(&url).await.unwrap_err().to_string();
-        assert!(error.starts_with("etcd answers InvalidArgument: ") && !error.contains("hunter2"), "{error}");
+        assert!(
+            error.starts_with("etcd does not accept the user: ") && !error.contains("hunter2"),
+            "{error}"
+        );
     }
     let error = read(&format!("etcd://root@{members}?password-env=UNSET")).await.unwrap_err().to_string();
     assert_eq!(error, "the environment variable UNSET is not set");
-    etcd.stop().await;
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ struct State {
     revision: i64,
     resources: BTreeMap<(ResourceKind, String), Stored>,
     writes: Vec<String>,
+    history: Vec<BTreeMap<String, Value>>,
     /// How many further writes meet another writer.
     conflicts: usize,
     /// How many further writes are made before the store fails.
@@ -103,6 +104,7 @@ impl Double {
         let mut state = self.state.lock();
         state.put(&parse(key).unwrap(), value).unwrap();
         state.writes.pop();
+        state.history.pop();
     }
 
     pub(crate) fn remove(&self, key: &str) {
@@ -117,8 +119,20 @@ impl Double {
         self.state.lock().until_failure = writes;
     }
 
-    pub(crate) fn fall_silent(&self) {
-        self.state.lock().silent = true;
+    /// Answers nothing at all, or goes on.
+    pub(crate) fn stall(&self, is_stalled: bool) {
+        self.state.lock().silent = is_stalled;
+    }
+
+    /// Every value that is stored, by its key.
+    pub(crate) fn all(&self) -> BTreeMap<String, Value> {
+        self.state.lock().all(|_| true)
+    }
+
+    /// What was stored after each write that was made over the API, without what has no mark.
+    pub(crate) fn history(&self) -> Vec<BTreeMap<String, Value>> {
+        let state = self.state.lock();
+        [BTreeMap::new()].into_iter().chain(state.history.iter().cloned()).collect()
     }
 
     /// Whether every reference leads somewhere.
@@ -228,7 +242,7 @@ impl State {
             return Err(format!("Validation error: invalid candidate graph: {dangling} not found"));
         }
         self.revision = revision;
-        self.writes.push(format!("PUT {}/{}", key.0, key.1));
+        self.wrote(format!("PUT {}/{}", key.0, key.1));
         Ok(revision)
     }
 
@@ -245,8 +259,19 @@ impl State {
             return Err((StatusCode::CONFLICT, text));
         }
         self.revision += 1;
-        self.writes.push(format!("DELETE {}/{}", key.0, key.1));
+        self.wrote(format!("DELETE {}/{}", key.0, key.1));
         Ok(String::new())
+    }
+
+    fn wrote(&mut self, what: String) {
+        self.writes.push(what);
+        let ours = self.all(|value| value.pointer("/labels").is_some());
+        self.history.push(ours);
+    }
+
+    fn all(&self, is_meant: impl Fn(&Value) -> bool) -> BTreeMap<String, Value> {
+        let meant = self.resources.iter().filter(|(_, stored)| is_meant(&stored.value));
+        meant.map(|((kind, id), stored)| (format!("{kind}/{id}"), stored.value.clone())).collect()
     }
 
     /// A reference that leads nowhere.

@@ -1,5 +1,7 @@
 //! What was logged by all tests of a program.
 
+#![allow(dead_code, reason = "each test program uses a part of this file")]
+
 use std::io;
 use std::sync::{Mutex, Once};
 

@@ -1,0 +1,196 @@
+//! An etcd that the user runs, and that PingSIX reads from.
+//!
+//! ```text
+//! publish ─► Keeper of the scope ─► transactions ─► etcd ─► PingSIX
+//!                ▲                                   │
+//!                └──────── watch: what others do ◄───┘
+//! ```
+//!
+//! - **Transactions.** A change is one transaction when it fits into etcd's limits, 128 operations and 1.5 MiB unless
+//!   the [`Builder`] says otherwise, and several in the order of the plan when it does not. Equal content writes nothing.
+//! - **Ownership.** What was written is recorded under `<scope>/.pingsix_sink_owned.0` to `.f`, which PingSIX does not
+//!   read, in the transaction that writes it: twelve bytes for each document. What is not in the record is left alone,
+//!   reported by [`EtcdSink::foreign`] and logged. A document that is wanted under a key of somebody else takes its
+//!   place and is recorded.
+//! - **Other writers.** Each transaction compares the revision of every key it writes and of the guard key
+//!   `<scope>/.pingsix_graph_revision`, which PingSIX's Admin API compares and writes as well; so nobody overwrites what
+//!   he has not seen. After a lost race the scope is read and planned anew, some times, then the error is
+//!   [`EtcdError::Conflict`]. Of several programs that publish different documents to one scope, each will find that the
+//!   other changed its own: there should be one, such as the leader of several replicas.
+//! - **Drift.** A published scope is watched. When somebody else changes what is ours, [`EtcdSink::drift`] tells, and
+//!   publishing again repairs it. A watch that ends, for whatever reason, is followed by a new list.
+//! - **Revisions.** [`Published::revision`] is the revision of the last transaction that changed a document, which a
+//!   PingSIX shows as its published one.
+//! - **Endpoints.** One is in use at a time; after a failure the next one is, in turn.
+//!
+//! ```no_run
+//! # async fn example(desired: pingsix_sink::Desired) -> Result<(), Box<dyn std::error::Error>> {
+//! use pingsix_sink::Sink;
+//! use pingsix_sink::etcd::{ClientTls, EtcdSink};
+//!
+//! let sink = EtcdSink::builder(["etcd-0.etcd:2379", "etcd-1.etcd:2379"])
+//!     .tls(ClientTls::ca_file("/tls/ca.crt"))
+//!     .credentials("gateway", "password")
+//!     .build()?;
+//! sink.publish(&desired).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod backoff;
+mod batch;
+mod builder;
+mod client;
+mod drift;
+mod endpoints;
+mod error;
+mod keeper;
+mod mark;
+mod picture;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use builder::Builder;
+pub use error::EtcdError;
+pub use tls::ClientTls;
+
+use crate::desired::{Desired, DocumentSet, Scope};
+use crate::embedded::LIST_LIMIT;
+use crate::error::SinkError;
+use crate::{Published, Sink};
+use backoff::Backoff;
+use batch::Limits;
+use client::Client;
+use drift::Drift;
+use keeper::Keeper;
+use picture::Picture;
+
+/// The key, inside a scope, by which writers notice each other.
+const GUARD: &str = ".pingsix_graph_revision";
+
+/// Publishes to an etcd cluster; dropping it ends its watches.
+pub struct EtcdSink {
+    client: Arc<Client>,
+    limits: Limits,
+    is_watching: bool,
+    drift: Arc<Drift>,
+    scopes: Mutex<BTreeMap<Scope, Kept>>,
+}
+
+/// A scope and the watch of it.
+struct Kept {
+    keeper: Arc<Keeper>,
+    _watch: DropGuard,
+}
+
+impl fmt::Debug for EtcdSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdSink")
+            .field("client", &self.client)
+            .field("limits", &self.limits)
+            .field("scopes", &self.scopes.lock().keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl EtcdSink {
+    /// The options of a sink for a cluster with these endpoints: `host:port`, or a URL with `http` or `https`.
+    pub fn builder<E: Into<String>>(endpoints: impl IntoIterator<Item = E>) -> Builder {
+        Builder::new(endpoints.into_iter().map(Into::into).collect())
+    }
+
+    fn of(client: Arc<Client>, limits: Limits, is_watching: bool) -> Self {
+        Self { client, limits, is_watching, drift: Arc::new(Drift::new()), scopes: Mutex::default() }
+    }
+
+    /// The scopes that somebody else changed since they were published, now and whenever that changes.
+    ///
+    /// A scope is among them until it is published again, or is by somebody else what it was published as.
+    pub fn drift(&self) -> watch::Receiver<BTreeSet<Scope>> {
+        self.drift.subscribe()
+    }
+
+    /// The keys under `scope` that the sink did not write and PingSIX reads; it may refuse the scope because of them.
+    /// Nothing before the first publication.
+    pub async fn foreign(&self, scope: &Scope) -> BTreeSet<String> {
+        let keeper = self.scopes.lock().get(scope).map(|kept| Arc::clone(&kept.keeper));
+        match keeper {
+            Some(keeper) => keeper.foreign().await,
+            None => BTreeSet::new(),
+        }
+    }
+
+    /// The documents under `scope` that sinks for etcd wrote, as they are now. Nothing is written, and nothing is watched
+    /// because of it.
+    ///
+    /// # Errors
+    /// [`SinkError::Etcd`] when etcd cannot be read.
+    pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
+        let list = self.client.list(scope).await?;
+        Ok(Picture::of(scope, &list).documents())
+    }
+
+    /// Stops watching a scope that will not be published again. What it holds stays.
+    pub fn forget(&self, scope: &Scope) {
+        self.scopes.lock().remove(scope);
+        self.drift.set(scope, false);
+    }
+
+    /// The keeper of a scope, who begins to watch with the first publication.
+    fn keeper(&self, scope: &Scope) -> Result<Arc<Keeper>, SinkError> {
+        let mut scopes = self.scopes.lock();
+        if let Some(kept) = scopes.get(scope) {
+            return Ok(Arc::clone(&kept.keeper));
+        }
+        if let Some(held) = scopes.keys().find(|held| held.overlaps(scope)) {
+            return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() });
+        }
+        let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
+        let keeper = Arc::new(Keeper::new(scope.clone(), client, drift, self.limits));
+        let ended = CancellationToken::new();
+        if self.is_watching {
+            let following = follow(Arc::clone(&keeper), scope.clone());
+            tokio::spawn(ended.clone().run_until_cancelled_owned(following));
+        }
+        scopes.insert(scope.clone(), Kept { keeper: Arc::clone(&keeper), _watch: ended.drop_guard() });
+        Ok(keeper)
+    }
+}
+
+impl Sink for EtcdSink {
+    /// Returns when etcd has committed everything; clients that watch are told then.
+    ///
+    /// # Errors
+    /// [`SinkError::Etcd`]; what was written before it stays, a valid prefix of the plan.
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        self.keeper(desired.scope())?.publish(desired).await
+    }
+}
+
+/// Watches a scope for ever.
+async fn follow(keeper: Arc<Keeper>, scope: Scope) {
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
+    let mut is_failing = false;
+    loop {
+        match keeper.follow(&mut backoff).await {
+            Ok(()) => is_failing = false,
+            // Said once: publications fail as well, and tell their caller.
+            Err(error) if !is_failing => {
+                is_failing = true;
+                tracing::warn!(%scope, %error, "the watch of the scope ended, trying again");
+            }
+            Err(error) => tracing::debug!(%scope, %error, "the scope cannot be watched yet"),
+        }
+        backoff.pause().await;
+    }
+}

@@ -1,0 +1,56 @@
+//! How long to wait before trying again.
+
+use std::time::Duration;
+
+/// Doubles up to a limit; each pause is a random part of what it could be, at least half of it, so that programs that
+/// failed together do not come back together.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    first: Duration,
+    limit: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    pub(super) fn new(first: Duration, limit: Duration) -> Self {
+        Self { first, limit, next: first }
+    }
+
+    pub(super) async fn pause(&mut self) {
+        let pause = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.next = (self.next * 2).min(self.limit);
+        tokio::time::sleep(pause).await;
+    }
+
+    /// All is well again.
+    pub(super) fn reset(&mut self) {
+        self.next = self.first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_up_to_the_limit_and_start_over() {
+        let seconds = Duration::from_secs;
+        let mut backoff = Backoff::new(seconds(1), seconds(5));
+        for longest in [1, 2, 4, 5, 5].map(seconds) {
+            let start = Instant::now();
+            backoff.pause().await;
+            let pause = start.elapsed();
+            // Timers have a resolution of a millisecond.
+            assert!(
+                longest / 2 <= pause && pause <= longest + Duration::from_millis(1),
+                "{pause:?} of {longest:?}"
+            );
+        }
+        backoff.reset();
+        let start = Instant::now();
+        backoff.pause().await;
+        assert!(start.elapsed() <= seconds(1) + Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,224 @@
+//! Steps as transactions that etcd takes.
+//!
+//! ```text
+//! if    guard, keys and marks are as we saw them
+//! then  put or delete the keys, put the marks of those that come or go, put the guard
+//! ```
+//!
+//! The guard is compared and put as the Admin API of PingSIX does it, so that each of us notices the other; the keys
+//! are compared for the sake of writers that know of no guard.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use super::GUARD;
+use super::mark::{MARKS, Mark, Name, RECORD};
+use super::picture::{Change, GUARD_VALUES, Picture};
+use crate::desired::Scope;
+use crate::error::SinkError;
+use crate::plan::Step;
+use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
+use crate::proto::etcdserverpb::request_op::Request as Operation;
+use crate::proto::etcdserverpb::{Compare, DeleteRangeRequest, PutRequest, RequestOp, TxnRequest};
+
+/// What one transaction may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Operations, and as many comparisons.
+    pub(super) operations: usize,
+    /// Bytes of the request.
+    pub(super) bytes: usize,
+}
+
+/// One document, its mark and the guard.
+pub(super) const MIN_OPERATIONS: usize = 3;
+
+/// What the encoding of an operation and its comparison takes beside keys and value, generously.
+const PER_OPERATION: usize = 64;
+
+/// Some steps as one transaction.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) request: TxnRequest,
+    pub(super) change: Change,
+    /// How many steps it takes.
+    pub(super) steps: usize,
+}
+
+/// Refuses documents that no transaction could carry, before anything is written.
+pub(super) fn check(
+    picture: &Picture,
+    scope: &Scope,
+    steps: &[Step],
+    limits: Limits,
+) -> Result<(), SinkError> {
+    let mut marks: Vec<usize> = (0..MARKS).map(|index| picture.mark(index).mark.size()).collect();
+    for name in steps.iter().filter(|step| matches!(step, Step::Create(_))).map(|step| Name::of(step.key())) {
+        marks[name.mark()] += RECORD;
+    }
+    for step in steps {
+        let mark = marks[Name::of(step.key()).mark()];
+        let bytes = frame(scope) + cost(scope, step) + cost_of_mark(scope, mark);
+        if bytes > limits.bytes {
+            let key = step.key().clone();
+            return Err(SinkError::DocumentTooLarge {
+                scope: scope.clone(),
+                key,
+                bytes,
+                limit: limits.bytes,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Batch {
+    /// The first of the steps, as many as fit, and always one.
+    pub(super) fn of(picture: &Picture, scope: &Scope, steps: &[Step], limits: Limits) -> Self {
+        let mut touched = BTreeSet::new();
+        let (mut operations, mut bytes) = (1, frame(scope));
+        let fitting = steps.iter().take_while(|step| {
+            let mut more = (1, cost(scope, step));
+            let mark = touched_mark(picture, step);
+            if let Some(index) = mark {
+                more.1 += RECORD;
+                if !touched.contains(&index) {
+                    more.0 += 1;
+                    more.1 += cost_of_mark(scope, picture.mark(index).mark.size());
+                }
+            }
+            let fits = operations + more.0 <= limits.operations && bytes + more.1 <= limits.bytes;
+            (operations, bytes) = (operations + more.0, bytes + more.1);
+            touched.extend(mark);
+            fits
+        });
+        let count = fitting.count().max(1).min(steps.len());
+        Self::with(picture, scope, &steps[..count], &touched_marks(picture, &steps[..count]))
+    }
+
+    fn with(picture: &Picture, scope: &Scope, steps: &[Step], touched: &BTreeSet<usize>) -> Self {
+        let change = Change { documents: documents(steps), marks: marks(picture, steps, touched) };
+        let guard = beside(scope, GUARD);
+        let mut request = TxnRequest::default();
+        for (key, value) in &change.documents {
+            request.compare.push(unchanged(scope.full_key(key), picture.modified(key)));
+            request.success.push(match value {
+                Some(value) => put(scope.full_key(key), value.clone()),
+                None => delete(scope.full_key(key)),
+            });
+        }
+        for (index, mark) in &change.marks {
+            let key = beside(scope, &Mark::key(*index));
+            request.compare.push(unchanged(key.clone(), picture.mark(*index).modified));
+            request.success.push(put(key, mark.encode()));
+        }
+        request.compare.push(unchanged(guard.clone(), picture.guard().modified));
+        request.success.push(put(guard, Bytes::from_static(GUARD_VALUES[0])));
+        Self { request, change, steps: steps.len() }
+    }
+
+    /// The bytes of the request.
+    pub(super) fn bytes(&self) -> usize {
+        self.request.encoded_len()
+    }
+}
+
+fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Create(document) | Step::Update(document) => {
+                (document.key.clone(), Some(document.value.clone()))
+            }
+            Step::Delete { key, .. } => (key.clone(), None),
+        })
+        .collect()
+}
+
+/// The marks after the steps. Being written anyway, they also lose the records of keys that somebody else deleted.
+fn marks(picture: &Picture, steps: &[Step], touched: &BTreeSet<usize>) -> BTreeMap<usize, Mark> {
+    if touched.is_empty() {
+        return BTreeMap::new();
+    }
+    let present = picture.names();
+    let mut marks: BTreeMap<usize, Mark> = touched
+        .iter()
+        .map(|index| {
+            let mut mark = picture.mark(*index).mark.clone();
+            mark.retain(|name| present.contains(&name));
+            (*index, mark)
+        })
+        .collect();
+    for step in steps {
+        let name = Name::of(step.key());
+        let Some(mark) = marks.get_mut(&name.mark()) else { continue };
+        match step {
+            Step::Create(document) | Step::Update(document) => mark.insert(name, document.order),
+            Step::Delete { .. } => mark.remove(name),
+        }
+    }
+    marks
+}
+
+/// The mark that a step changes: not for a document that is recorded, with the hint it has.
+fn touched_mark(picture: &Picture, step: &Step) -> Option<usize> {
+    let name = Name::of(step.key());
+    let is_changed = match step {
+        Step::Create(document) | Step::Update(document) => picture.order(name) != Some(document.order),
+        Step::Delete { .. } => true,
+    };
+    is_changed.then_some(name.mark())
+}
+
+fn touched_marks(picture: &Picture, steps: &[Step]) -> BTreeSet<usize> {
+    steps.iter().filter_map(|step| touched_mark(picture, step)).collect()
+}
+
+/// The key of what stands beside the documents.
+fn beside(scope: &Scope, key: &str) -> String {
+    format!("{scope}/{key}")
+}
+
+/// The bytes of the guard.
+fn frame(scope: &Scope) -> usize {
+    2 * (scope.as_str().len() + 1 + GUARD.len()) + GUARD_VALUES[0].len() + PER_OPERATION
+}
+
+fn cost(scope: &Scope, step: &Step) -> usize {
+    let value = match step {
+        Step::Create(document) | Step::Update(document) => document.value.len(),
+        Step::Delete { .. } => 0,
+    };
+    2 * (scope.as_str().len() + 1 + step.key().as_str().len()) + value + PER_OPERATION
+}
+
+fn cost_of_mark(scope: &Scope, size: usize) -> usize {
+    2 * (scope.as_str().len() + 1 + Mark::key(0).len()) + size + PER_OPERATION
+}
+
+/// Holds if a key was last written at this revision; at zero, if it is not there.
+fn unchanged(key: String, modified: i64) -> Compare {
+    let (target, operand) = match modified {
+        0 => (CompareTarget::Create, TargetUnion::CreateRevision(0)),
+        modified => (CompareTarget::Mod, TargetUnion::ModRevision(modified)),
+    };
+    Compare {
+        result: CompareResult::Equal.into(),
+        target: target.into(),
+        key: key.into(),
+        target_union: Some(operand),
+        ..Compare::default()
+    }
+}
+
+fn put(key: String, value: Bytes) -> RequestOp {
+    let put = PutRequest { key: key.into(), value, ..PutRequest::default() };
+    RequestOp { request: Some(Operation::RequestPut(put)) }
+}
+
+fn delete(key: String) -> RequestOp {
+    let delete = DeleteRangeRequest { key: key.into(), ..DeleteRangeRequest::default() };
+    RequestOp { request: Some(Operation::RequestDeleteRange(delete)) }
+}

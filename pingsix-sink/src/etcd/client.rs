@@ -1,0 +1,180 @@
+//! Requests to an etcd cluster: by whom, to which member, for how long.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::endpoints::Endpoints;
+use super::error::{EtcdError, Fault};
+use crate::desired::Scope;
+use crate::proto::etcdserverpb::auth_client::AuthClient;
+use crate::proto::etcdserverpb::kv_client::KvClient;
+use crate::proto::etcdserverpb::watch_client::WatchClient;
+use crate::proto::etcdserverpb::watch_request::RequestUnion;
+use crate::proto::etcdserverpb::{
+    AuthenticateRequest, RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest,
+    WatchRequest, WatchResponse,
+};
+
+/// A scope that PingSIX cannot read any more must still be read to be mended.
+const READ_LIMIT: usize = 256 << 20;
+
+/// Name and password.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    pub(super) user: String,
+    pub(super) password: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// What etcd gives for a name and a password; it is shown to nobody.
+type Token = MetadataValue<Ascii>;
+
+#[derive(Debug)]
+pub(super) struct Client {
+    endpoints: Endpoints,
+    credentials: Option<Credentials>,
+    timeout: Duration,
+    token: Mutex<Option<Token>>,
+}
+
+impl Client {
+    pub(super) fn new(endpoints: Endpoints, credentials: Option<Credentials>, timeout: Duration) -> Self {
+        Self { endpoints, credentials, timeout, token: Mutex::default() }
+    }
+
+    /// Everything under the scope, as of one revision that no earlier write is missing from.
+    pub(super) async fn list(&self, scope: &Scope) -> Result<RangeResponse, EtcdError> {
+        let (key, range_end) = range_of(scope);
+        let request = RangeRequest { key, range_end, ..RangeRequest::default() };
+        self.call(scope, request, |channel, request| async move {
+            KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await
+        })
+        .await
+    }
+
+    /// A transaction. It may be sent again after a failure that leaves its outcome open, so it must compare what it
+    /// changes: the second one then finds the first one's work, and does nothing.
+    pub(super) async fn txn(&self, scope: &Scope, request: TxnRequest) -> Result<TxnResponse, EtcdError> {
+        self.call(scope, request, |channel, request| async move { KvClient::new(channel).txn(request).await })
+            .await
+    }
+
+    /// The changes under the scope from `start_revision` on.
+    pub(super) async fn watch(
+        &self,
+        scope: &Scope,
+        start_revision: i64,
+    ) -> Result<Streaming<WatchResponse>, EtcdError> {
+        let (key, range_end) = range_of(scope);
+        let create = WatchCreateRequest { key, range_end, start_revision, ..WatchCreateRequest::default() };
+        self.call(scope, create, |channel, create: Request<WatchCreateRequest>| async move {
+            let request = create.map(|create| {
+                let request_union = Some(RequestUnion::CreateRequest(create));
+                stream::iter([WatchRequest { request_union }]).chain(stream::pending())
+            });
+            WatchClient::new(channel).max_decoding_message_size(READ_LIMIT).watch(request).await
+        })
+        .await
+    }
+
+    /// The token may have been the reason that a watch was refused.
+    pub(super) fn forget_token(&self) {
+        *self.token.lock() = None;
+    }
+
+    /// Sends a request to one endpoint after the other, and once more with a new token if the old one was refused.
+    async fn call<I: Clone, O, A: Future<Output = Result<Response<O>, Status>>>(
+        &self,
+        scope: &Scope,
+        message: I,
+        send: impl Fn(Channel, Request<I>) -> A,
+    ) -> Result<O, EtcdError> {
+        let (mut endpoints, mut tokens) = (self.endpoints.count(), 2);
+        loop {
+            let channel = self.endpoints.channel()?;
+            let fault = match self.try_once(&channel, message.clone(), &send).await {
+                Ok(answer) => return Ok(answer),
+                Err(fault) => fault,
+            };
+            match &fault {
+                Fault::Endpoint(error) => {
+                    self.endpoints.leave(&channel);
+                    endpoints -= 1;
+                    if endpoints > 0 {
+                        tracing::debug!(%error, "an endpoint of etcd failed, trying the next");
+                        continue;
+                    }
+                }
+                Fault::Token(_) => {
+                    self.forget_token();
+                    tokens -= 1;
+                    if tokens > 0 && self.credentials.is_some() {
+                        continue;
+                    }
+                }
+                Fault::Permission | Fault::Answer(_) => {}
+            }
+            return Err(fault.about(scope));
+        }
+    }
+
+    async fn try_once<I, O, A: Future<Output = Result<Response<O>, Status>>>(
+        &self,
+        channel: &Arc<Channel>,
+        message: I,
+        send: impl Fn(Channel, Request<I>) -> A,
+    ) -> Result<O, Fault> {
+        let mut request = Request::new(message);
+        // A member that is cut off from the others refuses, or ends the watch, rather than be silent.
+        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        if let Some(token) = self.token(channel).await? {
+            request.metadata_mut().insert("token", token);
+        }
+        self.in_time(send(Channel::clone(channel), request)).await
+    }
+
+    async fn token(&self, channel: &Arc<Channel>) -> Result<Option<Token>, Fault> {
+        let Some(Credentials { user, password }) = &self.credentials else { return Ok(None) };
+        if let Some(token) = self.token.lock().clone() {
+            return Ok(Some(token));
+        }
+        let request = AuthenticateRequest { name: user.clone(), password: password.clone() };
+        let mut auth = AuthClient::new(Channel::clone(channel));
+        let answer = self.in_time(auth.authenticate(request)).await?;
+        let mut token: Token = answer.token.parse().map_err(|_| {
+            Fault::Answer(EtcdError::Authentication("its token is no text for a header".to_owned()))
+        })?;
+        token.set_sensitive(true);
+        *self.token.lock() = Some(token.clone());
+        Ok(Some(token))
+    }
+
+    async fn in_time<O>(
+        &self,
+        answer: impl Future<Output = Result<Response<O>, Status>>,
+    ) -> Result<O, Fault> {
+        match tokio::time::timeout(self.timeout, answer).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(Fault::of(&status)),
+            Err(_) => Err(Fault::Endpoint(EtcdError::Timeout(self.timeout))),
+        }
+    }
+}
+
+/// First key and end of the range that a scope is. A slash is followed by a zero.
+fn range_of(scope: &Scope) -> (Bytes, Bytes) {
+    (Bytes::from(scope.key_prefix()), Bytes::from(format!("{scope}0")))
+}

@@ -1,0 +1,284 @@
+//! One scope: written when it is published, watched in between.
+//!
+//! ```text
+//! publish ─► picture of the scope ─► plan ─► batches ─► transactions
+//!               ▲  list, when there is none or it is not watched      │ a comparison failed: list, plan anew
+//!               └──── events of others ◄── watch ◄────────────────────┘
+//! ```
+//!
+//! One lock orders publications and events: an event is judged between publications and never during one, so whether it
+//! is the echo of a transaction of ours is known when it is looked at.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tonic::Streaming;
+
+use super::backoff::Backoff;
+use super::batch::{Batch, Limits, check};
+use super::client::Client;
+use super::drift::Drift;
+use super::error::{EtcdError, Fault};
+use super::mark::Mark;
+use super::picture::Picture;
+use super::{GUARD, LIST_LIMIT};
+use crate::desired::{Desired, DocumentSet, Scope};
+use crate::error::SinkError;
+use crate::plan::plan;
+use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
+use crate::{Changed, Published, Revision};
+
+/// How often a publication starts over because somebody else wrote at the same time.
+const ATTEMPTS: usize = 8;
+
+/// What keeps one scope.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    scope: Scope,
+    client: Arc<Client>,
+    drift: Arc<Drift>,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is there. `None` when that has to be asked.
+    picture: Option<Picture>,
+    /// Whether a watch tells what others do. Without it a picture grows old.
+    is_watched: bool,
+    /// What was published last, with success.
+    published: Option<DocumentSet>,
+    foreign: BTreeSet<String>,
+    /// The highest revision seen.
+    highest: i64,
+    /// How many publications were begun.
+    publications: u64,
+}
+
+/// What ended a transaction.
+enum Failed {
+    /// Somebody else wrote since we looked.
+    Comparison,
+    Request(SinkError),
+}
+
+impl From<EtcdError> for Failed {
+    fn from(error: EtcdError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(scope: Scope, client: Arc<Client>, drift: Arc<Drift>, limits: Limits) -> Self {
+        Self { scope, client, drift, limits, state: Mutex::default() }
+    }
+
+    /// Brings the scope to what is desired.
+    pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        refuse_reserved_keys(desired)?;
+        let mut state = self.state.lock().await;
+        state.publications += 1;
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
+        let mut changed = Changed::default();
+        for _ in 0..ATTEMPTS {
+            // What is taken out does not come back from a publication that fails or is dropped half way.
+            let mut picture = match state.picture.take() {
+                Some(picture) if state.is_watched => picture,
+                Some(_) | None => {
+                    let list = self.client.list(&self.scope).await?;
+                    self.read(&mut state, &list)
+                }
+            };
+            match self.write(&mut picture, desired, &mut changed).await {
+                Ok(()) => {
+                    let revision = picture.revision();
+                    state.published = Some(desired.documents().clone());
+                    state.highest = state.highest.max(revision.get());
+                    self.note_foreign(&mut state, &picture);
+                    self.drift.set(&self.scope, false);
+                    self.log(&picture, revision, changed);
+                    state.picture = Some(picture);
+                    return Ok(Published { revision, changed });
+                }
+                Err(Failed::Comparison) => {
+                    tracing::debug!(scope = %self.scope, "another writer was faster, reading the scope again");
+                    backoff.pause().await;
+                }
+                Err(Failed::Request(error)) => return Err(error),
+            }
+        }
+        Err(EtcdError::Conflict { scope: self.scope.clone(), attempts: ATTEMPTS }.into())
+    }
+
+    /// The keys under the scope that are somebody else's, as of the last look.
+    pub(super) async fn foreign(&self) -> BTreeSet<String> {
+        self.state.lock().await.foreign.clone()
+    }
+
+    /// Takes all steps, in as few transactions as the limits allow.
+    async fn write(
+        &self,
+        picture: &mut Picture,
+        desired: &Desired,
+        changed: &mut Changed,
+    ) -> Result<(), Failed> {
+        let steps = plan(&picture.documents(), desired.documents());
+        if !steps.is_empty() && !picture.guard().is_known {
+            let key = format!("{}/{GUARD}", self.scope);
+            return Err(EtcdError::Guard { key }.into());
+        }
+        check(picture, &self.scope, steps.as_slice(), self.limits).map_err(Failed::Request)?;
+        let mut rest = steps.as_slice();
+        while !rest.is_empty() {
+            let batch = Batch::of(picture, &self.scope, rest, self.limits);
+            let bytes = batch.bytes();
+            let answer = self.client.txn(&self.scope, batch.request).await?;
+            if !answer.succeeded {
+                return Err(Failed::Comparison);
+            }
+            let (taken, after) = rest.split_at(batch.steps);
+            tracing::debug!(scope = %self.scope, steps = taken.len(), bytes, "wrote a transaction");
+            *changed = changed.with(taken);
+            picture.committed(answer.header.map_or(0, |header| header.revision), batch.change);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Makes a list the picture to work with.
+    fn read(&self, state: &mut State, list: &RangeResponse) -> Picture {
+        let picture = Picture::of(&self.scope, list);
+        if picture.listed() < state.highest {
+            // Nothing that is written can mend this: readers compare with the revisions they saw.
+            tracing::error!(
+                scope = %self.scope, revision = picture.listed(), before = state.highest,
+                "the revision of etcd went back, as that of a restored backup does: PingSIX ignores changes until it \
+                 has passed the old one, or is restarted"
+            );
+        }
+        state.highest = picture.listed();
+        picture
+    }
+
+    /// Follows what others do to the scope for as long as the connection holds; the error is why it ended.
+    pub(super) async fn follow(&self, backoff: &mut Backoff) -> Result<(), EtcdError> {
+        let start = self.look().await? + 1;
+        let mut watch = self.client.watch(&self.scope, start).await?;
+        let result = self.follow_stream(&mut watch, backoff).await;
+        // Whatever happens from here on is not told.
+        let mut state = self.state.lock().await;
+        state.is_watched = false;
+        state.picture = None;
+        result
+    }
+
+    /// Sees to it that there is a picture, and gives the revision that the watch goes on after.
+    async fn look(&self) -> Result<i64, EtcdError> {
+        let publications = {
+            let state = self.state.lock().await;
+            if let Some(picture) = &state.picture {
+                return Ok(picture.listed());
+            }
+            state.publications
+        };
+        // Publications do not wait for this one. If there was one in the meantime, it knows more than this list.
+        let list = self.client.list(&self.scope).await?;
+        let mut state = self.state.lock().await;
+        if state.publications == publications {
+            let picture = self.read(&mut state, &list);
+            self.judge(&mut state, &picture);
+            state.picture = Some(picture);
+        }
+        let listed = state.picture.as_ref().map(Picture::listed);
+        Ok(listed.unwrap_or_else(|| list.header.map_or(0, |header| header.revision)))
+    }
+
+    async fn follow_stream(
+        &self,
+        watch: &mut Streaming<WatchResponse>,
+        backoff: &mut Backoff,
+    ) -> Result<(), EtcdError> {
+        loop {
+            let response = match watch.message().await {
+                Ok(Some(response)) => response,
+                Ok(None) => return Err(EtcdError::Unavailable("the watch ended".to_owned())),
+                Err(status) => return Err(Fault::of(&status).about(&self.scope)),
+            };
+            if response.canceled {
+                return self.cancelled(&response);
+            }
+            let mut state = self.state.lock().await;
+            if response.created {
+                state.is_watched = true;
+                backoff.reset();
+            }
+            let Some(mut picture) = state.picture.take() else { continue };
+            if picture.apply(&response.events) {
+                self.judge(&mut state, &picture);
+            }
+            state.picture = Some(picture);
+        }
+    }
+
+    /// Compaction is answered by reading anew at once, anything else is a fault.
+    fn cancelled(&self, response: &WatchResponse) -> Result<(), EtcdError> {
+        if response.compact_revision > 0 {
+            tracing::debug!(scope = %self.scope, response.compact_revision, "what was to be watched is compacted");
+            return Ok(());
+        }
+        self.client.forget_token();
+        let reason = &response.cancel_reason;
+        Err(if reason.contains("permission denied") {
+            EtcdError::PermissionDenied { scope: self.scope.clone() }
+        } else {
+            EtcdError::Unavailable(format!("the watch was cancelled: {reason}"))
+        })
+    }
+
+    /// Compares what is there with what was published.
+    fn judge(&self, state: &mut State, picture: &Picture) {
+        self.note_foreign(state, picture);
+        let Some(published) = &state.published else { return };
+        let steps = plan(&picture.documents(), published).len();
+        if self.drift.set(&self.scope, steps > 0) && steps > 0 {
+            tracing::warn!(scope = %self.scope, steps, "somebody else changed what was published");
+        }
+    }
+
+    fn note_foreign(&self, state: &mut State, picture: &Picture) {
+        let foreign = picture.foreign();
+        for key in foreign.difference(&state.foreign) {
+            tracing::warn!(scope = %self.scope, %key, "a key that is not ours lies in the scope, and is left alone");
+        }
+        state.foreign = foreign;
+    }
+
+    fn log(&self, picture: &Picture, revision: Revision, changed: Changed) {
+        if changed.is_empty() {
+            return;
+        }
+        let (scope, bytes) = (&self.scope, picture.size());
+        tracing::info!(
+            %scope, %revision, changed.created, changed.updated, changed.deleted, bytes,
+            "published"
+        );
+        if bytes > LIST_LIMIT {
+            tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
+        }
+    }
+}
+
+/// The names of what stands beside the documents cannot be those of documents.
+fn refuse_reserved_keys(desired: &Desired) -> Result<(), SinkError> {
+    let is_reserved = |key: &str| key == GUARD || Mark::index(key).is_some();
+    match desired.documents().iter().find(|document| is_reserved(document.key.as_str())) {
+        Some(document) => Err(SinkError::InvalidKey {
+            key: document.key.to_string(),
+            problem: "it is reserved for what the sink keeps beside the documents",
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Which keys of a scope are ours.
+//!
+//! Ownership is written beside the documents, under keys whose last segment starts with a dot, which PingSIX does not
+//! read: `<scope>/.pingsix_sink_owned.0` to `.f`. A key is recorded in the one its digest points at, so that a document
+//! that comes or goes rewrites a sixteenth of the record, in the transaction that puts or deletes it. A document whose
+//! bytes change rewrites none.
+//!
+//! A record has twelve bytes: eight of the SHA-256 of the key, and the order hint it was written with. The hint is there
+//! because a program that has been restarted must delete in descending order what its predecessor wrote.
+//!
+//! A record that is damaged or gone claims nothing: what is wanted is taken over by the next publication, and what is no
+//! longer wanted is then somebody else's and stays.
+
+use std::collections::BTreeMap;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+
+use crate::document::{Digest, Key, OrderHint};
+
+/// How many marks there are in a scope: one for each hexadecimal digit.
+pub(super) const MARKS: usize = 16;
+
+/// The bytes of one record.
+pub(super) const RECORD: usize = 12;
+
+const NAME: &str = ".pingsix_sink_owned.";
+const HEADER: &[u8] = b"pingsix-sink-owned/1\n";
+
+/// A key as records have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name([u8; 8]);
+
+impl Name {
+    pub(super) fn of(key: &Key) -> Self {
+        let digest = Digest::of(key.as_str().as_bytes());
+        let mut name = [0; 8];
+        name.copy_from_slice(&digest.as_bytes()[..8]);
+        Self(name)
+    }
+
+    /// The mark that has the record.
+    pub(super) fn mark(self) -> usize {
+        usize::from(self.0[0]) % MARKS
+    }
+}
+
+/// One sixteenth of what is ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark(BTreeMap<Name, OrderHint>);
+
+impl Mark {
+    /// The key of a mark inside its scope.
+    pub(super) fn key(index: usize) -> String {
+        format!("{NAME}{index:x}")
+    }
+
+    /// The number of the mark with this key.
+    pub(super) fn index(key: &str) -> Option<usize> {
+        let digit = key.strip_prefix(NAME)?;
+        let index = usize::from_str_radix(digit, 16).ok()?;
+        (index < MARKS && Self::key(index) == key).then_some(index)
+    }
+
+    /// Reads a value; `None` when it was not written by [`encode`](Self::encode).
+    pub(super) fn decode(value: &[u8]) -> Option<Self> {
+        let (records, []) = value.strip_prefix(HEADER)?.as_chunks::<RECORD>() else { return None };
+        let record = |bytes: &[u8; RECORD]| {
+            let [name @ .., a, b, c, d] = *bytes;
+            (Name(name), OrderHint(u32::from_be_bytes([a, b, c, d])))
+        };
+        Some(Self(records.iter().map(record).collect()))
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        let mut value = BytesMut::with_capacity(self.size());
+        value.put_slice(HEADER);
+        for (name, order) in &self.0 {
+            value.put_slice(&name.0);
+            value.put_u32(order.0);
+        }
+        value.freeze()
+    }
+
+    /// The bytes of the value.
+    pub(super) fn size(&self) -> usize {
+        HEADER.len() + self.0.len() * RECORD
+    }
+
+    pub(super) fn order(&self, name: Name) -> Option<OrderHint> {
+        self.0.get(&name).copied()
+    }
+
+    pub(super) fn insert(&mut self, name: Name, order: OrderHint) {
+        self.0.insert(name, order);
+    }
+
+    pub(super) fn remove(&mut self, name: Name) {
+        self.0.remove(&name);
+    }
+
+    /// Drops the records of keys that are not there any more.
+    pub(super) fn retain(&mut self, is_there: impl Fn(Name) -> bool) {
+        self.0.retain(|name, _| is_there(*name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(key: &str) -> Name {
+        Name::of(&Key::new(key).unwrap())
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let mut mark = Mark::default();
+        assert_eq!(Mark::decode(&mark.encode()), Some(mark.clone()));
+        mark.insert(name("upstreams/u"), OrderHint(0));
+        mark.insert(name("ssls/s"), OrderHint(u32::MAX));
+        assert_eq!(mark.encode().len(), mark.size());
+        assert_eq!(Mark::decode(&mark.encode()), Some(mark.clone()));
+        assert_eq!(mark.order(name("ssls/s")), Some(OrderHint(u32::MAX)));
+        assert_eq!(mark.order(name("ssls/t")), None);
+    }
+
+    #[test]
+    fn what_is_damaged_claims_nothing() {
+        let mut mark = Mark::default();
+        mark.insert(name("upstreams/u"), OrderHint(0));
+        let value = mark.encode();
+        for damaged in [&b""[..], b"{}", b"pingsix-sink-owned/2\n", &value[..value.len() - 1], &value[1..]] {
+            assert_eq!(Mark::decode(damaged), None, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn keys_of_marks_are_told_from_others() {
+        for index in 0..MARKS {
+            assert_eq!(Mark::index(&Mark::key(index)), Some(index));
+        }
+        for other in [
+            ".pingsix_sink_owned.",
+            ".pingsix_sink_owned.10",
+            ".pingsix_sink_owned.A",
+            ".pingsix_sink_owned.+1",
+            "routes/a",
+        ] {
+            assert_eq!(Mark::index(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a scope holds, as far as we have been told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::GUARD;
+use super::mark::{MARKS, Mark, Name};
+use crate::desired::{DocumentSet, Scope};
+use crate::document::{Document, Key, OrderHint, Owner};
+use crate::proto::etcdserverpb::RangeResponse;
+use crate::proto::mvccpb::event::EventType;
+use crate::proto::mvccpb::{Event, KeyValue};
+use crate::revision::Revision;
+
+/// The value of the guard that PingSIX's Admin API writes, and that of its first version.
+pub(super) const GUARD_VALUES: [&[u8]; 2] = [b"pingsix-graph-v1", b"1"];
+
+/// A scope as of a list, and of every event and every transaction of ours since.
+#[derive(Debug)]
+pub(super) struct Picture {
+    scope: Scope,
+    /// The revision of the list: events up to it say nothing new.
+    listed: i64,
+    /// The revisions of our transactions since, whose events say nothing new either.
+    ours: BTreeSet<i64>,
+    held: BTreeMap<Key, Held>,
+    /// Keys that no document could have: they are somebody else's.
+    strange: BTreeSet<Bytes>,
+    marks: [Marked; MARKS],
+    guard: Guard,
+}
+
+/// A key that is there.
+#[derive(Debug)]
+struct Held {
+    name: Name,
+    value: Bytes,
+    modified: i64,
+}
+
+/// A mark and when it was written; never, as long as that is zero.
+#[derive(Debug, Default)]
+pub(super) struct Marked {
+    pub(super) mark: Mark,
+    pub(super) modified: i64,
+}
+
+/// The key by which writers of one scope notice each other; not there, as long as `modified` is zero.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guard {
+    pub(super) modified: i64,
+    pub(super) is_known: bool,
+}
+
+impl Picture {
+    /// Reads a list.
+    pub(super) fn of(scope: &Scope, list: &RangeResponse) -> Self {
+        let mut picture = Self {
+            scope: scope.clone(),
+            listed: list.header.as_ref().map_or(0, |header| header.revision),
+            ours: BTreeSet::new(),
+            held: BTreeMap::new(),
+            strange: BTreeSet::new(),
+            marks: Default::default(),
+            guard: Guard { modified: 0, is_known: true },
+        };
+        for kv in &list.kvs {
+            picture.put(kv);
+        }
+        picture
+    }
+
+    /// The revision that a watch goes on after.
+    pub(super) fn listed(&self) -> i64 {
+        self.listed
+    }
+
+    pub(super) fn guard(&self) -> Guard {
+        self.guard
+    }
+
+    pub(super) fn mark(&self, index: usize) -> &Marked {
+        &self.marks[index % MARKS]
+    }
+
+    /// When a key was last written; zero if it is not there.
+    pub(super) fn modified(&self, key: &Key) -> i64 {
+        self.held.get(key).map_or(0, |held| held.modified)
+    }
+
+    /// The order hint in the record of a key, if it is ours.
+    pub(super) fn order(&self, name: Name) -> Option<OrderHint> {
+        self.mark(name.mark()).mark.order(name)
+    }
+
+    /// Our documents. What is somebody else's is as if it were not there: a document that is wanted in its place is
+    /// new to us.
+    pub(super) fn documents(&self) -> DocumentSet {
+        let owner = Owner::new("an earlier publication");
+        let ours = self.held.iter().filter_map(|(key, held)| {
+            let (order, value) = (self.order(held.name)?, held.value.clone());
+            Some(Document { key: key.clone(), value, order, owner: owner.clone() })
+        });
+        DocumentSet::new(ours).expect("keys of a map are different")
+    }
+
+    /// The keys under the scope that are somebody else's, without those that PingSIX does not read.
+    pub(super) fn foreign(&self) -> BTreeSet<String> {
+        let held = self.held.iter().filter(|(_, held)| self.order(held.name).is_none());
+        let strange =
+            self.strange.iter().map(|key| String::from_utf8_lossy(key).escape_default().to_string());
+        held.map(|(key, _)| self.scope.full_key(key))
+            .chain(strange)
+            .filter(|key| !key.rsplit('/').next().is_some_and(|leaf| leaf.starts_with('.')))
+            .collect()
+    }
+
+    /// The revision that brought our documents to what they are.
+    ///
+    /// A put is told by the document's own revision and a deletion by that of its mark, which is never written alone.
+    /// A scope that was never written has been as it is from the beginning.
+    pub(super) fn revision(&self) -> Revision {
+        let documents = self.held.values().filter(|held| self.order(held.name).is_some());
+        let marks = self.marks.iter().map(|marked| marked.modified);
+        let last = documents.map(|held| held.modified).chain(marks).max();
+        last.and_then(Revision::new).unwrap_or(Revision::MIN)
+    }
+
+    /// The bytes of keys and values that PingSIX reads in one list.
+    pub(super) fn size(&self) -> usize {
+        let prefix = self.scope.as_str().len() + 1;
+        let held: usize = self.held.iter().map(|(key, held)| key.as_str().len() + held.value.len()).sum();
+        let marks: usize = self.marks.iter().map(|marked| marked.mark.size()).sum();
+        held + marks + self.held.len() * (prefix + PER_KEY)
+    }
+
+    /// Takes note of events, and says whether one of them was not our doing.
+    pub(super) fn apply(&mut self, events: &[Event]) -> bool {
+        let mut is_foreign = false;
+        for event in events {
+            let Some(kv) = &event.kv else { continue };
+            if kv.mod_revision <= self.listed || self.ours.contains(&kv.mod_revision) {
+                continue;
+            }
+            is_foreign = true;
+            match event.r#type() {
+                EventType::Put => self.put(kv),
+                EventType::Delete => self.delete(&kv.key),
+            }
+        }
+        if let Some(last) = events.iter().filter_map(|event| Some(event.kv.as_ref()?.mod_revision)).max() {
+            self.ours = self.ours.split_off(&last);
+        }
+        is_foreign
+    }
+
+    /// Takes note of a transaction of ours.
+    pub(super) fn committed(&mut self, revision: i64, change: Change) {
+        self.ours.insert(revision);
+        self.guard = Guard { modified: revision, is_known: true };
+        for (key, value) in change.documents {
+            match value {
+                Some(value) => {
+                    let name = Name::of(&key);
+                    self.held.insert(key, Held { name, value, modified: revision });
+                }
+                None => {
+                    self.held.remove(&key);
+                }
+            }
+        }
+        for (index, mark) in change.marks {
+            self.marks[index % MARKS] = Marked { mark, modified: revision };
+        }
+    }
+
+    /// The names of the keys that are there.
+    pub(super) fn names(&self) -> BTreeSet<Name> {
+        self.held.values().map(|held| held.name).collect()
+    }
+
+    fn put(&mut self, kv: &KeyValue) {
+        match self.place(&kv.key) {
+            Place::Guard => {
+                let is_known = GUARD_VALUES.contains(&&*kv.value);
+                self.guard = Guard { modified: kv.mod_revision, is_known };
+            }
+            Place::Mark(index) => {
+                let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
+                    let key = String::from_utf8_lossy(&kv.key);
+                    tracing::warn!(scope = %self.scope, %key, "the record of what is ours is damaged");
+                    Mark::default()
+                });
+                self.marks[index] = Marked { mark, modified: kv.mod_revision };
+            }
+            Place::Document(key) => {
+                let name = Name::of(&key);
+                self.held.insert(key, Held { name, value: kv.value.clone(), modified: kv.mod_revision });
+            }
+            Place::Strange => {
+                self.strange.insert(kv.key.clone());
+            }
+        }
+    }
+
+    fn delete(&mut self, key: &Bytes) {
+        match self.place(key) {
+            Place::Guard => self.guard = Guard { modified: 0, is_known: true },
+            Place::Mark(index) => self.marks[index] = Marked::default(),
+            Place::Document(key) => {
+                self.held.remove(&key);
+            }
+            Place::Strange => {
+                self.strange.remove(key);
+            }
+        }
+    }
+
+    fn place(&self, key: &[u8]) -> Place {
+        let inside = std::str::from_utf8(key)
+            .ok()
+            .and_then(|key| key.strip_prefix(self.scope.as_str())?.strip_prefix('/'));
+        match inside {
+            Some(GUARD) => Place::Guard,
+            Some(inside) => match (Mark::index(inside), Key::new(inside)) {
+                (Some(index), _) => Place::Mark(index),
+                (None, Ok(key)) => Place::Document(key),
+                (None, Err(_)) => Place::Strange,
+            },
+            None => Place::Strange,
+        }
+    }
+}
+
+/// What a pair costs in a list beside its bytes.
+const PER_KEY: usize = 25;
+
+/// What a transaction changes.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    /// Documents put, and deleted.
+    pub(super) documents: Vec<(Key, Option<Bytes>)>,
+    pub(super) marks: BTreeMap<usize, Mark>,
+}
+
+/// What a key under the scope is for.
+enum Place {
+    Guard,
+    Mark(usize),
+    Document(Key),
+    Strange,
+}

@@ -1,0 +1,182 @@
+//! Properties of batches and pictures, against a model of etcd's store.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use prost::Message as _;
+
+use super::batch::{Batch, Limits, MIN_OPERATIONS, check};
+use super::picture::Picture;
+use crate::desired::{DocumentSet, Scope};
+use crate::document::{Document, Key, OrderHint, Owner};
+use crate::plan::plan;
+use crate::proto::etcdserverpb::compare::TargetUnion;
+use crate::proto::etcdserverpb::request_op::Request;
+use crate::proto::etcdserverpb::{RangeResponse, ResponseHeader, TxnRequest};
+use crate::proto::mvccpb::event::EventType;
+use crate::proto::mvccpb::{Event, KeyValue};
+
+/// Keys and revisions as etcd keeps them.
+#[derive(Debug, Default)]
+struct Store {
+    revision: i64,
+    keys: BTreeMap<Bytes, KeyValue>,
+}
+
+impl Store {
+    /// Does a transaction if its comparisons hold, and gives its events.
+    fn txn(&mut self, request: &TxnRequest) -> Option<Vec<Event>> {
+        let holds = request.compare.iter().all(|compare| {
+            let kv = self.keys.get(&compare.key).cloned().unwrap_or_default();
+            match compare.target_union {
+                Some(TargetUnion::CreateRevision(revision)) => kv.create_revision == revision,
+                Some(TargetUnion::ModRevision(revision)) => kv.mod_revision == revision,
+                _ => unreachable!("nothing else is compared"),
+            }
+        });
+        let operations = request.success.iter().filter_map(|operation| operation.request.as_ref());
+        holds.then(|| {
+            self.revision += 1;
+            operations
+                .map(|operation| match operation {
+                    Request::RequestPut(put) => self.put(&put.key, &put.value),
+                    Request::RequestDeleteRange(delete) => self.delete(&delete.key),
+                    Request::RequestRange(_) | Request::RequestTxn(_) => unreachable!("nothing is read"),
+                })
+                .collect()
+        })
+    }
+
+    fn put(&mut self, key: &Bytes, value: &Bytes) -> Event {
+        let create_revision = self.keys.get(key).map_or(self.revision, |kv| kv.create_revision);
+        let kv = KeyValue {
+            key: key.clone(),
+            value: value.clone(),
+            create_revision,
+            mod_revision: self.revision,
+            ..KeyValue::default()
+        };
+        self.keys.insert(key.clone(), kv.clone());
+        Event { r#type: EventType::Put.into(), kv: Some(kv), prev_kv: None }
+    }
+
+    fn delete(&mut self, key: &Bytes) -> Event {
+        self.keys.remove(key);
+        let kv = KeyValue { key: key.clone(), mod_revision: self.revision, ..KeyValue::default() };
+        Event { r#type: EventType::Delete.into(), kv: Some(kv), prev_kv: None }
+    }
+
+    fn list(&self) -> RangeResponse {
+        let header = Some(ResponseHeader { revision: self.revision, ..ResponseHeader::default() });
+        RangeResponse { header, kvs: self.keys.values().cloned().collect(), ..RangeResponse::default() }
+    }
+}
+
+fn scope() -> Scope {
+    Scope::new("/p/web").unwrap()
+}
+
+fn documents() -> impl Strategy<Value = DocumentSet> {
+    let key = (0u8..3, 0u8..12);
+    prop::collection::btree_map(key, (0usize..400, any::<u8>()), 0..24).prop_map(|documents| {
+        DocumentSet::new(documents.into_iter().map(|((kind, id), (length, byte))| Document {
+            key: Key::new(format!("{}/{id}", ["z", "m", "a"][usize::from(kind)])).unwrap(),
+            value: Bytes::from(vec![byte; length]),
+            order: OrderHint(u32::from(kind) + u32::from(byte % 2)),
+            owner: Owner::new("test"),
+        }))
+        .unwrap()
+    })
+}
+
+/// What somebody else does between two publications.
+fn interference() -> impl Strategy<Value = Vec<(u8, u8, Option<u8>)>> {
+    prop::collection::vec((0u8..3, 0u8..14, prop::option::of(any::<u8>())), 0..4)
+}
+
+fn contents(documents: &DocumentSet) -> BTreeMap<Key, Bytes> {
+    documents.iter().map(|document| (document.key.clone(), document.value.clone())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn batches_keep_the_limits_and_lead_to_what_is_desired(
+        states in prop::collection::vec((documents(), interference()), 1..5),
+        operations in MIN_OPERATIONS..40,
+        bytes in 1_200usize..6_000,
+    ) {
+        let (scope, limits) = (scope(), Limits { operations, bytes });
+        let mut store = Store { revision: 1, ..Store::default() };
+        let mut picture = Picture::of(&scope, &store.list());
+        for (desired, interference) in states {
+            let steps = plan(&picture.documents(), &desired);
+            check(&picture, &scope, steps.as_slice(), limits).unwrap();
+            let mut rest = steps.as_slice();
+            let mut echoes = Vec::new();
+            while !rest.is_empty() {
+                let batch = Batch::of(&picture, &scope, rest, limits);
+                prop_assert!(batch.steps > 0);
+                let request = &batch.request;
+                prop_assert!(request.compare.len() <= operations && request.success.len() <= operations);
+                prop_assert!(request.encoded_len() <= bytes, "{} bytes", request.encoded_len());
+                echoes.push(store.txn(request).expect("the picture is right"));
+                picture.committed(store.revision, batch.change);
+                rest = &rest[batch.steps..];
+            }
+            prop_assert_eq!(contents(&picture.documents()), contents(&desired));
+
+            // What a watch repeats of our own says nothing new, and a restart finds the same.
+            for events in &echoes {
+                prop_assert!(!picture.apply(events));
+            }
+            let listed = Picture::of(&scope, &store.list());
+            prop_assert_eq!(listed.documents(), picture.documents());
+            prop_assert_eq!(listed.revision(), picture.revision());
+            prop_assert_eq!(listed.foreign(), picture.foreign());
+
+            for (kind, id, value) in interference {
+                let key = Bytes::from(format!("/p/web/{}/{id}", ["z", "m", "a"][usize::from(kind)]));
+                store.revision += 1;
+                let event = match value {
+                    Some(byte) => store.put(&key, &Bytes::from(vec![byte])),
+                    None => store.delete(&key),
+                };
+                prop_assert!(picture.apply(&[event]));
+            }
+            let listed = Picture::of(&scope, &store.list());
+            prop_assert_eq!(listed.documents(), picture.documents());
+            prop_assert_eq!(listed.foreign(), picture.foreign());
+        }
+    }
+
+    #[test]
+    fn a_stale_picture_changes_nothing(
+        before in documents(), other in documents(), after in documents(),
+    ) {
+        let (scope, limits) = (scope(), Limits { operations: 1_000, bytes: 1 << 20 });
+        let mut store = Store { revision: 1, ..Store::default() };
+        let publish = |store: &mut Store, picture: &mut Picture, desired: &DocumentSet| {
+            let steps = plan(&picture.documents(), desired);
+            if steps.is_empty() {
+                return None;
+            }
+            let batch = Batch::of(picture, &scope, steps.as_slice(), limits);
+            let is_done = store.txn(&batch.request).is_some();
+            if is_done {
+                picture.committed(store.revision, batch.change);
+            }
+            Some(is_done)
+        };
+        let mut picture = Picture::of(&scope, &store.list());
+        publish(&mut store, &mut picture, &before);
+        let mut stale = Picture::of(&scope, &store.list());
+        let is_changed = publish(&mut store, &mut picture, &other).is_some();
+        if is_changed {
+            prop_assert_ne!(publish(&mut store, &mut stale, &after), Some(true));
+            prop_assert_eq!(contents(&Picture::of(&scope, &store.list()).documents()), contents(&other));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! How an etcd proves itself, and how we do.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+use super::error::EtcdError;
+
+/// Where PEM comes from.
+#[derive(Clone)]
+enum Pem {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Pem {
+    fn read(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.clone()),
+            Self::File(path) => std::fs::read(path).map_err(|error| self.fault(option, &error.to_string())),
+        }
+    }
+
+    /// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
+    fn read_certificates(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+        let pem = self.read(option)?;
+        let mut certificates = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
+            let is_added = certificate.is_ok_and(|certificate| certificates.add(certificate).is_ok());
+            if !is_added {
+                return Err(self.fault(option, "a certificate in it is damaged"));
+            }
+        }
+        if certificates.is_empty() {
+            return Err(self.fault(option, "there is no certificate in it"));
+        }
+        Ok(pem)
+    }
+
+    fn fault(&self, option: &'static str, problem: &str) -> EtcdError {
+        let value = match self {
+            Self::Bytes(_) => "in the options".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        };
+        EtcdError::Option { option, value, problem: problem.to_owned() }
+    }
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(_) => f.write_str("given as PEM"),
+            Self::File(path) => path.fmt(f),
+        }
+    }
+}
+
+/// Whom an etcd must be vouched for by, and what we prove ourselves with.
+///
+/// Files are read when the sink is made and again for every new connection, so that certificates may be replaced while
+/// the sink is in use. Certificates are never left unchecked.
+#[derive(Clone, Debug)]
+pub struct ClientTls {
+    ca: Pem,
+    identity: Option<(Pem, Pem)>,
+    domain: Option<String>,
+}
+
+impl ClientTls {
+    /// Trusts the authorities in this file of PEM.
+    pub fn ca_file(path: impl Into<PathBuf>) -> Self {
+        Self { ca: Pem::File(path.into()), identity: None, domain: None }
+    }
+
+    /// Trusts these authorities, in PEM.
+    pub fn ca_pem(pem: impl Into<Vec<u8>>) -> Self {
+        Self { ca: Pem::Bytes(pem.into()), identity: None, domain: None }
+    }
+
+    /// Shows a client certificate; chain and key are files of PEM.
+    #[must_use]
+    pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.identity = Some((Pem::File(certificate.into()), Pem::File(key.into())));
+        self
+    }
+
+    /// Shows a client certificate; chain and key are PEM.
+    #[must_use]
+    pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.identity = Some((Pem::Bytes(certificate.into()), Pem::Bytes(key.into())));
+        self
+    }
+
+    /// The name that the certificates of all endpoints are for. Default: the host of each.
+    #[must_use]
+    pub fn domain(mut self, name: impl Into<String>) -> Self {
+        self.domain = Some(name.into());
+        self
+    }
+
+    /// What a connection is made with, as the files are now. They are small and read only when one is made.
+    pub(super) fn load(&self) -> Result<ClientTlsConfig, EtcdError> {
+        let ca = Certificate::from_pem(self.ca.read_certificates("CA")?);
+        let mut config = ClientTlsConfig::new().ca_certificate(ca);
+        if let Some((certificate, key)) = &self.identity {
+            let certificate = certificate.read_certificates("client certificate")?;
+            config = config.identity(Identity::from_pem(certificate, key.read("client key")?));
+        }
+        if let Some(domain) = &self.domain {
+            config = config.domain_name(domain.clone());
+        }
+        Ok(config)
+    }
+}

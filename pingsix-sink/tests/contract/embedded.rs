@@ -1,0 +1,48 @@
+//! The embedded server: its target is itself.
+
+use pingsix_sink::{EmbeddedEtcd, Scope};
+
+use crate::target::{Ability, Contents, Target, contents, replay};
+use crate::wire::{Served, Watcher, under, watch_under};
+
+pub(crate) struct Embedded {
+    served: Served,
+    /// Watches began before everything.
+    start: i64,
+}
+
+impl Target for Embedded {
+    type Sink = EmbeddedEtcd;
+
+    const LACKS: &'static [(Ability, &'static str)] = &[
+        (Ability::Outlives, "the embedded server is the target, and begins empty and closed"),
+        (Ability::HasOtherWriters, "the embedded server refuses writes"),
+        (Ability::Fails, "the embedded server publishes in its own memory"),
+        (Ability::Stalls, "the embedded server waits for no reader"),
+    ];
+
+    /// With responses so small that a publication is several.
+    async fn start() -> Option<Self> {
+        let served = Served::start(EmbeddedEtcd::builder().response_limit(1_024)).await;
+        served.etcd.open();
+        let start = served.etcd.revision().get();
+        Some(Self { served, start })
+    }
+
+    async fn open(&self) -> EmbeddedEtcd {
+        self.served.etcd.clone()
+    }
+
+    async fn read(&self, scope: &Scope) -> Contents {
+        let list = self.served.kv().await.range(under(&scope.key_prefix())).await.unwrap().into_inner();
+        contents(&list, scope)
+    }
+
+    async fn states(&self, scope: &Scope) -> Vec<Contents> {
+        let request = watch_under(&scope.key_prefix(), self.start + 1);
+        let channel = self.served.channel().await;
+        let mut watcher = Watcher::open_with(channel, Some(request)).await.unwrap();
+        watcher.ask_progress().await;
+        replay(&mut watcher, scope, |response| response.watch_id == -1).await
+    }
+}

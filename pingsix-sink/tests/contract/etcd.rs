@@ -1,0 +1,87 @@
+//! The sink for an etcd of the user's, on a real one behind a relay that fails when it is told to.
+
+use std::time::Duration;
+
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
+use pingsix_sink::{EtcdSink, Scope};
+use tonic::transport::Channel;
+
+use crate::real_etcd::{RealEtcd, Signal};
+use crate::relay::{Failure, Relay};
+use crate::target::{Ability, Contents, Target, contents, replay};
+use crate::wire::{Watcher, under, watch_under};
+
+pub(crate) struct Etcd {
+    server: RealEtcd,
+    channel: Channel,
+    relay: Relay,
+}
+
+impl Target for Etcd {
+    type Sink = EtcdSink;
+
+    const LACKS: &'static [(Ability, &'static str)] = &[];
+
+    async fn start() -> Option<Self> {
+        let server = RealEtcd::start().await?;
+        let channel = server.channel().await;
+        let relay = Relay::start(channel.clone()).await;
+        Some(Self { server, channel, relay })
+    }
+
+    /// With the smallest transactions: one document that comes or goes, or two whose bytes change.
+    async fn open(&self) -> EtcdSink {
+        let sink = EtcdSink::builder([self.relay.address.to_string()]).max_txn_ops(3);
+        sink.timeout(Duration::from_secs(2)).build().unwrap()
+    }
+
+    async fn read(&self, scope: &Scope) -> Contents {
+        let list = KvClient::new(self.channel.clone()).range(under(&scope.key_prefix())).await;
+        contents(&list.unwrap().into_inner(), scope)
+    }
+
+    async fn states(&self, scope: &Scope) -> Vec<Contents> {
+        // Every transaction puts the guard.
+        let guard = RangeRequest {
+            key: format!("{scope}/.pingsix_graph_revision").into(),
+            ..RangeRequest::default()
+        };
+        let guard = KvClient::new(self.channel.clone()).range(guard).await.unwrap().into_inner();
+        let Some(guard) = guard.kvs.first() else { return vec![Contents::new()] };
+        let request = watch_under(&scope.key_prefix(), 1);
+        let mut watcher = Watcher::open_with(self.channel.clone(), Some(request)).await.unwrap();
+        replay(&mut watcher, scope, |response| {
+            response.events.iter().any(|event| event.kv.as_ref().unwrap().mod_revision >= guard.mod_revision)
+        })
+        .await
+    }
+
+    async fn interfere(&self, scope: &Scope, key: &str, value: Option<&str>) {
+        let (mut kv, key) = (KvClient::new(self.channel.clone()), format!("{scope}/{key}").into());
+        match value {
+            Some(value) => {
+                let value = value.to_owned().into();
+                kv.put(PutRequest { key, value, ..PutRequest::default() }).await.unwrap();
+            }
+            None => {
+                kv.delete_range(DeleteRangeRequest { key, ..DeleteRangeRequest::default() }).await.unwrap();
+            }
+        }
+    }
+
+    fn fail_after(&self, writes: Option<usize>) {
+        self.relay.fail_after(writes.map(|writes| (writes, Failure::Request)));
+    }
+
+    fn stall(&self, is_stalled: bool) {
+        self.server.signal(if is_stalled { Signal::Pause } else { Signal::Continue });
+    }
+}
+
+impl Drop for Etcd {
+    /// A paused process would not end.
+    fn drop(&mut self) {
+        self.server.signal(Signal::Continue);
+    }
+}

@@ -1,0 +1,55 @@
+//! The memory sink: the promises in their plainest form.
+
+use bytes::Bytes;
+use pingsix_sink::{Key, MemorySink, Scope, Step};
+
+use crate::target::{Ability, Contents, Target};
+
+pub(crate) struct Memory(MemorySink);
+
+impl Target for Memory {
+    type Sink = MemorySink;
+
+    const LACKS: &'static [(Ability, &'static str)] = &[(Ability::Stalls, "memory always answers")];
+
+    async fn start() -> Option<Self> {
+        Some(Self(MemorySink::new()))
+    }
+
+    async fn open(&self) -> MemorySink {
+        self.0.clone()
+    }
+
+    async fn read(&self, scope: &Scope) -> Contents {
+        let text = |value: &Bytes| String::from_utf8(value.to_vec()).unwrap();
+        self.0.contents(scope).iter().map(|(key, value)| (key.to_string(), text(value))).collect()
+    }
+
+    async fn states(&self, scope: &Scope) -> Vec<Contents> {
+        let mut states = vec![Contents::new()];
+        for (_, _, steps) in self.0.history().iter().filter(|(_, of, _)| of == scope) {
+            for step in steps {
+                let mut state = states.last().unwrap().clone();
+                let key = step.key().to_string();
+                match step {
+                    Step::Create(document) | Step::Update(document) => {
+                        state.insert(key, String::from_utf8(document.value.to_vec()).unwrap());
+                    }
+                    Step::Delete { .. } => {
+                        state.remove(&key);
+                    }
+                }
+                states.push(state);
+            }
+        }
+        states
+    }
+
+    async fn interfere(&self, scope: &Scope, key: &str, value: Option<&str>) {
+        self.0.interfere(scope, &Key::new(key).unwrap(), value.map(|value| Bytes::from(value.to_owned())));
+    }
+
+    fn fail_after(&self, writes: Option<usize>) {
+        self.0.fail_after(writes);
+    }
+}

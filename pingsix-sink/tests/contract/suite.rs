@@ -1,0 +1,320 @@
+//! The promises.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pingsix_sink::{Changed, Desired, DocumentSet, Sink as _};
+
+use crate::documents::{desired, document, scope};
+use crate::graph::{assert_closed, graph};
+use crate::target::{Ability, Contents, Target};
+
+/// Longer than anything takes that is bound to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a reader finds when all is as desired.
+fn wanted(desired: &Desired) -> Contents {
+    let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+    desired.documents().iter().map(|document| (document.key.to_string(), text(&document.value))).collect()
+}
+
+/// How many documents are not as desired.
+fn missing(held: &Contents, desired: &Desired) -> usize {
+    let wanted = wanted(desired);
+    let gone = held.keys().filter(|key| !wanted.contains_key(*key)).count();
+    gone + wanted.iter().filter(|(key, value)| held.get(*key) != Some(*value)).count()
+}
+
+pub(crate) async fn holds_exactly_what_was_published<T: Target>(target: T) {
+    let sink = target.open().await;
+    let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
+    let first = sink.publish(&web).await.unwrap();
+    assert_eq!(first.changed, Changed { created: 2, updated: 0, deleted: 0 });
+    assert_eq!(target.read(web.scope()).await, wanted(&web));
+
+    let web = desired("/p/web", &[("upstreams/u", "2"), ("routes/s", "1")]);
+    let second = sink.publish(&web).await.unwrap();
+    assert_eq!(second.changed, Changed { created: 1, updated: 1, deleted: 1 });
+    assert!(second.revision > first.revision);
+    assert_eq!(target.read(web.scope()).await, wanted(&web));
+
+    let empty = sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    assert_eq!(empty.changed, Changed { created: 0, updated: 0, deleted: 2 });
+    assert!(empty.revision > second.revision);
+    assert_eq!(target.read(web.scope()).await, Contents::new());
+
+    let again = sink.publish(&web).await.unwrap();
+    assert!(again.revision > empty.revision);
+    assert_eq!(target.read(web.scope()).await, wanted(&web), "an emptied scope can be filled again");
+}
+
+pub(crate) async fn touches_no_other_scope<T: Target>(target: T) {
+    if !T::can(Ability::HoldsScopes) {
+        return;
+    }
+    let sink = target.open().await;
+    let scopes = ["/p/web", "/p/webinar", "/p/web:80", "/p/web.old"];
+    let mut last = None;
+    for prefix in scopes {
+        let published = sink.publish(&desired(prefix, &[("routes/r", prefix)])).await.unwrap();
+        assert!(Some(published.revision) > last, "revisions grow over all scopes");
+        last = Some(published.revision);
+    }
+    sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    assert_eq!(target.read(&scope("/p/web")).await, Contents::new());
+    for prefix in &scopes[1..] {
+        let held = desired(prefix, &[("routes/r", prefix)]);
+        assert_eq!(target.read(held.scope()).await, wanted(&held));
+        assert!(sink.publish(&held).await.unwrap().changed.is_empty());
+    }
+}
+
+pub(crate) async fn refuses_a_scope_inside_another<T: Target>(target: T) {
+    if !T::can(Ability::HoldsScopes) {
+        return;
+    }
+    let sink = target.open().await;
+    sink.publish(&desired("/p/web", &[("routes/r", "1")])).await.unwrap();
+    for overlapping in ["/p", "/p/web/inner"] {
+        let error = sink.publish(&Desired::empty(scope(overlapping))).await.unwrap_err();
+        assert_eq!(error.category(), "scope_overlap", "{overlapping}");
+        assert!(!error.is_retryable());
+    }
+    sink.publish(&desired("/p/webinar", &[("routes/r", "1")])).await.unwrap();
+}
+
+pub(crate) async fn writes_nothing_for_equal_content<T: Target>(target: T) {
+    let sink = target.open().await;
+    let states = [
+        desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]),
+        desired("/p/web", &[("upstreams/u", "1")]),
+        Desired::empty(scope("/p/web")),
+    ];
+    for web in states {
+        let first = sink.publish(&web).await.unwrap();
+        if T::can(Ability::HoldsScopes) {
+            let api = desired("/p/api", &[("routes/r", &first.revision.to_string())]);
+            assert!(sink.publish(&api).await.unwrap().revision > first.revision);
+        }
+        let seen = target.states(web.scope()).await;
+        let equal =
+            DocumentSet::new(web.documents().iter().map(|one| document(one.key.as_str(), one.value.clone())));
+        for _ in 0..3 {
+            let same =
+                sink.publish(&Desired::new(web.scope().clone(), equal.as_ref().unwrap().clone())).await;
+            let same = same.unwrap();
+            assert!(same.changed.is_empty());
+            assert_eq!(same.revision, first.revision, "the revision that brought the content");
+        }
+        if T::can(Ability::Outlives) {
+            let same = target.open().await.publish(&web).await.unwrap();
+            assert!(same.changed.is_empty());
+            if T::can(Ability::RemembersRevisions) {
+                assert_eq!(same.revision, first.revision, "also after a restart");
+            }
+        }
+        assert_eq!(target.states(web.scope()).await, seen);
+    }
+}
+
+pub(crate) async fn is_closed_under_reference_at_every_step<T: Target>(target: T) {
+    let sink = target.open().await;
+    let mut last = None;
+    for seed in 0..12 {
+        let graph = graph(seed);
+        let published = sink.publish(&graph).await.unwrap();
+        assert!(Some(published.revision) > last);
+        last = Some(published.revision);
+        assert_eq!(target.read(graph.scope()).await, wanted(&graph));
+    }
+    let states = target.states(&scope("/p/web")).await;
+    assert!(states.len() > 12, "the target saw steps");
+    for state in &states {
+        assert_closed(state);
+    }
+}
+
+pub(crate) async fn completes_what_failed_when_it_is_repeated<T: Target>(target: T) {
+    if !T::can(Ability::Fails) {
+        return;
+    }
+    let sink = target.open().await;
+    let (before, after) = (graph(1), graph(2));
+    let mut writes = 0;
+    loop {
+        let first = sink.publish(&before).await.unwrap();
+        let seen = target.states(before.scope()).await.len();
+        target.fail_after(Some(writes));
+        let Err(error) = sink.publish(&after).await else { break };
+        assert!(error.is_retryable(), "{error}");
+        assert!(sink.publish(&after).await.is_err(), "it still fails");
+        target.fail_after(None);
+        assert_eq!(target.states(before.scope()).await.len(), seen + writes, "a prefix of the plan");
+
+        let rest = missing(&target.read(after.scope()).await, &after);
+        let second = sink.publish(&after).await.unwrap();
+        assert_eq!(second.changed.total(), rest, "the rest of the plan");
+        assert!(second.revision > first.revision);
+        assert_eq!(target.read(after.scope()).await, wanted(&after));
+        writes += 1;
+    }
+    assert!(writes > 5, "it was interrupted");
+    for state in target.states(before.scope()).await {
+        assert_closed(&state);
+    }
+}
+
+pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Target>(target: T) {
+    if !T::can(Ability::Fails) || !T::can(Ability::Outlives) {
+        return;
+    }
+    let (before, after) = (graph(3), graph(4));
+    let in_both: BTreeSet<String> =
+        wanted(&before).into_keys().filter(|key| wanted(&after).contains_key(key)).collect();
+    assert!(!in_both.is_empty());
+    let mut writes = 0;
+    loop {
+        target.open().await.publish(&before).await.unwrap();
+        let seen = target.states(before.scope()).await.len();
+        target.fail_after(Some(writes));
+        let is_complete = target.open().await.publish(&after).await.is_ok();
+        target.fail_after(None);
+        if is_complete {
+            break;
+        }
+
+        // The next one goes on, or finds that all has changed again and goes back.
+        let next = if writes % 2 == 0 { &after } else { &before };
+        target.open().await.publish(next).await.unwrap();
+        assert_eq!(target.read(next.scope()).await, wanted(next));
+        let states = target.states(before.scope()).await;
+        for state in &states[seen..] {
+            assert_closed(state);
+            assert!(in_both.iter().all(|key| state.contains_key(key)), "withdrawn in {state:?}");
+        }
+        writes += 1;
+    }
+    assert!(writes > 5, "it was interrupted");
+}
+
+pub(crate) async fn leaves_alone_what_others_wrote<T: Target>(target: T) {
+    if !T::can(Ability::HasOtherWriters) {
+        return;
+    }
+    let foreign =
+        [("routes/manual", "m"), ("routes/.note", "n"), ("consumers/c", "c"), ("upstreams/zz", "z")];
+    let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
+    let outside = scope("/p/other");
+    target.interfere(&outside, "routes/r", Some("o")).await;
+    for (key, value) in &foreign[..2] {
+        target.interfere(web.scope(), key, Some(value)).await;
+    }
+    let sink = target.open().await;
+    sink.publish(&web).await.unwrap();
+    for (key, value) in &foreign[2..] {
+        target.interfere(web.scope(), key, Some(value)).await;
+    }
+    let before = target.read(&scope("/p/web")).await;
+    for state in [desired("/p/web", &[("upstreams/u", "2")]), web, Desired::empty(scope("/p/web"))] {
+        sink.publish(&state).await.unwrap();
+        target.open().await.publish(&state).await.unwrap();
+        let held = target.read(state.scope()).await;
+        for (key, value) in foreign.iter().filter(|(key, _)| before.contains_key(*key)) {
+            assert_eq!(held.get(*key).map(String::as_str), Some(*value), "{key}");
+        }
+        let others = held.keys().filter(|key| foreign.iter().any(|(foreign, _)| foreign == key)).count();
+        assert_eq!(held.len(), others + state.documents().len());
+    }
+    assert_eq!(target.read(&outside).await, Contents::from([("routes/r".to_owned(), "o".to_owned())]));
+}
+
+pub(crate) async fn repairs_what_others_did_to_its_documents<T: Target>(target: T) {
+    if !T::can(Ability::HasOtherWriters) {
+        return;
+    }
+    let web = desired("/p/web", &[("upstreams/u", "1"), ("services/s", "1"), ("routes/r", "1")]);
+    let sink = target.open().await;
+    sink.publish(&web).await.unwrap();
+    for (key, value) in [("upstreams/u", Some("hacked")), ("services/s", None), ("routes/r", Some("1 "))] {
+        target.interfere(web.scope(), key, value).await;
+        // A sink that keeps itself informed may learn of it a little later.
+        tokio::time::timeout(PATIENCE, async {
+            while target.read(web.scope()).await != wanted(&web) {
+                sink.publish(&web).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await
+        .expect("it is repaired");
+    }
+    for key in ["upstreams/u", "services/s"] {
+        target.interfere(web.scope(), key, None).await;
+    }
+    if T::can(Ability::Outlives) {
+        let repaired = target.open().await.publish(&web).await.unwrap();
+        assert_eq!(repaired.changed.total(), 2);
+        assert_eq!(target.read(web.scope()).await, wanted(&web));
+        target.interfere(web.scope(), "routes/r", Some("hacked")).await;
+        let gone = target.open().await.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+        assert_eq!(gone.changed.deleted, 3, "what others edited is still the sink's");
+        assert_eq!(target.read(web.scope()).await, Contents::new());
+    }
+}
+
+pub(crate) async fn takes_over_a_key_that_is_wanted<T: Target>(target: T) {
+    if !T::can(Ability::HasOtherWriters) {
+        return;
+    }
+    let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
+    target.interfere(web.scope(), "upstreams/u", Some("1")).await;
+    target.interfere(web.scope(), "routes/r", Some("other")).await;
+    let sink = target.open().await;
+    assert_eq!(sink.publish(&web).await.unwrap().changed.created, 2);
+    assert_eq!(target.read(web.scope()).await, wanted(&web));
+    assert_eq!(sink.publish(&Desired::empty(scope("/p/web"))).await.unwrap().changed.deleted, 2);
+    assert_eq!(target.read(web.scope()).await, Contents::new());
+}
+
+pub(crate) async fn gives_up_on_a_silent_target_in_time<T: Target>(target: T) {
+    if !T::can(Ability::Stalls) {
+        return;
+    }
+    let sink = target.open().await;
+    let first = sink.publish(&desired("/p/web", &[("routes/r", "1")])).await.unwrap();
+    let web = desired("/p/web", &[("routes/r", "2"), ("routes/s", "1")]);
+    target.stall(true);
+    for _ in 0..2 {
+        let answer = tokio::time::timeout(PATIENCE, sink.publish(&web)).await.expect("it gives up");
+        assert!(answer.unwrap_err().is_retryable());
+    }
+    target.stall(false);
+    let second = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match sink.publish(&web).await {
+                Ok(published) => return published,
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+        }
+    })
+    .await
+    .expect("it comes back");
+    assert!(second.revision > first.revision);
+    assert_eq!(target.read(web.scope()).await, wanted(&web));
+}
+
+pub(crate) async fn shows_no_value<T: Target>(target: T) {
+    const SECRET: &str = "-----BEGIN PRIVATE KEY-----";
+    let sink = target.open().await;
+    let web = desired("/p/web", &[("ssls/s", SECRET), ("routes/r", SECRET)]);
+    let published = sink.publish(&web).await.unwrap();
+    assert!(!format!("{sink:?} {published:?}").contains("BEGIN"));
+    if T::can(Ability::Fails) {
+        target.fail_after(Some(0));
+        let error = sink.publish(&desired("/p/web", &[("ssls/t", SECRET)])).await.unwrap_err();
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            assert!(!format!("{error} {error:?}").contains("BEGIN"));
+            cause = error.source();
+        }
+    }
+}

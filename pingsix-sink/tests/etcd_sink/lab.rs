@@ -1,0 +1,125 @@
+//! An etcd, a relay before it, and hands of others.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeResponse};
+use pingsix_sink::proto::mvccpb::KeyValue;
+use pingsix_sink::{Desired, DocumentSet, EtcdSink, Published, Scope, Sink as _, SinkError};
+use tonic::transport::Channel;
+
+use crate::documents::{document, scope};
+use crate::real_etcd::RealEtcd;
+use crate::relay::Relay;
+use crate::wire::under;
+
+/// Longer than anything takes that is bound to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Lab {
+    pub(crate) etcd: RealEtcd,
+    pub(crate) relay: Relay,
+    channel: Channel,
+}
+
+impl Lab {
+    pub(crate) async fn start() -> Option<Self> {
+        let etcd = RealEtcd::start().await?;
+        let channel = etcd.channel().await;
+        let relay = Relay::start(channel.clone()).await;
+        Some(Self { etcd, relay, channel })
+    }
+
+    /// A sink that goes through the relay.
+    pub(crate) fn sink(&self) -> EtcdSink {
+        EtcdSink::builder([self.relay.address.to_string()]).timeout(Duration::from_secs(2)).build().unwrap()
+    }
+
+    pub(crate) fn kv(&self) -> KvClient<Channel> {
+        KvClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+    }
+
+    pub(crate) async fn list(&self, scope: &Scope) -> RangeResponse {
+        self.kv().range(under(&scope.key_prefix())).await.unwrap().into_inner()
+    }
+
+    /// Everything under a scope that no dot hides.
+    pub(crate) async fn held(&self, scope: &Scope) -> BTreeMap<String, String> {
+        held(&self.list(scope).await)
+    }
+
+    pub(crate) async fn revision(&self) -> i64 {
+        self.list(&scope("/nothing")).await.header.unwrap().revision
+    }
+
+    pub(crate) async fn put(&self, key: &str, value: &str) {
+        let (key, value) = (key.to_owned().into(), value.to_owned().into());
+        self.kv().put(PutRequest { key, value, ..PutRequest::default() }).await.unwrap();
+    }
+
+    pub(crate) async fn delete(&self, key: &str) {
+        let key = key.to_owned().into();
+        self.kv().delete_range(DeleteRangeRequest { key, ..DeleteRangeRequest::default() }).await.unwrap();
+    }
+}
+
+pub(crate) fn held(list: &RangeResponse) -> BTreeMap<String, String> {
+    let is_shown = |kv: &&KeyValue| !kv.key.rsplit(|byte| *byte == b'/').next().unwrap().starts_with(b".");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    list.kvs.iter().filter(is_shown).map(|kv| (text(&kv.key), text(&kv.value))).collect()
+}
+
+/// So many routes, each of which holds so many bytes.
+pub(crate) fn many(prefix: &str, count: usize, bytes: usize) -> Desired {
+    let routes = (0..count).map(|id| document(&format!("routes/r{id:05}"), "x".repeat(bytes)));
+    Desired::new(scope(prefix), DocumentSet::new(routes).unwrap())
+}
+
+/// Publishes until it succeeds, as a controller does.
+pub(crate) async fn publish_until_done(sink: &EtcdSink, desired: &Desired) -> Published {
+    let publishing = async {
+        loop {
+            match sink.publish(desired).await {
+                Ok(published) => return published,
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, publishing).await.expect("it is published in time")
+}
+
+pub(crate) async fn fails(sink: &EtcdSink, desired: &Desired) -> SinkError {
+    let answer = tokio::time::timeout(PATIENCE, sink.publish(desired)).await.expect("it gives up");
+    answer.expect_err("it fails")
+}
+
+/// Waits until the sink says that these scopes have drifted.
+pub(crate) async fn drifted(sink: &EtcdSink, scopes: &[&str]) {
+    let mut drift = sink.drift();
+    let is_as_said = |drifted: &std::collections::BTreeSet<Scope>| {
+        drifted.iter().map(Scope::as_str).eq(scopes.iter().copied())
+    };
+    let waiting = drift.wait_for(is_as_said);
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it is noticed in time").unwrap();
+}
+
+/// Waits until the watch of a scope tells the sink what others do.
+pub(crate) async fn watched(lab: &Lab, sink: &EtcdSink, desired: &Desired) {
+    let key = format!("{}/probes/p", desired.scope());
+    lab.put(&key, "p").await;
+    let noticing = async {
+        while !sink.foreign(desired.scope()).await.contains(&key) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noticing).await.expect("it is watched in time");
+    lab.delete(&key).await;
+    let noticing = async {
+        while sink.foreign(desired.scope()).await.contains(&key) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noticing).await.expect("it is watched in time");
+}

@@ -1,0 +1,225 @@
+//! Other writers.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
+use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RequestOp, TxnRequest};
+use pingsix_sink::proto::mvccpb::event::EventType;
+use pingsix_sink::{Desired, Sink as _};
+
+use crate::documents::{desired, scope};
+use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
+use crate::wire::{Watcher, watch_under};
+
+const GUARD: &str = "/p/web/.pingsix_graph_revision";
+
+/// Puts a key as PingSIX's Admin API does: reads everything, then compares and puts the key and the guard.
+/// Says whether it was done, rather than in conflict with another writer.
+async fn admin_put(lab: &Lab, key: &str, value: &str) -> bool {
+    let list = lab.list(&scope("/p/web")).await;
+    let unchanged = |key: &str| {
+        let (target, operand) = match list.kvs.iter().find(|kv| kv.key == key.as_bytes()) {
+            None => (CompareTarget::Create, TargetUnion::CreateRevision(0)),
+            Some(kv) => (CompareTarget::Mod, TargetUnion::ModRevision(kv.mod_revision)),
+        };
+        Compare {
+            result: CompareResult::Equal.into(),
+            target: target.into(),
+            key: key.to_owned().into(),
+            target_union: Some(operand),
+            ..Compare::default()
+        }
+    };
+    let put = |key: &str, value: &str| {
+        let value = Bytes::from(value.to_owned());
+        let put = PutRequest { key: key.to_owned().into(), value, ..PutRequest::default() };
+        RequestOp { request: Some(Operation::RequestPut(put)) }
+    };
+    let request = TxnRequest {
+        compare: vec![unchanged(key), unchanged(GUARD)],
+        success: vec![put(key, value), put(GUARD, "pingsix-graph-v1")],
+        failure: Vec::new(),
+    };
+    lab.kv().txn(request).await.unwrap().into_inner().succeeded
+}
+
+#[tokio::test]
+async fn writers_of_the_admin_api_and_the_sink_never_overwrite_each_other_unseen() {
+    let Some(lab) = Lab::start().await else { return };
+    let sink = lab.sink();
+    let states = [
+        desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]),
+        desired("/p/web", &[("upstreams/u", "2"), ("routes/s", "1")]),
+    ];
+    let admin = async {
+        let (mut done, mut conflicts) = (0, 0);
+        while done < 40 {
+            if admin_put(&lab, &format!("/p/web/routes/admin-{done}"), "a").await {
+                done += 1;
+            } else {
+                conflicts += 1;
+            }
+        }
+        conflicts
+    };
+    let publishing = async {
+        for n in 0..40 {
+            publish_until_done(&sink, &states[n % 2]).await;
+        }
+    };
+    let both = futures::future::join(admin, publishing);
+    let (conflicts, ()) = tokio::time::timeout(PATIENCE, both).await.expect("both get on");
+    assert!(conflicts + lab.relay.taken() - 40 > 0, "they met, and one of them had to try again");
+
+    let held = lab.held(&scope("/p/web")).await;
+    assert_eq!(held.len(), 42);
+    assert_eq!(held["/p/web/upstreams/u"], "2");
+    let guard =
+        lab.list(&scope("/p/web")).await.kvs.into_iter().find(|kv| kv.key == GUARD.as_bytes()).unwrap();
+    assert_eq!(&*guard.value, b"pingsix-graph-v1");
+
+    watched(&lab, &sink, &states[1]).await;
+    let foreign: BTreeSet<String> = (0..40).map(|id| format!("/p/web/routes/admin-{id}")).collect();
+    assert_eq!(sink.foreign(&scope("/p/web")).await, foreign);
+    assert!(sink.drift().borrow().is_empty(), "what is ours has not changed");
+}
+
+#[tokio::test]
+async fn two_sinks_that_disagree_take_turns_and_never_mix() {
+    let Some(lab) = Lab::start().await else { return };
+    let sinks = [lab.sink(), lab.sink()];
+    let states = [
+        desired("/p/web", &[("upstreams/a", "1"), ("services/s", "a"), ("routes/r", "a")]),
+        desired("/p/web", &[("upstreams/b", "1"), ("services/s", "b"), ("routes/r", "b")]),
+    ];
+    let written = [Cell::new(0), Cell::new(0)];
+    let publishing = |n: usize| {
+        let (sinks, states, written) = (&sinks, &states, &written);
+        async move {
+            while written.iter().any(|written| written.get() < 10) {
+                let published = publish_until_done(&sinks[n], &states[n]).await;
+                written[n].set(written[n].get() + usize::from(!published.changed.is_empty()));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    };
+    let both = futures::future::join(publishing(0), publishing(1));
+    tokio::time::timeout(PATIENCE, both).await.expect("each gets its turn");
+
+    let last = lab.revision().await;
+    let mut watcher =
+        Watcher::open_with(lab.etcd.channel().await, Some(watch_under("/p/web/", 1))).await.unwrap();
+    let (mut state, mut revision, mut seen) = (BTreeSet::new(), 0, 0);
+    while revision < last {
+        for event in watcher.next().await.events {
+            let kv = event.kv.as_ref().unwrap();
+            if kv.mod_revision != revision && revision != 0 {
+                seen += 1;
+                let (a, b) = (state.contains("/p/web/upstreams/a"), state.contains("/p/web/upstreams/b"));
+                assert!(state.len() == 3 && a != b, "{state:?}");
+            }
+            revision = kv.mod_revision;
+            let key = String::from_utf8(kv.key.to_vec()).unwrap();
+            if key.contains("/.") {
+                continue;
+            }
+            match event.r#type() {
+                EventType::Put => state.insert(key),
+                EventType::Delete => state.remove(&key),
+            };
+        }
+    }
+    assert!(seen >= 19, "each state was seen");
+}
+
+#[tokio::test]
+async fn two_sinks_that_agree_write_once() {
+    let Some(lab) = Lab::start().await else { return };
+    let (one, other) = (lab.sink(), lab.sink());
+    for n in 0..10 {
+        let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", &n.to_string())]);
+        let before = lab.revision().await;
+        let (first, second) = futures::future::join(one.publish(&web), other.publish(&web)).await;
+        assert_eq!(first.unwrap().revision, second.unwrap().revision);
+        assert_eq!(lab.revision().await, before + 1);
+    }
+}
+
+#[tokio::test]
+async fn what_others_change_is_told_and_repaired_when_it_is_published_again() {
+    let Some(lab) = Lab::start().await else { return };
+    let sink = lab.sink();
+    let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
+    let api = desired("/p/api", &[("routes/r", "1")]);
+    for scope in [&web, &api] {
+        sink.publish(scope).await.unwrap();
+        watched(&lab, &sink, scope).await;
+    }
+    drifted(&sink, &[]).await;
+    lab.put("/p/web/routes/r", "hacked").await;
+    drifted(&sink, &["/p/web"]).await;
+    lab.delete("/p/api/routes/r").await;
+    drifted(&sink, &["/p/api", "/p/web"]).await;
+    assert_eq!(sink.publish(&web).await.unwrap().changed.updated, 1);
+    drifted(&sink, &["/p/api"]).await;
+    lab.put("/p/api/routes/r", "1").await;
+    drifted(&sink, &[]).await;
+    assert!(sink.publish(&api).await.unwrap().changed.is_empty(), "put back by hand, it is still the sink's");
+
+    lab.put("/p/api/routes/r", "hacked").await;
+    drifted(&sink, &["/p/api"]).await;
+    sink.forget(api.scope());
+    drifted(&sink, &[]).await;
+}
+
+#[tokio::test]
+async fn without_its_record_nothing_is_the_sinks_until_it_is_wanted() {
+    let Some(lab) = Lab::start().await else { return };
+    let web = many("/p/web", 40, 10);
+    let sink = lab.sink();
+    sink.publish(&web).await.unwrap();
+    watched(&lab, &sink, &web).await;
+    for index in 0..16 {
+        let key = format!("/p/web/.pingsix_sink_owned.{index:x}");
+        if index % 2 == 0 { lab.delete(&key).await } else { lab.put(&key, "damaged").await }
+    }
+    drifted(&sink, &["/p/web"]).await;
+    let emptied = lab.sink().publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    assert_eq!(emptied.changed.total(), 0, "what may be somebody else's stays");
+
+    let repaired = sink.publish(&web).await.unwrap();
+    assert_eq!(repaired.changed.created, 40);
+    let gone = lab.sink().publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    assert_eq!(gone.changed.deleted, 40);
+}
+
+#[tokio::test]
+async fn a_scope_guarded_by_an_unknown_protocol_is_left_alone() {
+    let Some(lab) = Lab::start().await else { return };
+    let web = desired("/p/web", &[("routes/r", "1")]);
+    lab.put(GUARD, "pingsix-graph-v2").await;
+    let sink = lab.sink();
+    let error = fails(&sink, &web).await;
+    assert_eq!((error.category(), error.is_retryable()), ("etcd_guard", false), "{error}");
+    assert_eq!(lab.relay.taken(), 0);
+    for known in ["1", "pingsix-graph-v1"] {
+        lab.put(GUARD, known).await;
+        publish_until_done(&sink, &desired("/p/web", &[("routes/r", known)])).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sink_without_watch_looks_each_time() {
+    let Some(lab) = Lab::start().await else { return };
+    let sink = pingsix_sink::EtcdSink::builder([lab.etcd.address.clone()]).without_watch().build().unwrap();
+    let web = desired("/p/web", &[("routes/r", "1")]);
+    sink.publish(&web).await.unwrap();
+    lab.put("/p/web/routes/r", "hacked").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(sink.drift().borrow().is_empty());
+    assert_eq!(sink.publish(&web).await.unwrap().changed.updated, 1);
+}

@@ -1,0 +1,34 @@
+//! Documents that refer to one another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_sink::Desired;
+
+use crate::documents::desired;
+
+/// Some documents, of which those of a later kind refer to those of an earlier one; other ones for each seed.
+/// The order of keys is not by chance the order in which they may go.
+pub(crate) fn graph(seed: u64) -> Desired {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut documents: Vec<(String, String)> = Vec::new();
+    for kind in ["upstreams", "services", "zones"] {
+        let targets: Vec<String> = documents.iter().map(|(key, _)| key.clone()).collect();
+        for id in (0..6).filter(|_| random.u8(..3) > 0).collect::<Vec<_>>() {
+            let references: BTreeSet<&String> = (0..2).filter_map(|_| random.choice(&targets)).collect();
+            let references: Vec<&str> = references.into_iter().map(String::as_str).collect();
+            documents.push((format!("{kind}/{id}"), format!("{} {}", random.u8(..3), references.join(" "))));
+        }
+    }
+    let documents: Vec<(&str, &str)> =
+        documents.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    desired("/p/web", &documents)
+}
+
+/// Whether everything that a document refers to is there.
+pub(crate) fn assert_closed(state: &BTreeMap<String, String>) {
+    for (key, value) in state {
+        for reference in value.split(' ').skip(1).filter(|reference| !reference.is_empty()) {
+            assert!(state.contains_key(reference), "{key} refers to {reference} in {state:?}");
+        }
+    }
+}
