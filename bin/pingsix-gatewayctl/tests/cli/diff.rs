@@ -61,8 +61,8 @@ fn a_file_is_compared_document_by_document_and_field_by_field() {
     let json = diff(&manifests, &target, &["-o", "json"]).exits(1).json();
     let plane = &json["dataPlanes"][0];
     assert_eq!((&plane["dataPlane"], &plane["prefix"]), (&"shop/web".into(), &"/pingsix/shop/web".into()));
-    let changes = plane["changes"].as_array().unwrap();
-    let update = changes.iter().find(|change| change["change"] == "updated").unwrap();
+    let mut told = plane["changes"].as_array().unwrap().iter();
+    let update = told.find(|change| change["change"] == "updated").unwrap();
     assert_eq!(update["owner"], "Service shop/cart");
     assert_eq!(update["fields"][0], serde_json::json!({"path": "nodes.10.0.0.1:8080", "before": 1}));
 }
