@@ -22,7 +22,10 @@ pub(crate) struct File {
 
 /// The files that were put in the place of others, each with its content.
 #[derive(Default)]
-struct Seen(Mutex<BTreeMap<Scope, Vec<(Option<SystemTime>, Contents)>>>);
+struct Seen(Mutex<BTreeMap<Scope, Vec<Version>>>);
+
+/// A file that was there: when it was written, and what it held.
+type Version = (Option<SystemTime>, Contents);
 
 /// Notes what readers can see after each publication; a file is replaced in one step, so they see nothing between.
 pub(crate) struct Watched {
