@@ -182,13 +182,14 @@ impl FileTarget {
         };
         let path = decoded(path)
             .ok_or_else(|| TargetError::part(scheme, "path", "its percent-encoding is not UTF-8"))?;
-        let place = match path.strip_suffix('/') {
-            None if path.is_empty() => return Err(TargetError::part(scheme, "path", "missing")),
-            None => Place::File(path.into()),
-            Some("") => {
-                return Err(TargetError::part(scheme, "path", "the root directory is no place for them"));
-            }
-            Some(directory) => Place::Directory(directory.into()),
+        // Two slashes at the beginning would be shown as those of an authority.
+        let rooted = path.trim_start_matches('/');
+        let path = if rooted.len() < path.len() { format!("/{rooted}") } else { path };
+        let place = match path.trim_end_matches('/') {
+            "" if path.is_empty() => return Err(TargetError::part(scheme, "path", "missing")),
+            "" => return Err(TargetError::part(scheme, "path", "the root directory is no place for them")),
+            directory if directory.len() < path.len() => Place::Directory(directory.into()),
+            file => Place::File(file.into()),
         };
         Ok(Self { place, base: parameters.path("base")? })
     }

@@ -15,6 +15,9 @@ use pingsix_sink::target::{
 use pingsix_sink::{
     Changed, Desired, FileSink, MemorySink, Published, Revision, Several, Sink, SinkError, Target,
 };
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
 
 fn env(name: &str) -> Credential {
     Credential::Env(name.to_owned())
@@ -100,6 +103,11 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
         ),
         ("file:/etc/config.yaml", Target::File(file("/etc/config.yaml")), None),
         ("file:///etc/config.yaml", Target::File(file("/etc/config.yaml")), Some("file:/etc/config.yaml")),
+        (
+            "file:/%2F/a//",
+            Target::File(FileTarget { place: Place::Directory("/a".into()), base: None }),
+            Some("file:/a/"),
+        ),
         ("file:config.yaml", Target::File(file("config.yaml")), None),
         (
             "file:/a%20b%3F%25/?base=/c%26d%23",
@@ -165,6 +173,7 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
         ),
         ("file:", "file: path: missing"),
         ("file:/", "file: path: the root directory"),
+        ("file:/%2F", "file: path: the root directory"),
         ("file://host/path", "file: host: files of this machine alone"),
         ("file:/%ff", "file: path: its percent-encoding is not UTF-8"),
         ("file:/a?base=%ff", "file: parameter base: its percent-encoding is not UTF-8"),
@@ -172,6 +181,41 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
     ] {
         let error = url.parse::<Target>().unwrap_err().to_string();
         assert!(error.starts_with(problem), "{url}: {error}");
+    }
+}
+
+/// Schemes, and pieces that mean something after them.
+fn url() -> impl Strategy<Value = String> {
+    let scheme = select(vec![
+        "embedded:",
+        "etcd://",
+        "etcds://",
+        "admin+http://",
+        "admin+https://",
+        "file:",
+        "file://",
+        "stdout:",
+        "",
+    ]);
+    let piece = prop_oneof![
+        4 => select(vec![
+            "?", "&", "=", "/", ":", "@", ",", "[", "]", "%", "%20", "%2F", "%ff", "#", ".", "a", "::1", "2379", "ca=/x", "cert=/x",
+            "key=/x", "key-env=K", "key-file=/k", "password-env=P", "base=/b", "listen=[::1]:1", "domain=d", "allow-plaintext=true",
+        ])
+        .prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    (scheme, vec(piece, 0..10)).prop_map(|(scheme, pieces)| format!("{scheme}{}", pieces.concat()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn whatever_is_taken_for_a_target_is_shown_as_it(url in url()) {
+        if let Ok(target) = url.parse::<Target>() {
+            prop_assert_eq!(target.to_string().parse(), Ok(target));
+        }
     }
 }
 
