@@ -163,7 +163,7 @@ impl SinkError {
             Self::Tls(_) => "tls",
             Self::Resource(_) => "resource",
             Self::NotJson { .. } => "not_json",
-            Self::Admin(_) => "admin",
+            Self::Admin(error) => error.category(),
             Self::File(_) => "file",
             Self::Several { .. } => "several",
             Self::Output(_) => "output",

@@ -280,7 +280,7 @@ async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
     let nobody = builder(&format!("http://{}", gateway::free_address().await)).build().unwrap();
     let error = nobody.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams failed");
-    assert!(error.is_retryable());
+    assert!(error.is_retryable() && error.category() == "admin_unavailable");
 }
 
 fn acceptor(authority: &Authority) -> TlsAcceptor {

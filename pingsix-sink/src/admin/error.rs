@@ -124,6 +124,24 @@ impl AdminError {
         }
     }
 
+    /// A stable name of the kind of fault, for metrics.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
+            Self::Ca { .. } => "admin_ca",
+            Self::Timeout { .. } => "admin_timeout",
+            Self::Connection { .. } => "admin_unavailable",
+            Self::ApiKey => "admin_api_key",
+            Self::Status { .. } => "admin_status",
+            Self::Answer { .. } => "admin_answer",
+            Self::Refused { .. } => "admin_refused",
+            Self::TooLarge { .. } => "document_too_large",
+            Self::OtherScope { .. } => "admin_other_scope",
+            Self::StillReferenced { .. } => "admin_still_referenced",
+            Self::Contended { .. } => "admin_conflict",
+        }
+    }
+
     pub(super) fn answer(kind: ResourceKind) -> Self {
         Self::Answer { request: format!("GET {kind}") }
     }
