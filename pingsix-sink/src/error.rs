@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 
+use crate::admin::AdminError;
 use crate::document::{Key, Owner};
 use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
 use crate::etcd::EtcdError;
+use crate::file::FileError;
+use crate::resource::ResourceError;
+use crate::several::Failure;
 
 /// A publication, or the start of a sink, failed.
 ///
@@ -45,6 +49,14 @@ pub enum SinkError {
         /// The scope that is held.
         held: crate::Scope,
     },
+    /// A target that is for one scope alone holds another.
+    #[error("the target is for one scope: it holds {held}, and {scope} cannot be published to it")]
+    OneScope {
+        /// The scope of the refused publication.
+        scope: crate::Scope,
+        /// The scope that is held.
+        held: crate::Scope,
+    },
     /// No message could carry the document.
     #[error("document {key} of scope {scope} has {bytes} bytes, more than the {limit} one message can carry")]
     DocumentTooLarge {
@@ -78,6 +90,34 @@ pub enum SinkError {
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A document is none that PingSIX's own interfaces could take.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
+    /// A value is not JSON on one line.
+    #[error("the value of document {key} of {owner} is not JSON on one line")]
+    NotJson {
+        /// The key of the document.
+        key: Key,
+        /// Who asked for it.
+        owner: Owner,
+    },
+    /// An Admin API could not be published to.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// Files could not be published to.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Some of several targets could not be published to; the others were.
+    #[error("{} of {of} targets failed: {}", failures.len(), listed(failures))]
+    Several {
+        /// Those that failed.
+        failures: Vec<Failure>,
+        /// How many targets there are.
+        of: usize,
+    },
+    /// What publications are written to failed.
+    #[error("cannot write the publication")]
+    Output(#[source] std::io::Error),
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
@@ -94,12 +134,18 @@ impl SinkError {
             | Self::InvalidScope { .. }
             | Self::DuplicateKey { .. }
             | Self::ScopeOverlap { .. }
+            | Self::OneScope { .. }
             | Self::DocumentTooLarge { .. }
+            | Self::Resource(_)
+            | Self::NotJson { .. }
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
             Self::Tls(error) => error.is_retryable(),
+            Self::Admin(error) => error.is_retryable(),
+            Self::File(error) => error.is_retryable(),
+            Self::Several { failures, .. } => failures.iter().any(|failure| failure.error.is_retryable()),
             Self::Etcd(error) => error.is_retryable(),
-            Self::Target(_) | Self::Listener(_) | Self::Serve(_) => true,
+            Self::Output(_) | Self::Target(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
     }
 
@@ -110,14 +156,25 @@ impl SinkError {
             Self::InvalidScope { .. } => "invalid_scope",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::ScopeOverlap { .. } => "scope_overlap",
+            Self::OneScope { .. } => "one_scope",
             Self::DocumentTooLarge { .. } => "document_too_large",
             Self::Revisions(_) => "revisions",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Tls(_) => "tls",
+            Self::Resource(_) => "resource",
+            Self::NotJson { .. } => "not_json",
+            Self::Admin(error) => error.category(),
+            Self::File(_) => "file",
+            Self::Several { .. } => "several",
+            Self::Output(_) => "output",
             Self::Etcd(error) => error.category(),
             Self::Target(_) => "target",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }
     }
+}
+
+fn listed(failures: &[Failure]) -> String {
+    failures.iter().map(Failure::to_string).collect::<Vec<_>>().join("; ")
 }

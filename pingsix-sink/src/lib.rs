@@ -25,26 +25,39 @@
 //! What a target cannot suffer it need not survive: nobody else writes to memory, for instance. `docs/sinks.md` says what
 //! each sink guarantees.
 
+pub mod admin;
 pub mod desired;
+pub mod difference;
 pub mod document;
 pub mod embedded;
 pub mod error;
 pub mod etcd;
+pub mod file;
+pub mod json;
+mod ledger;
 pub mod memory;
 pub mod plan;
 pub mod proto;
+pub mod resource;
 pub mod revision;
+pub mod several;
+pub mod target;
 
 use std::fmt;
 
+pub use admin::AdminSink;
 pub use desired::{Desired, DocumentSet, Documents, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;
 pub use etcd::EtcdSink;
+pub use file::FileSink;
+pub use json::JsonSink;
 pub use memory::MemorySink;
 pub use plan::{Step, Steps, plan};
 pub use revision::Revision;
+pub use several::{AnySink, Several};
+pub use target::Target;
 
 /// A target of publications.
 ///
@@ -57,6 +70,22 @@ pub trait Sink: Send + Sync {
     /// # Errors
     /// [`SinkError::is_retryable`] says whether the same call may succeed later.
     fn publish(&self, desired: &Desired) -> impl Future<Output = Result<Published, SinkError>> + Send;
+
+    /// How what is published comes into force.
+    fn effect(&self) -> Effect {
+        Effect::Live
+    }
+}
+
+/// How what a sink has published comes into force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Programs that read the target follow it by themselves.
+    Live,
+    /// When a program that reads the target is started again; nothing here can tell whether it was.
+    OnRestart,
+    /// When whoever reads the target sees to it.
+    Unknown,
 }
 
 /// What a publication did.

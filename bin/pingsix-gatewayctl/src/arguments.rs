@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pingsix_sink::Scope;
 use pingsix_sink::embedded::ServerTls;
+use pingsix_sink::{Scope, Target};
 use pingsix_translate::{Budget, DEFAULT_CONTROLLER_NAME, Layout, ObjectName, Options};
 
 use crate::manifest::SuppliedEndpoints;
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Explain(ExplainArguments),
     Serve(ServeArguments),
+    Diff(DiffArguments),
     PingsixConfig(PingsixConfigArguments),
     Completions(CompletionsArguments),
 }
@@ -360,6 +361,50 @@ impl TlsArguments {
             Some(bundle) => tls.client_ca_file(bundle),
         })
     }
+}
+
+/// Shows what publishing manifests would change on a target, without changing anything.
+///
+/// Each document that would be created, updated or deleted is named with the object it is for, and its fields are
+/// compared. Secrets are never shown, only that one differs; where the target masks or encrypts them they cannot be
+/// compared. Findings about the manifests go to standard error and change no exit code.
+///
+/// Targets:
+///   embedded:                       the server of `serve` on 127.0.0.1:2379; ?listen=IP:PORT for another
+///   etcd://[USER@]HOST:PORT[,...]   an etcd; etcds:// with ?ca=FILE, and cert=FILE&key=FILE
+///   admin+http://HOST:PORT          PingSIX's Admin API; admin+https:// with ?ca=FILE
+///   file:/PATH?base=FILE            PingSIX's static configuration; /DIRECTORY/ for one file per data plane
+/// Secrets are not in the URL: password-env=NAME or password-file=FILE for etcd (or else $ETCD_PASSWORD), key-env=NAME
+/// or key-file=FILE for the Admin API (or else $PINGSIX_ADMIN_KEY).
+///
+/// Exit codes: 0 when nothing would change, 1 when something would, 2 when that cannot be told.
+///
+/// Examples:
+///   pingsix-gatewayctl diff manifests/ --target embedded:
+///   pingsix-gatewayctl diff manifests/ --target etcd://127.0.0.1:2379 -o json
+///   pingsix-gatewayctl diff manifests/ --target 'file:/etc/pingsix/config.yaml?base=/etc/pingsix/base.yaml'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct DiffArguments {
+    /// Files, directories, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// What to compare with.
+    #[arg(long, value_name = "URL")]
+    pub(crate) target: Target,
+
+    /// Compare this data plane only: NAMESPACE/GATEWAY, or NAMESPACE/GATEWAY:PORT with the layout per-port, or
+    /// IngressClass/NAME. Needed when there are several and the target is for one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) data_plane: Option<String>,
+
+    /// How to print.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: ReportOutput,
+
+    #[command(flatten)]
+    pub(crate) translation: TranslationArguments,
 }
 
 /// Prints the config.yaml of the PingSIX processes that serve the manifests' Gateways and IngressClasses.

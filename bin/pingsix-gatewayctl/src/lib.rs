@@ -1,7 +1,7 @@
 //! The tool for a laptop or a pipeline: manifests in, PingSIX configuration and explanations out, no cluster.
 //!
 //! ```text
-//! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve
+//! files ──► manifest (read, decode, report) ──► plane (translate, bridge) ──► translate | check | explain | serve | diff
 //! ```
 //!
 //! Each subcommand is one file. Output goes to the writers a subcommand is given; findings about the manifests never
@@ -10,6 +10,7 @@
 mod arguments;
 mod check;
 mod completions;
+mod diff;
 mod explain;
 mod finding;
 mod manifest;
@@ -35,7 +36,7 @@ use arguments::{Arguments, Command};
 enum Exit {
     /// All is well.
     Success,
-    /// Something is not served as asked, or a request is not answered.
+    /// Something is not served as asked, a request is not answered, or a publication would change something.
     Problems,
 }
 
@@ -79,6 +80,7 @@ fn run(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         Command::Check(arguments) => check::run(&arguments, streams),
         Command::Explain(arguments) => explain::run(&arguments, streams),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments, streams),
         Command::PingsixConfig(arguments) => pingsix_config::run(&arguments, streams),
         Command::Completions(arguments) => completions::run(&arguments, streams),
     }

@@ -5,10 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod admin;
+#[path = "../support/admin_double.rs"]
+mod admin_double;
 #[path = "../support/documents.rs"]
 mod documents;
 mod embedded;
 mod etcd;
+mod file;
 #[path = "../support/graph.rs"]
 mod graph;
 mod memory;
@@ -18,6 +22,7 @@ mod programs;
 mod real_etcd;
 #[path = "../support/relay.rs"]
 mod relay;
+mod resources;
 mod suite;
 mod target;
 #[path = "../support/wire.rs"]
@@ -59,4 +64,6 @@ contract! {
     the_memory_sink: crate::memory::Memory;
     the_embedded_server: crate::embedded::Embedded;
     the_etcd_sink: crate::etcd::Etcd;
+    the_admin_sink: crate::admin::Admin;
+    the_file_sink: crate::file::File;
 }

@@ -1,0 +1,288 @@
+//! PingSIX's Admin API, which writes to the etcd that PingSIX itself reads.
+//!
+//! ```text
+//! GET the five lists ──► what is ours ──► plan ──► PUT, upstreams first ──► DELETE, upstreams last
+//! ```
+//!
+//! An Admin API writes below one prefix, so a sink is for one scope.
+//!
+//! **Ownership.** Ids are shared with the users of the API, so what a sink writes carries a mark: the label
+//! [`LABEL`] with the scope for a value. PingSIX keeps fields it does not know and makes nothing of them (`labels` is
+//! APISIX's field for such marks). What has no mark is never deleted, nor changed unless a document has its id, which
+//! then takes its place. What has the mark of another scope belongs to another sink, and a document with its id is
+//! refused: two that write one resource would undo each other's work for ever. Whoever edits a resource of ours and
+//! drops its labels makes it theirs.
+//!
+//! **Secrets** are shown as `***`. One that is masked counts as ours when this sink wrote the document and nobody wrote
+//! it since, which the revision of the resource tells. A sink that has just started knows of no writes, so it writes
+//! documents with secrets once.
+//!
+//! **Conflicts.** PingSIX answers 409 when somebody else wrote at the same moment, which is tried again after a random
+//! delay, and when a resource to be deleted is still referred to, by something that is not ours. Such a resource stays,
+//! the rest goes on, and [`AdminError::StillReferenced`] names it.
+//!
+//! A document that PingSIX refuses ends the publication, like any failure: what was written before is a prefix of the
+//! plan. Requests are not conditional, so a resource that somebody makes under one of our ids between the list and our
+//! write is overwritten.
+//!
+//! Revisions are those of etcd as far as the API tells them: a deletion is counted as one, whatever it was.
+
+mod client;
+mod error;
+mod held;
+mod mark;
+mod url;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use tokio::sync::Mutex;
+
+use crate::desired::{Desired, DocumentSet, Scope};
+use crate::document::Document;
+use crate::error::SinkError;
+use crate::ledger::Ledger;
+use crate::plan::{Step, Steps, plan};
+use crate::resource::Resource;
+use crate::revision::Revision;
+use crate::{Changed, Published, Sink};
+
+use client::{Client, Deleted, Put};
+pub use error::AdminError;
+use held::{Listed, Memory};
+pub use mark::LABEL;
+pub use url::{AdminUrl, AdminUrlError};
+
+/// How large a body PingSIX takes (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
+pub const BODY_LIMIT: usize = 1024 * 1024;
+
+/// Publishes one scope to PingSIX's Admin API; see [`mod@crate::admin`]. Clones share everything.
+#[derive(Clone)]
+pub struct AdminSink {
+    client: Arc<Client>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    ledger: Ledger<()>,
+    memory: Memory,
+}
+
+/// Options of an [`AdminSink`].
+#[derive(Clone)]
+pub struct Builder {
+    url: AdminUrl,
+    api_key: HeaderValue,
+    ca_file: Option<PathBuf>,
+    timeout: Duration,
+    plaintext_beyond_loopback: bool,
+}
+
+impl AdminSink {
+    /// Options for the API at `url`, with what it takes for `X-API-KEY`.
+    pub fn builder(url: AdminUrl, mut api_key: HeaderValue) -> Builder {
+        api_key.set_sensitive(true);
+        Builder {
+            url,
+            api_key,
+            ca_file: None,
+            timeout: Duration::from_secs(10),
+            plaintext_beyond_loopback: false,
+        }
+    }
+
+    /// The documents of a scope as the API shows them: secrets masked, without ids and marks.
+    ///
+    /// # Errors
+    /// [`AdminError`], when the lists cannot be read.
+    pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
+        DocumentSet::new(self.list().await?.into_iter().filter_map(|listed| listed.shown(scope)))
+    }
+
+    async fn list(&self) -> Result<Vec<Listed>, AdminError> {
+        let mut all = Vec::new();
+        for kind in crate::resource::ResourceKind::ALL {
+            all.extend(self.client.list(kind).await?);
+        }
+        Ok(all)
+    }
+
+    /// What must be done, judged by what the API shows.
+    async fn plan(
+        &self,
+        scope: &Scope,
+        prepared: &[Prepared<'_>],
+        memory: &Memory,
+    ) -> Result<Plan, SinkError> {
+        let listed = self.list().await?;
+        let mut held = Vec::new();
+        for listed in &listed {
+            let wanted = prepared.binary_search_by(|prepared| prepared.sent.key.cmp(&listed.key)).ok();
+            let wanted = wanted.and_then(|index| prepared.get(index));
+            if listed.is_of(scope) {
+                held.push(listed.held(wanted.map(|wanted| &wanted.sent), memory));
+            } else if let (Some(wanted), Some(scope)) = (wanted, listed.scope()) {
+                let Document { key, owner, .. } = wanted.sent.clone();
+                return Err(AdminError::OtherScope { key, owner, scope: scope.to_owned() }.into());
+            }
+        }
+        let sent = DocumentSet::new(prepared.iter().map(|prepared| prepared.sent.clone()))?;
+        Ok(Plan {
+            steps: plan(&DocumentSet::new(held)?, &sent),
+            latest: listed.iter().map(|listed| listed.revision).max(),
+            own: listed.iter().filter(|listed| listed.is_of(scope)).map(|listed| listed.revision).max(),
+        })
+    }
+}
+
+/// What leads from what the API shows to what is desired.
+struct Plan {
+    steps: Steps,
+    /// The revision of the youngest resource, whoever made it.
+    latest: Option<Revision>,
+    /// That of the youngest of ours.
+    own: Option<Revision>,
+}
+
+impl Builder {
+    /// The authorities that the server's certificate is verified with, PEM; needed for https, and read once.
+    #[must_use]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
+        self
+    }
+
+    /// How long a request may take, its connection included; 10 s unless set.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sends the API key and private keys in plaintext to another machine.
+    #[must_use]
+    pub const fn allow_plaintext_beyond_loopback(mut self) -> Self {
+        self.plaintext_beyond_loopback = true;
+        self
+    }
+
+    /// The sink; no request is made yet.
+    ///
+    /// # Errors
+    /// [`AdminError::Ca`] and [`AdminError::PlaintextBeyondLoopback`].
+    pub fn build(self) -> Result<AdminSink, AdminError> {
+        if self.url.is_plaintext() && !self.url.is_loopback() && !self.plaintext_beyond_loopback {
+            return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
+        }
+        let client = Client::new(self.url, self.api_key, self.ca_file.as_deref(), self.timeout)?;
+        Ok(AdminSink { client: Arc::new(client), state: Arc::default() })
+    }
+}
+
+impl fmt::Debug for AdminSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdminSink").field("url", self.client.url()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Sink for AdminSink {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let prepared: Vec<Prepared<'_>> = desired
+            .documents()
+            .iter()
+            .map(|document| Prepared::new(document, desired.scope()))
+            .collect::<Result<_, _>>()?;
+        // Held over the requests on purpose: publications of one scope are applied one after the other.
+        let mut state = self.state.lock().await;
+        let State { ledger, memory } = &mut *state;
+        let scope = desired.scope();
+        ledger.admit_alone(scope)?;
+        let Plan { steps, mut latest, own } = self.plan(scope, &prepared, memory).await?;
+        let held = ledger.get(scope).map(|(revision, ())| *revision);
+        if steps.is_empty() {
+            // Ours may be younger than what was noted, when a publication was dropped before its end.
+            let revision = held.max(own).unwrap_or(Revision::MIN);
+            ledger.note(scope.clone(), revision, ());
+            return Ok(Published { revision, changed: Changed::default() });
+        }
+
+        let changed = steps.changed();
+        let mut referenced = Vec::new();
+        for step in &steps {
+            match step {
+                Step::Create(sent) | Step::Update(sent) => {
+                    let revision = match self.client.put(sent).await? {
+                        Put::Committed(revision) => revision,
+                        Put::Refused(message) => return Err(refused(sent, message, &prepared).into()),
+                    };
+                    memory.wrote(sent, revision);
+                    latest = latest.max(Some(revision));
+                }
+                Step::Delete { key, .. } => match self.client.delete(key).await? {
+                    Deleted::Gone => {
+                        memory.forget(key);
+                        latest = latest.and_then(|latest| latest.checked_add(1));
+                    }
+                    Deleted::StillReferenced => referenced.push(key.clone()),
+                },
+            }
+        }
+        if !referenced.is_empty() {
+            return Err(AdminError::StillReferenced { keys: referenced }.into());
+        }
+        let above = held.and_then(|held| held.checked_add(1));
+        let revision = latest.max(above).unwrap_or(Revision::MIN);
+        ledger.note(scope.clone(), revision, ());
+        Ok(Published { revision, changed })
+    }
+}
+
+/// A document, and the bytes that are sent for it.
+struct Prepared<'a> {
+    resource: Resource<'a>,
+    sent: Document,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(document: &'a Document, scope: &Scope) -> Result<Self, SinkError> {
+        let resource = Resource::decode(document)?;
+        let value = Bytes::from(mark::marked(&resource, scope)?.to_string());
+        if value.len() > BODY_LIMIT {
+            return Err(AdminError::TooLarge {
+                key: document.key.clone(),
+                owner: document.owner.clone(),
+                bytes: value.len(),
+            }
+            .into());
+        }
+        Ok(Self { resource, sent: Document { value, ..document.clone() } })
+    }
+}
+
+/// How long a message of PingSIX may be, in characters.
+const MESSAGE_LIMIT: usize = 500;
+
+/// PingSIX judges the whole configuration, so what it says may quote any document.
+fn refused(sent: &Document, message: String, prepared: &[Prepared<'_>]) -> AdminError {
+    let message = prepared.iter().fold(message, |message, Prepared { resource, .. }| {
+        crate::resource::conceal(resource.kind, &resource.fields, &message)
+    });
+    // Shortened last, for half a secret is not recognised.
+    let mut short: String =
+        message.chars().take(MESSAGE_LIMIT).map(|char| if char.is_control() { ' ' } else { char }).collect();
+    if short.len() < message.len() {
+        short.push('…');
+    }
+    AdminError::Refused { key: sent.key.clone(), owner: sent.owner.clone(), message: short }
+}

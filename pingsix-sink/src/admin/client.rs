@@ -1,0 +1,252 @@
+//! Requests to an Admin API.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::held::Listed;
+use super::{AdminError, AdminUrl};
+use crate::document::{Document, Key};
+use crate::resource::ResourceKind;
+use crate::revision::Revision;
+
+/// How large an answer may be. PingSIX itself reads 4 MiB from etcd at most, which JSON may lengthen.
+const ANSWER_LIMIT: usize = 32 * 1024 * 1024;
+
+/// How often a write is tried while others write at the same moment.
+const ATTEMPTS: u32 = 10;
+
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// What PingSIX says when a resource cannot be deleted because another refers to it
+/// (`GraphError::ReferentialConflict` in `src/proxy/graph_mutation.rs`); its other conflict is that of two writers.
+const STILL_REFERENCED: &str = "conflicting references";
+
+pub(super) struct Client {
+    url: AdminUrl,
+    api_key: HeaderValue,
+    timeout: Duration,
+    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// What became of a write.
+pub(super) enum Put {
+    /// It is there since this revision.
+    Committed(Revision),
+    /// PingSIX does not take it, and says why; the text may quote any document.
+    Refused(String),
+}
+
+/// What became of a deletion.
+pub(super) enum Deleted {
+    /// The resource is not there.
+    Gone,
+    /// Others refer to it, so it stays.
+    StillReferenced,
+}
+
+/// An answer with its body.
+struct Answer {
+    status: StatusCode,
+    body: Bytes,
+}
+
+#[derive(Deserialize)]
+struct List {
+    list: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    key: String,
+    value: Map<String, Value>,
+    #[serde(rename = "modifiedIndex")]
+    modified: i64,
+}
+
+#[derive(Deserialize)]
+struct Committed {
+    revision: i64,
+}
+
+impl Client {
+    pub(super) fn new(
+        url: AdminUrl,
+        api_key: HeaderValue,
+        ca: Option<&Path>,
+        timeout: Duration,
+    ) -> Result<Self, AdminError> {
+        let mut roots = RootCertStore::empty();
+        if !url.is_plaintext() {
+            roots = read_authorities(ca)?;
+        }
+        let config = ClientConfig::builder_with_provider(ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .map_err(|_| AdminError::Ca { file: None, problem: "cannot be used with any version of TLS" })?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(timeout));
+        tcp.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(config)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        // PingSIX closes the connection after each answer, so one that is kept is one that breaks.
+        let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
+        Ok(Self { url, api_key, timeout, http })
+    }
+
+    pub(super) const fn url(&self) -> &AdminUrl {
+        &self.url
+    }
+
+    /// Every resource of a kind.
+    pub(super) async fn list(&self, kind: ResourceKind) -> Result<Vec<Listed>, AdminError> {
+        let answer = self.ask(Method::GET, kind.as_str(), None).await?;
+        if answer.status != StatusCode::OK {
+            return Err(AdminError::Status { request: format!("GET {kind}"), status: answer.status });
+        }
+        // What serde_json says may quote a value.
+        let list: List = serde_json::from_slice(&answer.body).map_err(|_| AdminError::answer(kind))?;
+        list.list
+            .into_iter()
+            .map(|entry| entry.listed(kind).ok_or_else(|| AdminError::answer(kind)))
+            .collect()
+    }
+
+    /// Writes a document.
+    pub(super) async fn put(&self, sent: &Document) -> Result<Put, AdminError> {
+        let request = || format!("PUT {}", sent.key);
+        let mut delays = Delays::default();
+        loop {
+            let answer = self.ask(Method::PUT, sent.key.as_str(), Some(sent.value.clone())).await?;
+            match answer.status {
+                StatusCode::OK | StatusCode::CREATED => {
+                    let committed = serde_json::from_slice::<Committed>(&answer.body).ok();
+                    let revision = committed.and_then(|committed| Revision::new(committed.revision));
+                    return revision
+                        .map(Put::Committed)
+                        .ok_or_else(|| AdminError::Answer { request: request() });
+                }
+                StatusCode::CONFLICT => delays.wait(request).await?,
+                StatusCode::BAD_REQUEST => return Ok(Put::Refused(answer.text())),
+                status => return Err(AdminError::Status { request: request(), status }),
+            }
+        }
+    }
+
+    /// Deletes a resource.
+    pub(super) async fn delete(&self, key: &Key) -> Result<Deleted, AdminError> {
+        let request = || format!("DELETE {key}");
+        let mut delays = Delays::default();
+        loop {
+            let answer = self.ask(Method::DELETE, key.as_str(), None).await?;
+            match answer.status {
+                // Somebody else has deleted it, or it was deleted by a request whose answer was lost.
+                StatusCode::OK | StatusCode::NO_CONTENT | StatusCode::NOT_FOUND => return Ok(Deleted::Gone),
+                StatusCode::CONFLICT if answer.text().contains(STILL_REFERENCED) => {
+                    return Ok(Deleted::StillReferenced);
+                }
+                StatusCode::CONFLICT => delays.wait(request).await?,
+                status => return Err(AdminError::Status { request: request(), status }),
+            }
+        }
+    }
+
+    async fn ask(&self, method: Method, resource: &str, body: Option<Bytes>) -> Result<Answer, AdminError> {
+        let named = || format!("{method} {resource}");
+        let exchange = self.exchange(&method, resource, body);
+        match tokio::time::timeout(self.timeout, exchange).await {
+            Err(_) => Err(AdminError::Timeout { request: named() }),
+            Ok(Err(source)) => Err(AdminError::Connection { request: named(), source }),
+            Ok(Ok(answer)) if answer.status == StatusCode::FORBIDDEN => Err(AdminError::ApiKey),
+            Ok(Ok(answer)) => Ok(answer),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: &Method,
+        resource: &str,
+        body: Option<Bytes>,
+    ) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}/apisix/admin/{resource}", self.url))
+            .header("x-api-key", &self.api_key);
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let response = self.http.request(request.body(Full::new(body.unwrap_or_default()))?).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await?.to_bytes();
+        Ok(Answer { status, body })
+    }
+}
+
+impl Entry {
+    fn listed(self, kind: ResourceKind) -> Option<Listed> {
+        let (_, id) = self.key.rsplit_once('/')?;
+        Some(Listed {
+            key: Key::new(format!("{kind}/{id}")).ok()?,
+            kind,
+            fields: self.value,
+            revision: Revision::new(self.modified)?,
+        })
+    }
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Random delays that grow.
+#[derive(Default)]
+struct Delays {
+    attempts: u32,
+}
+
+impl Delays {
+    async fn wait(&mut self, request: impl FnOnce() -> String) -> Result<(), AdminError> {
+        self.attempts += 1;
+        if self.attempts >= ATTEMPTS {
+            return Err(AdminError::Contended { request: request() });
+        }
+        let ceiling = FIRST_DELAY.saturating_mul(1 << self.attempts.min(16)).min(LONGEST_DELAY);
+        // Of two writers that met, one comes first the next time.
+        tokio::time::sleep(ceiling.mul_f64(fastrand::f64())).await;
+        Ok(())
+    }
+}
+
+fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, AdminError> {
+    let fault = |problem| AdminError::Ca { file: file.map(Path::to_owned), problem };
+    let Some(path) = file else { return Err(fault("is not given, and https needs one")) };
+    let pem = std::fs::read(path).map_err(|_| fault("cannot be read"))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|_| fault("is not PEM, or its PEM is damaged"))?;
+        roots.add(certificate).map_err(|_| fault("holds a certificate that is no authority's"))?;
+    }
+    if roots.is_empty() { Err(fault("holds no certificate")) } else { Ok(roots) }
+}

@@ -1,0 +1,152 @@
+//! What can go wrong between a sink and an Admin API.
+
+use std::path::PathBuf;
+
+use http::StatusCode;
+
+use super::{AdminUrl, BODY_LIMIT};
+use crate::document::{Key, Owner};
+use crate::resource::ResourceKind;
+
+/// The Admin API could not be published to. Never shows a key or a value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// The connection would not be encrypted, and leads to another machine.
+    #[error(
+        "refusing to send private keys in plaintext to {url}: use https, a loopback address, or allow it with the option \
+         allow_plaintext_beyond_loopback"
+    )]
+    PlaintextBeyondLoopback {
+        /// The address.
+        url: AdminUrl,
+    },
+    /// The authorities for https cannot be used.
+    #[error("the CA file{} {problem}", file.as_ref().map_or_else(String::new, |file| format!(" {}", file.display())))]
+    Ca {
+        /// The file, if one was named.
+        file: Option<PathBuf>,
+        /// What is wrong; its text continues a sentence that begins with the file.
+        problem: &'static str,
+    },
+    /// No answer came in time.
+    #[error("{request} was not answered in time")]
+    Timeout {
+        /// Method and resource.
+        request: String,
+    },
+    /// There was no connection, or it broke.
+    #[error("{request} failed")]
+    Connection {
+        /// Method and resource.
+        request: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The API does not take the key.
+    #[error("the Admin API does not accept the API key")]
+    ApiKey,
+    /// The API gave an answer that means a fault of its own.
+    #[error("{request} was answered {status}")]
+    Status {
+        /// Method and resource.
+        request: String,
+        /// The answer.
+        status: StatusCode,
+    },
+    /// The answer is none that PingSIX gives.
+    #[error("the answer to {request} is not PingSIX's")]
+    Answer {
+        /// Method and resource.
+        request: String,
+    },
+    /// PingSIX does not take a document.
+    #[error("PingSIX refuses document {key} of {owner}: {message}")]
+    Refused {
+        /// The key of the document.
+        key: Key,
+        /// Who asked for it.
+        owner: Owner,
+        /// What PingSIX says, without secrets.
+        message: String,
+    },
+    /// A document is larger than the API takes.
+    #[error("document {key} of {owner} has {bytes} bytes, more than the {BODY_LIMIT} the Admin API takes")]
+    TooLarge {
+        /// The key of the document.
+        key: Key,
+        /// Who asked for it.
+        owner: Owner,
+        /// Its size as it would be sent.
+        bytes: usize,
+    },
+    /// A resource with the id of a document belongs to another scope.
+    #[error("document {key} of {owner} has the id of a resource of scope {scope}")]
+    OtherScope {
+        /// The key of the document.
+        key: Key,
+        /// Who asked for it.
+        owner: Owner,
+        /// The scope in the mark of the resource.
+        scope: String,
+    },
+    /// Resources could not be deleted, because others that are not ours refer to them.
+    #[error("still referred to by resources of others: {}", list(keys))]
+    StillReferenced {
+        /// The keys of the resources.
+        keys: Vec<Key>,
+    },
+    /// Others wrote all the time.
+    #[error("others wrote at the same time whenever {request} was tried")]
+    Contended {
+        /// Method and resource.
+        request: String,
+    },
+}
+
+impl AdminError {
+    /// Whether the same call may succeed later.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::PlaintextBeyondLoopback { .. }
+            | Self::Ca { .. }
+            | Self::ApiKey
+            | Self::Refused { .. }
+            | Self::TooLarge { .. } => false,
+            Self::Timeout { .. }
+            | Self::Connection { .. }
+            | Self::Status { .. }
+            | Self::Answer { .. }
+            | Self::OtherScope { .. }
+            | Self::StillReferenced { .. }
+            | Self::Contended { .. } => true,
+        }
+    }
+
+    /// A stable name of the kind of fault, for metrics.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
+            Self::Ca { .. } => "admin_ca",
+            Self::Timeout { .. } => "admin_timeout",
+            Self::Connection { .. } => "admin_unavailable",
+            Self::ApiKey => "admin_api_key",
+            Self::Status { .. } => "admin_status",
+            Self::Answer { .. } => "admin_answer",
+            Self::Refused { .. } => "admin_refused",
+            Self::TooLarge { .. } => "document_too_large",
+            Self::OtherScope { .. } => "admin_other_scope",
+            Self::StillReferenced { .. } => "admin_still_referenced",
+            Self::Contended { .. } => "admin_conflict",
+        }
+    }
+
+    pub(super) fn answer(kind: ResourceKind) -> Self {
+        Self::Answer { request: format!("GET {kind}") }
+    }
+}
+
+fn list(keys: &[Key]) -> String {
+    keys.iter().map(Key::as_str).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,97 @@
+//! What the API shows, and what is known of it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::mark;
+use crate::desired::Scope;
+use crate::document::{Digest, Document, Key, OrderHint, Owner};
+use crate::resource::{Agreement, ResourceKind, agrees};
+use crate::revision::Revision;
+
+/// A resource in a list of the API.
+pub(super) struct Listed {
+    pub(super) key: Key,
+    pub(super) kind: ResourceKind,
+    pub(super) fields: Map<String, Value>,
+    pub(super) revision: Revision,
+}
+
+/// What this sink wrote, and when.
+#[derive(Default)]
+pub(super) struct Memory(BTreeMap<Key, Written>);
+
+struct Written {
+    digest: Digest,
+    revision: Revision,
+    order: OrderHint,
+    owner: Owner,
+}
+
+impl Memory {
+    pub(super) fn wrote(&mut self, sent: &Document, revision: Revision) {
+        let written =
+            Written { digest: sent.digest(), revision, order: sent.order, owner: sent.owner.clone() };
+        self.0.insert(sent.key.clone(), written);
+    }
+
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.0.remove(key);
+    }
+}
+
+impl Listed {
+    /// Whose it says it is.
+    pub(super) fn scope(&self) -> Option<&str> {
+        mark::scope_of(&self.fields)
+    }
+
+    pub(super) fn is_of(&self, scope: &Scope) -> bool {
+        self.scope() == Some(scope.as_str())
+    }
+
+    /// The document that is held under this key, for a plan: that of `sent` if nothing differs.
+    pub(super) fn held(&self, sent: Option<&Document>, memory: &Memory) -> Document {
+        let written = memory.0.get(&self.key);
+        let value = match sent {
+            Some(sent) if self.holds(sent, written) => sent.value.clone(),
+            Some(_) | None => Bytes::new(),
+        };
+        Document {
+            key: self.key.clone(),
+            value,
+            order: self.order(written),
+            owner: written
+                .map_or_else(|| Owner::new("an earlier publication"), |written| written.owner.clone()),
+        }
+    }
+
+    fn holds(&self, sent: &Document, written: Option<&Written>) -> bool {
+        let Ok(ours) = serde_json::from_slice(&sent.value) else { return false };
+        match agrees(&ours, &Value::Object(self.fields.clone())) {
+            Agreement::Equal => true,
+            Agreement::Unknown => written
+                .is_some_and(|written| written.revision == self.revision && written.digest == sent.digest()),
+            Agreement::Different => false,
+        }
+    }
+
+    /// When it is deleted: by kind, which is always right, and within a kind by the hint it was written with.
+    fn order(&self, written: Option<&Written>) -> OrderHint {
+        let kind = ResourceKind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or_default();
+        let kind = u32::try_from(kind).unwrap_or_default() << 29;
+        OrderHint(kind | (written.map_or(0, |written| written.order.0) >> 3))
+    }
+
+    /// The document as the API shows it.
+    pub(super) fn shown(self, scope: &Scope) -> Option<Document> {
+        if !self.is_of(scope) {
+            return None;
+        }
+        let order = self.order(None);
+        let value = Bytes::from(Value::Object(mark::unmarked(self.fields)).to_string());
+        Some(Document { key: self.key, value, order, owner: Owner::new("an earlier publication") })
+    }
+}

@@ -1,0 +1,47 @@
+//! How a resource says that it is ours.
+
+use serde_json::{Map, Value};
+
+use crate::desired::Scope;
+use crate::resource::{Resource, ResourceError};
+
+/// The label whose value is the scope that a resource belongs to.
+pub const LABEL: &str = "pingsix.io/scope";
+
+const LABELS: &str = "labels";
+
+/// The resource as it is sent: with its id, which PingSIX adds otherwise, and its mark.
+pub(super) fn marked(resource: &Resource<'_>, scope: &Scope) -> Result<Value, ResourceError> {
+    let Resource { id, fields, document, .. } = resource;
+    let refused =
+        |problem| ResourceError { key: document.key.clone(), owner: document.owner.clone(), problem };
+    // PingSIX matches the raw path, so an id that had to be encoded would become another one.
+    if !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)) {
+        return Err(refused("its id cannot stand in the path of a URL"));
+    }
+    let mut fields = fields.clone();
+    fields.insert("id".to_owned(), (*id).into());
+    let labels = fields.entry(LABELS).or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(labels) = labels else {
+        return Err(refused("its field labels is no JSON object"));
+    };
+    labels.insert(LABEL.to_owned(), scope.as_str().into());
+    Ok(Value::Object(fields))
+}
+
+/// Whose a resource is.
+pub(super) fn scope_of(resource: &Map<String, Value>) -> Option<&str> {
+    resource.get(LABELS)?.get(LABEL)?.as_str()
+}
+
+/// A resource without its id and its mark.
+pub(super) fn unmarked(mut resource: Map<String, Value>) -> Map<String, Value> {
+    resource.remove("id");
+    if let Some(Value::Object(labels)) = resource.get_mut(LABELS) {
+        labels.remove(LABEL);
+        if labels.is_empty() {
+            resource.remove(LABELS);
+        }
+    }
+    resource
+}

@@ -1,0 +1,110 @@
+//! The address of an Admin API.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use http::Uri;
+
+/// `http://HOST:PORT` or `https://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AdminUrl {
+    plaintext: bool,
+    authority: String,
+}
+
+/// Why a text is no [`AdminUrl`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminUrlError {
+    /// It is no URL at all.
+    #[error("it is not a URL")]
+    NotAUrl,
+    /// It has another scheme.
+    #[error("its scheme is neither http nor https")]
+    Scheme,
+    /// It names no host.
+    #[error("it names no host")]
+    Host,
+    /// It holds a user or a password, which PingSIX does not ask for.
+    #[error("it holds a user or a password")]
+    UserInfo,
+    /// It has a path or a query; PingSIX's paths are known.
+    #[error("it has a path or a query")]
+    Path,
+}
+
+impl AdminUrl {
+    /// Whether what is sent is not encrypted.
+    pub const fn is_plaintext(&self) -> bool {
+        self.plaintext
+    }
+
+    /// Whether it leads to this machine alone.
+    pub fn is_loopback(&self) -> bool {
+        let Ok(authority) = self.authority.parse::<http::uri::Authority>() else { return false };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl FromStr for AdminUrl {
+    type Err = AdminUrlError;
+
+    fn from_str(text: &str) -> Result<Self, AdminUrlError> {
+        let uri: Uri = text.parse().map_err(|_| AdminUrlError::NotAUrl)?;
+        let plaintext = match uri.scheme_str() {
+            Some("http") => true,
+            Some("https") => false,
+            Some(_) | None => return Err(AdminUrlError::Scheme),
+        };
+        let authority = uri.authority().ok_or(AdminUrlError::Host)?;
+        if authority.as_str().contains('@') {
+            return Err(AdminUrlError::UserInfo);
+        }
+        if authority.host().is_empty() {
+            return Err(AdminUrlError::Host);
+        }
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(AdminUrlError::Path);
+        }
+        Ok(Self { plaintext, authority: authority.to_string() })
+    }
+}
+
+impl fmt::Display for AdminUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.plaintext { "http" } else { "https" }, self.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_scheme_and_a_host() {
+        for (text, plaintext, loopback) in [
+            ("http://127.0.0.1:9181", true, true),
+            ("http://[::1]:9181", true, true),
+            ("http://localhost", true, true),
+            ("http://10.0.0.1:9181", true, false),
+            ("https://admin.test", false, false),
+        ] {
+            let url: AdminUrl = text.parse().unwrap();
+            assert_eq!((url.is_plaintext(), url.is_loopback()), (plaintext, loopback), "{text}");
+            assert_eq!(url.to_string(), text);
+            assert_eq!(format!("{text}/").parse(), Ok(url));
+        }
+        for (text, error) in [
+            ("http://", AdminUrlError::NotAUrl),
+            ("ftp://a", AdminUrlError::Scheme),
+            ("a:1", AdminUrlError::Scheme),
+            ("http://me:sesame@a", AdminUrlError::UserInfo),
+            ("http://a/apisix", AdminUrlError::Path),
+            ("http://a?b", AdminUrlError::Path),
+        ] {
+            assert_eq!(text.parse::<AdminUrl>(), Err(error), "{text}");
+        }
+    }
+}

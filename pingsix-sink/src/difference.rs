@@ -1,0 +1,267 @@
+//! What a publication would change, in a form that may be shown to people.
+//!
+//! Values are compared as JSON, whatever their bytes, and shown without secrets. Of a secret that differs only that is told, and one that is masked or encrypted in
+//! the target cannot be compared: documents that differ in nothing else are listed apart.
+
+use serde_json::Value;
+
+use crate::Changed;
+use crate::desired::DocumentSet;
+use crate::document::{Document, Key, Owner};
+use crate::resource::{Agreement, SHOWN, agrees, shown_by_key};
+
+/// What leads from what a target holds to what is desired, sorted by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Differences {
+    /// The documents that would be touched.
+    pub changes: Vec<Difference>,
+    /// Documents that are equal but for secrets that cannot be compared.
+    pub unknown: Vec<Key>,
+}
+
+/// A document that would be touched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The key of the document.
+    pub key: Key,
+    /// Who asks for it, or who had asked, if that is known.
+    pub owner: Owner,
+    /// What would become of it.
+    pub change: Change,
+}
+
+/// What would become of a document; values are without secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It is new.
+    Created(Value),
+    /// These fields change.
+    Updated(Vec<Field>),
+    /// It goes.
+    Deleted(Value),
+}
+
+/// A field that changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Where it is, such as `plugins.redirect.ret_code` or `uris[1]`.
+    pub path: String,
+    /// What is there; `None` when the field is new.
+    pub before: Option<Value>,
+    /// What would be; `None` when the field goes.
+    pub after: Option<Value>,
+}
+
+impl Differences {
+    /// How many documents would be touched.
+    pub fn changed(&self) -> Changed {
+        self.changes.iter().fold(Changed::default(), |mut changed, difference| {
+            match difference.change {
+                Change::Created(_) => changed.created += 1,
+                Change::Updated(_) => changed.updated += 1,
+                Change::Deleted(_) => changed.deleted += 1,
+            }
+            changed
+        })
+    }
+}
+
+/// What leads from `held` to `desired`.
+pub fn differences(held: &DocumentSet, desired: &DocumentSet) -> Differences {
+    let mut differences = Differences::default();
+    for document in desired {
+        match held.get(&document.key) {
+            None => differences.add(document, Change::Created(Content::of(document).shown)),
+            Some(before) if before.value == document.value => {}
+            Some(before) => differences.compare(before, document),
+        }
+    }
+    for document in held.iter().filter(|document| desired.get(&document.key).is_none()) {
+        differences.add(document, Change::Deleted(Content::of(document).shown));
+    }
+    differences.changes.sort_by(|one, other| one.key.cmp(&other.key));
+    differences
+}
+
+impl Differences {
+    fn add(&mut self, document: &Document, change: Change) {
+        let Document { key, owner, .. } = document.clone();
+        self.changes.push(Difference { key, owner, change });
+    }
+
+    fn compare(&mut self, before: &Document, after: &Document) {
+        let (old, new) = (Content::of(before), Content::of(after));
+        let mut fields = Vec::new();
+        if let (Some(before), Some(after)) = (&old.value, &new.value) {
+            match agrees(after, before) {
+                Agreement::Equal => return,
+                Agreement::Unknown => {
+                    self.unknown.push(new.key);
+                    return;
+                }
+                Agreement::Different => {}
+            }
+            walk(&mut fields, "", [before, &old.shown], [after, &new.shown]);
+        } else {
+            fields.push(Field { path: String::new(), before: Some(old.shown), after: Some(new.shown) });
+        }
+        self.add(after, Change::Updated(fields));
+    }
+}
+
+/// A document's value, and how it may be shown.
+struct Content {
+    key: Key,
+    value: Option<Value>,
+    shown: Value,
+}
+
+impl Content {
+    fn of(document: &Document) -> Self {
+        let value: Option<Value> = serde_json::from_slice(&document.value).ok();
+        let shown = match &value {
+            Some(value) => shown_by_key(&document.key, value),
+            None => format!("({} bytes that are no JSON)", document.value.len()).into(),
+        };
+        Self { key: document.key.clone(), value, shown }
+    }
+}
+
+/// Compares values, each given with its form without secrets, which has the same shape.
+fn walk(fields: &mut Vec<Field>, path: &str, before: [&Value; 2], after: [&Value; 2]) {
+    let ([old, old_shown], [new, new_shown]) = (before, after);
+    if old == new {
+        return;
+    }
+    match (old, old_shown, new, new_shown) {
+        (Value::Object(old), Value::Object(old_shown), Value::Object(new), Value::Object(new_shown)) => {
+            let added = new.keys().filter(|name| !old.contains_key(*name));
+            let mut names: Vec<&String> = old.keys().chain(added).collect();
+            names.sort();
+            for name in names {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                match (old.get(name), old_shown.get(name), new.get(name), new_shown.get(name)) {
+                    (Some(old), Some(old_shown), Some(new), Some(new_shown)) => {
+                        walk(fields, &path, [old, old_shown], [new, new_shown]);
+                    }
+                    (_, before, _, after) => {
+                        fields.push(Field { path, before: before.cloned(), after: after.cloned() });
+                    }
+                }
+            }
+        }
+        (Value::Array(old), Value::Array(old_shown), Value::Array(new), Value::Array(new_shown))
+            if old.len() == new.len() =>
+        {
+            let (old, new) = (old.iter().zip(old_shown), new.iter().zip(new_shown));
+            for (index, ((old, old_shown), (new, new_shown))) in old.zip(new).enumerate() {
+                walk(fields, &format!("{path}[{index}]"), [old, old_shown], [new, new_shown]);
+            }
+        }
+        _ if agrees(new, old) == Agreement::Unknown => {}
+        _ => {
+            let after = if old_shown == new_shown && new_shown == SHOWN {
+                Value::from(ANOTHER)
+            } else {
+                new_shown.clone()
+            };
+            let path = path.to_owned();
+            fields.push(Field { path, before: Some(old_shown.clone()), after: Some(after) });
+        }
+    }
+}
+
+/// What is shown for a secret that differs.
+const ANOTHER: &str = "*** (another)";
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::OrderHint;
+
+    fn set(documents: &[(&str, &str)]) -> DocumentSet {
+        let documents = documents.iter().map(|(key, value)| Document {
+            key: Key::new(*key).unwrap(),
+            value: Bytes::from((*value).to_owned()),
+            order: OrderHint(0),
+            owner: Owner::new(format!("owner of {value}")),
+        });
+        DocumentSet::new(documents).unwrap()
+    }
+
+    fn fields(key: &str, before: &Value, after: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
+        let (before, after) = (before.to_string(), after.to_string());
+        let found = differences(&set(&[(key, &before)]), &set(&[(key, &after)]));
+        let [Difference { change: Change::Updated(fields), .. }] = found.changes.as_slice() else {
+            panic!("{found:?}")
+        };
+        fields.iter().map(|field| (field.path.clone(), field.before.clone(), field.after.clone())).collect()
+    }
+
+    #[test]
+    fn what_comes_changes_and_goes_is_told_with_its_owner() {
+        let held = set(&[("routes/a", "1"), ("routes/b", "2"), ("routes/c", "3")]);
+        let found = differences(&held, &set(&[("routes/b", "2"), ("routes/c", "4"), ("routes/d", "5")]));
+        assert_eq!(found.changed().to_string(), "1 created, 1 updated, 1 deleted");
+        let told: Vec<_> =
+            found.changes.iter().map(|change| (change.key.as_str(), change.owner.as_str())).collect();
+        assert_eq!(
+            told,
+            [("routes/a", "owner of 1"), ("routes/c", "owner of 4"), ("routes/d", "owner of 5")]
+        );
+        assert_eq!(differences(&held, &held), Differences::default());
+    }
+
+    #[test]
+    fn fields_are_named_by_their_paths() {
+        let before =
+            json!({"uris": ["/a", "/b"], "priority": 1, "plugins": {"redirect": {"uri": "/x"}}, "old": 1});
+        let after =
+            json!({"uris": ["/a", "/c"], "priority": 1, "plugins": {"redirect": {"uri": "/y"}}, "new": []});
+        assert_eq!(
+            fields("routes/a", &before, &after),
+            [
+                ("new".to_owned(), None, Some(json!([]))),
+                ("old".to_owned(), Some(json!(1)), None),
+                ("plugins.redirect.uri".to_owned(), Some(json!("/x")), Some(json!("/y"))),
+                ("uris[1]".to_owned(), Some(json!("/b")), Some(json!("/c"))),
+            ]
+        );
+        assert_eq!(
+            fields("routes/a", &json!({"uris": ["/a"]}), &json!({"uris": ["/a", "/b"]})),
+            [("uris".to_owned(), Some(json!(["/a"])), Some(json!(["/a", "/b"])))]
+        );
+        let other_bytes = differences(&set(&[("routes/a", "{ }")]), &set(&[("routes/a", "{}")]));
+        assert_eq!(other_bytes, Differences::default(), "the same in other bytes");
+        let nonsense = differences(&set(&[("routes/a", "sesame")]), &set(&[("routes/a", "{}")]));
+        assert!(!format!("{nonsense:?}").contains("\"sesame\""), "{nonsense:?}");
+    }
+
+    #[test]
+    fn a_secret_that_differs_is_told_and_never_shown() {
+        let ssl = |key: &str, sni: &str| json!({"key": key, "snis": [sni]});
+        assert_eq!(
+            fields("ssls/a", &ssl("sesame", "a"), &ssl("hunter2", "a")),
+            [("key".to_owned(), Some(json!("***")), Some(json!("*** (another)")))]
+        );
+        // Masked or encrypted there: what else differs is told, and nothing of the secret.
+        for masked in ["***", "$pingsix-enc:v1$AA=="] {
+            let found = fields("ssls/a", &ssl(masked, "a"), &ssl("hunter2", "b"));
+            assert_eq!(found, [("snis[0]".to_owned(), Some(json!("a")), Some(json!("b")))]);
+            let (held, desired) = (ssl(masked, "a").to_string(), ssl("hunter2", "a").to_string());
+            let found = differences(&set(&[("ssls/a", &held)]), &set(&[("ssls/a", &desired)]));
+            assert_eq!((found.changes.len(), found.unknown.len()), (0, 1));
+        }
+        // Of documents of which nothing is known, whatever is called like a secret is one.
+        for (key, value) in
+            [("ssls/a", ssl("sesame", "a")), ("other/a", json!({"a": [{"password": "sesame"}]}))]
+        {
+            let found = differences(&DocumentSet::default(), &set(&[(key, &value.to_string())]));
+            let Change::Created(shown) = &found.changes[0].change else { panic!("{found:?}") };
+            assert!(!shown.to_string().contains("sesame"), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! PingSIX's static configuration in a file.
+//!
+//! ```text
+//! base configuration ─┐
+//!                     ├──► lists merged ──► equal? ──► new file, synced ──► renamed over the old one
+//! documents of a scope ┘
+//! ```
+//!
+//! A PingSIX without `pingsix.etcd` takes its resources from its own configuration file, once, when it starts.
+//! **So a publication comes into force when PingSIX is started again**, and nothing tells whether that was done:
+//! [`Sink::effect`] is [`Effect::OnRestart`], and a publication never counts as confirmed.
+//!
+//! A file belongs to one scope, and says so in its first line, with the revision that brought its content; so a sink
+//! that starts again goes on where the last one ended, and a file without that line is never replaced.
+//! What is in the base configuration is not ours: it is kept, and a document with the id of one of its resources is
+//! refused. Everything else in the file is ours, and what others change there is put right by the next publication.
+//!
+//! The file holds private keys: it has mode 0600 from the moment it is there.
+
+mod base;
+mod content;
+mod error;
+mod write;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::desired::{Desired, DocumentSet, Scope};
+use crate::document::Key;
+use crate::error::SinkError;
+use crate::ledger::Ledger;
+use crate::plan::plan;
+use crate::resource::Resource;
+use crate::{Effect, Published, Sink};
+
+use base::Base;
+use content::Mark;
+pub use error::FileError;
+
+/// Keeps PingSIX's static configuration in files; see [`mod@crate::file`].
+#[derive(Clone, Debug)]
+pub struct FileSink {
+    files: Arc<Files>,
+}
+
+#[derive(Debug)]
+struct Files {
+    place: Place,
+    base: Option<PathBuf>,
+    ledger: Mutex<Ledger<()>>,
+}
+
+/// Where scopes have their files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One file, for one scope.
+    File(PathBuf),
+    /// A file for each scope: `/pingsix/shop/web` in `pingsix/shop/web.yaml`.
+    Directory(PathBuf),
+}
+
+impl FileSink {
+    /// Looks at what is there.
+    ///
+    /// `base` is the configuration that documents are added to: listeners, threads, and resources of the user's own.
+    /// It is read anew for each publication. Without it a file holds the lists of resources alone, which PingSIX does
+    /// not load as they are.
+    ///
+    /// # Errors
+    /// [`FileError`], when what is there cannot be read.
+    pub async fn open(place: Place, base: Option<PathBuf>) -> Result<Self, SinkError> {
+        blocking(move || {
+            let mut ledger = Ledger::default();
+            for path in place.files()? {
+                if let Some(mark) = read(&path)?.as_deref().and_then(Mark::of) {
+                    ledger.note(mark.scope, mark.revision, ());
+                }
+            }
+            Ok(Self { files: Arc::new(Files { place, base, ledger: Mutex::new(ledger) }) })
+        })
+        .await
+    }
+
+    /// The documents a file holds for a scope, as JSON without their ids; `None` when there is no such file.
+    ///
+    /// # Errors
+    /// [`FileError`], when the file or the base configuration cannot be read.
+    pub async fn documents(&self, scope: &Scope) -> Result<Option<DocumentSet>, SinkError> {
+        let (files, scope) = (Arc::clone(&self.files), scope.clone());
+        blocking(move || {
+            let path = files.place.file(&scope)?;
+            let Some(text) = files.read_own(&path, &scope)? else { return Ok(None) };
+            let base = files.base()?;
+            Ok(Some(content::documents(&text, &base)))
+        })
+        .await
+    }
+}
+
+impl Sink for FileSink {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let (files, desired) = (Arc::clone(&self.files), desired.clone());
+        blocking(move || files.publish(&desired)).await
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::OnRestart
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SinkError> + Send + 'static,
+) -> Result<T, SinkError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(FileError::ShuttingDown.into()),
+        },
+    }
+}
+
+impl Files {
+    fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let mut ledger = self.ledger.lock();
+        let scope = desired.scope();
+        match self.place {
+            Place::File(_) => ledger.admit_alone(scope)?,
+            Place::Directory(_) => ledger.admit(scope)?,
+        }
+        let path = self.place.file(scope)?;
+        let resources: Vec<Resource<'_>> =
+            desired.documents().iter().map(Resource::decode).collect::<Result<_, _>>()?;
+        let base = self.base()?;
+        let body = content::body(&base, &resources)?;
+
+        let old = self.read_own(&path, scope)?;
+        let held = ledger.get(scope).map(|(revision, ())| *revision);
+        if let Some(old) = &old
+            && let Some(mark) = Mark::of(old)
+            && content::body_of(old) == body
+        {
+            let revision = held.unwrap_or(mark.revision).max(mark.revision);
+            ledger.note(scope.clone(), revision, ());
+            return Ok(Published { revision, changed: crate::Changed::default() });
+        }
+        let before = old.map(|old| content::documents(&old, &base)).unwrap_or_default();
+        let after = content::comparable(&resources)?;
+        let changed = plan(&before, &after).changed();
+        let revision = ledger.next();
+        let text = format!("{}\n{body}", Mark { scope: scope.clone(), revision });
+        write::replace(&path, text.as_bytes()).map_err(|source| FileError::Io {
+            path: path.clone(),
+            action: "written",
+            source,
+        })?;
+        ledger.note(scope.clone(), revision, ());
+        Ok(Published { revision, changed })
+    }
+
+    fn base(&self) -> Result<Base, FileError> {
+        match &self.base {
+            Some(path) => Base::read(path),
+            None => Ok(Base::default()),
+        }
+    }
+
+    /// The text of a file that is there, and ours.
+    fn read_own(&self, path: &Path, scope: &Scope) -> Result<Option<String>, SinkError> {
+        if self.base.as_deref().is_some_and(|base| same_file(base, path)) {
+            return Err(FileError::IsBase { path: path.to_owned() }.into());
+        }
+        let Some(text) = read(path)? else { return Ok(None) };
+        match Mark::of(&text) {
+            Some(mark) if mark.scope == *scope => Ok(Some(text)),
+            Some(mark) => Err(SinkError::OneScope { scope: scope.clone(), held: mark.scope }),
+            None if text.trim().is_empty() => Ok(None),
+            None => Err(FileError::NotOurs { path: path.to_owned() }.into()),
+        }
+    }
+}
+
+impl Place {
+    /// The file of a scope.
+    fn file(&self, scope: &Scope) -> Result<PathBuf, FileError> {
+        match self {
+            Self::File(path) => Ok(path.clone()),
+            Self::Directory(root) => {
+                let mut path = root.clone();
+                for segment in scope.as_str().split('/').skip(1) {
+                    // Neither `..` nor the names of files that are being written.
+                    if segment.starts_with('.') {
+                        return Err(FileError::NoFileName { scope: scope.clone() });
+                    }
+                    path.push(segment);
+                }
+                path.as_mut_os_string().push(".yaml");
+                Ok(path)
+            }
+        }
+    }
+
+    /// The files that may be ours.
+    fn files(&self) -> Result<Vec<PathBuf>, FileError> {
+        match self {
+            Self::File(path) => Ok(vec![path.clone()]),
+            Self::Directory(root) => {
+                let mut files = Vec::new();
+                collect(root, &mut files).map_err(|source| FileError::Io {
+                    path: root.clone(),
+                    action: "listed",
+                    source,
+                })?;
+                files.sort();
+                Ok(files)
+            }
+        }
+    }
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        // A link to a directory may lead in a circle, and is nothing we made.
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            collect(&entry.path(), files)?;
+        } else if kind.is_file() && entry.path().extension().is_some_and(|extension| extension == "yaml") {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Option<String>, FileError> {
+    match fs::read(path) {
+        // Only the first line decides whether the file is ours, and that line is text.
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(FileError::Io { path: path.to_owned(), action: "read", source }),
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The key of a resource.
+fn key_of(kind: crate::resource::ResourceKind, id: &str) -> Option<Key> {
+    Key::new(format!("{kind}/{id}")).ok()
+}

@@ -1,0 +1,82 @@
+//! What can be wrong with the files of a [`FileSink`](super::FileSink).
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::desired::Scope;
+use crate::document::{Key, Owner};
+
+/// A file cannot be published to. Never shows what a file holds.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file system said no.
+    #[error("{} cannot be {action}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// The base configuration cannot be used.
+    #[error("the base configuration {}{} {problem}", path.display(), line.map_or_else(String::new, |line| format!(", line {line},")))]
+    Base {
+        /// The file.
+        path: PathBuf,
+        /// The line at fault, from 1, when it is known.
+        line: Option<u64>,
+        /// What is wrong; its text continues a sentence that begins with the file.
+        problem: &'static str,
+    },
+    /// A document has the id of a resource in the base configuration.
+    #[error("document {key} of {owner} has the id of a resource in the base configuration {}", base.display())]
+    Clash {
+        /// The key of the document.
+        key: Key,
+        /// Who asked for it.
+        owner: Owner,
+        /// The base configuration.
+        base: PathBuf,
+    },
+    /// The file is the base configuration itself.
+    #[error("{} is the base configuration, and would be overwritten", path.display())]
+    IsBase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a file that no sink has written.
+    #[error("{} was not written by this program: move it away, or name it as the base configuration of another file", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A scope has a segment that no file is named by.
+    #[error("scope {scope} has a segment that begins with a dot, so it has no file")]
+    NoFileName {
+        /// The scope.
+        scope: Scope,
+    },
+    /// The runtime ends, and begins nothing anew.
+    #[error("the program is shutting down")]
+    ShuttingDown,
+    /// A document cannot be written as YAML.
+    #[error("the configuration cannot be written as YAML")]
+    Yaml,
+}
+
+impl FileError {
+    /// Whether the same call may succeed later: files may be replaced.
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Io { .. }
+            | Self::Base { .. }
+            | Self::Clash { .. }
+            | Self::NotOurs { .. }
+            | Self::ShuttingDown => true,
+            Self::IsBase { .. } | Self::NoFileName { .. } | Self::Yaml => false,
+        }
+    }
+}

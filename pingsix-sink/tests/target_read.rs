@@ -1,0 +1,124 @@
+//! What targets hold, read back through their URLs.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "support/admin_double.rs"]
+mod admin_double;
+#[path = "support/documents.rs"]
+mod documents;
+#[path = "support/programs.rs"]
+mod programs;
+#[path = "support/real_etcd.rs"]
+mod real_etcd;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::net::SocketAddr;
+
+use documents::{desired, scope};
+use pingsix_sink::difference::differences;
+use pingsix_sink::target::{ReadError, Target};
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use wire::Served;
+
+const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+
+async fn read(url: &str) -> Result<DocumentSet, ReadError> {
+    let target: Target = url.parse().unwrap();
+    let env = |name: &str| match name {
+        "ETCD_PASSWORD" | "PINGSIX_ADMIN_KEY" => Some("sesame".to_owned()),
+        "WRONG" => Some("hunter2".to_owned()),
+        _ => None,
+    };
+    target.read(&scope("/p/web"), NOWHERE, env).await
+}
+
+fn state() -> Desired {
+    desired(
+        "/p/web",
+        &[
+            ("upstreams/u", r#"{"nodes":{"127.0.0.1:8":1}}"#),
+            ("ssls/c", r#"{"cert":"C","key":"K","snis":["a"]}"#),
+        ],
+    )
+}
+
+fn keys(documents: &DocumentSet) -> Vec<&str> {
+    documents.iter().map(|document| document.key.as_str()).collect()
+}
+
+#[tokio::test]
+async fn an_embedded_server_is_read_over_its_port() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    let url = format!("embedded:?listen={}", served.address);
+    let error = read(&url).await.unwrap_err().to_string();
+    assert!(error.contains("the first complete publication is still to come"), "{error}");
+    served.etcd.publish(&desired("/p/webinar", &[("routes/r", "{}")])).await.unwrap();
+    served.etcd.open();
+    assert!(read(&url).await.unwrap().is_empty(), "a scope that was never published holds nothing");
+    served.etcd.publish(&state()).await.unwrap();
+    assert!(read(&url).await.unwrap().same_content(state().documents()));
+    let elsewhere: Target = "embedded:".parse().unwrap();
+    let held = elsewhere.read(&scope("/p/web"), served.address, |_| None).await.unwrap();
+    assert!(held.same_content(state().documents()), "where the caller says");
+}
+
+#[tokio::test]
+async fn of_an_etcd_what_was_published_is_read_as_the_user_that_is_named() {
+    let Some(etcd) = real_etcd::RealEtcd::start().await else { return };
+    let Some(etcdctl) = programs::find("etcdctl") else { return };
+    // The first member is down.
+    let members = format!("127.0.0.1:1,{}", etcd.address);
+    let plain = format!("etcd://{members}");
+    assert!(read(&plain).await.unwrap().is_empty());
+    let Target::Etcd(target) = plain.parse().unwrap() else { panic!("{plain}") };
+    let sink = target.builder(|_| None).unwrap().build().unwrap();
+    sink.publish(&state()).await.unwrap();
+    let endpoint = format!("--endpoints={}", etcd.address);
+    let run = async |arguments: &[&str]| {
+        let said = programs::run(&etcdctl, [&[endpoint.as_str()], arguments].concat()).await;
+        assert!(said.ok, "{said:?}");
+    };
+    run(&["put", "/p/web/routes/theirs", "{}"]).await;
+    assert!(read(&plain).await.unwrap().same_content(state().documents()), "without what others wrote");
+    assert!(
+        read("etcd://127.0.0.1:1").await.unwrap_err().to_string().starts_with("etcd cannot be reached: ")
+    );
+
+    run(&["user", "add", "root:sesame"]).await;
+    run(&["user", "grant-role", "root", "root"]).await;
+    run(&["auth", "enable"]).await;
+    let held = read(&format!("etcd://root@{members}")).await.unwrap();
+    assert!(held.same_content(state().documents()));
+    for url in [plain, format!("etcd://root@{members}?password-env=WRONG")] {
+        let error = read(&url).await.unwrap_err().to_string();
+        assert!(
+            error.starts_with("etcd does not accept the user: ") && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
+    let error = read(&format!("etcd://root@{members}?password-env=UNSET")).await.unwrap_err().to_string();
+    assert_eq!(error, "the environment variable UNSET is not set");
+}
+
+#[tokio::test]
+async fn what_an_admin_api_and_files_hold_compares_with_what_is_published() {
+    let double = admin_double::Double::start().await;
+    let url = format!("admin+http://{}", double.address);
+    let Target::Admin(target) = url.parse().unwrap() else { panic!("{url}") };
+    let sink = target.open(|_| Some(admin_double::KEY.to_owned())).unwrap();
+    assert_eq!(keys(&read(&url).await.unwrap()), Vec::<&str>::new());
+    sink.publish(&state()).await.unwrap();
+    let found = differences(&read(&url).await.unwrap(), state().documents());
+    assert_eq!((found.changes.len(), found.unknown.len()), (0, 1), "the key is masked");
+    assert!(target.open(|_| Some("a\nb".to_owned())).is_err());
+
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().join("config.yaml").display());
+    let Target::File(target) = url.parse().unwrap() else { panic!("{url}") };
+    assert!(read(&url).await.unwrap().is_empty());
+    target.open().await.unwrap().publish(&state()).await.unwrap();
+    let found = differences(&read(&url).await.unwrap(), state().documents());
+    assert_eq!((found.changes.len(), found.unknown.len()), (0, 0));
+    assert!(read("stdout:").await.unwrap_err().to_string().contains("what was written there is gone"));
+}
