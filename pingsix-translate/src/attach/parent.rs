@@ -33,17 +33,16 @@ pub(crate) fn attach_route(
 ) -> Vec<Attachment> {
     let namespace = &route.key.name.namespace;
     let labels = references.namespace_labels(namespace);
-    route
-        .parent_refs
-        .iter()
-        .filter_map(|parent_ref| {
-            let owner = listeners.named_by(parent_ref, namespace)?;
-            Some(Attachment {
-                parent_ref: parent_ref.clone(),
-                outcome: attach_parent(route, parent_ref, owner, listeners, &labels),
-            })
+    // Of every route one is kept, so it takes no more room than it needs.
+    let mut attachments = Vec::with_capacity(route.parent_refs.len());
+    attachments.extend(route.parent_refs.iter().filter_map(|parent_ref| {
+        let owner = listeners.named_by(parent_ref, namespace)?;
+        Some(Attachment {
+            parent_ref: parent_ref.clone(),
+            outcome: attach_parent(route, parent_ref, owner, listeners, &labels),
         })
-        .collect()
+    }));
+    attachments
 }
 
 fn attach_parent(

@@ -98,7 +98,7 @@ macro_rules! route_references {
             const KIND: Kind = Kind::$kind;
 
             fn parent_refs(&self) -> Vec<ParentRef> {
-                let parents = self.spec.parent_refs.iter().flatten().enumerate();
+                let parents = self.spec.parent_refs.as_deref().unwrap_or_default().iter().enumerate();
                 parents
                     .map(|(index, parent)| ParentRef {
                         index,

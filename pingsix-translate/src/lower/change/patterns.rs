@@ -36,8 +36,8 @@ struct OfHost {
     /// With the number of Routes that have them.
     counts: BTreeMap<Pattern, usize>,
     set: BTreeSet<Pattern>,
-    /// By the end of what they catch all of: Routes.
-    by_stem: BTreeMap<Box<str>, BTreeSet<TableKey>>,
+    /// By the end of what they catch all of: Routes, sorted. Most stems have one.
+    by_stem: BTreeMap<Box<str>, Vec<TableKey>>,
 }
 
 impl OfHost {
@@ -66,7 +66,10 @@ impl HostPatterns {
         };
         for pattern in Pattern::of(key.path.as_ref()) {
             if let Some(stem) = stem(&pattern) {
-                of_host.by_stem.entry(stem.into()).or_default().insert(key.clone());
+                let keys = of_host.by_stem.entry(stem.into()).or_insert_with(|| Vec::with_capacity(1));
+                if let Err(at) = keys.binary_search(key) {
+                    keys.insert(at, key.clone());
+                }
             }
             let count = of_host.counts.entry(pattern.clone()).or_default();
             *count += 1;
@@ -84,7 +87,9 @@ impl HostPatterns {
             if let Some(stem) = stem(&pattern)
                 && let Some(keys) = of_host.by_stem.get_mut(stem)
             {
-                keys.remove(key);
+                if let Ok(at) = keys.binary_search(key) {
+                    keys.remove(at);
+                }
                 if keys.is_empty() {
                     of_host.by_stem.remove(stem);
                 }
