@@ -73,6 +73,7 @@ bench:
     cargo bench -p pingsix-translate
     cargo bench -p pingsix-sink
     cargo bench -p pingsix-gateway-api --features controller --bench reconcile
+    cargo bench -p pingsix-gateway-api --features controller --bench memory
 
 # What a change costs on a real API server; says so when that is not built. Results are recorded in docs/results.
 bench-live *routes:
