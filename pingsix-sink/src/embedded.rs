@@ -39,8 +39,10 @@
 //! # }
 //! ```
 
+mod batch;
 mod builder;
 mod news;
+mod pace;
 mod publication;
 mod readers;
 mod replica;
@@ -57,6 +59,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use builder::Builder;
+pub use pace::Pace;
 pub use stats::Stats;
 pub use store::ScopeSize;
 pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};

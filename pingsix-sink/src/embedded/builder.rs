@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::pace::Pace;
 use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
@@ -17,6 +18,8 @@ pub(super) const RESPONSE_LIMIT: usize = 3_584 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) response_limit: usize,
+    pub(super) coalesce: bool,
+    pub(super) pace: Pace,
     pub(super) progress_interval: Duration,
     pub(super) stall_timeout: Duration,
     pub(super) keepalive_interval: Duration,
@@ -51,6 +54,8 @@ impl Builder {
         Self {
             options: Options {
                 response_limit: RESPONSE_LIMIT,
+                coalesce: true,
+                pace: Pace::default(),
                 progress_interval: Duration::from_secs(15),
                 stall_timeout: Duration::from_secs(30),
                 keepalive_interval: Duration::from_secs(10),
@@ -104,6 +109,21 @@ impl Builder {
         self
     }
 
+    /// How often a watch of whole scopes is told of changes.
+    #[must_use]
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.options.pace = pace;
+        self
+    }
+
+    /// Tells every watch each change of each revision, as etcd does. By default a watch of whole scopes is told what
+    /// is, rather than all that was: of each key the last change since the response before.
+    #[must_use]
+    pub fn tell_each_change(mut self) -> Self {
+        self.options.coalesce = false;
+        self
+    }
+
     /// How long a watch that asked for progress may be silent before it is told the revision. Default: 15 s.
     #[must_use]
     pub fn progress_interval(mut self, interval: Duration) -> Self {
@@ -111,7 +131,8 @@ impl Builder {
         self
     }
 
-    /// How long the client of a watch stream may leave a full queue unread before the stream is ended. Default: 30 s.
+    /// How long the client of a watch stream may leave a response unread; its connection is closed then.
+    /// Default: 30 s.
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.options.stall_timeout = timeout;

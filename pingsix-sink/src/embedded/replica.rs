@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::LIST_LIMIT;
+use super::batch::Batches;
 use super::builder::Options;
 use super::publication::{commits, cut};
 use super::readers::Readers;
@@ -36,6 +37,7 @@ pub(super) struct Replica {
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
+    pub(super) batches: Batches,
 }
 
 #[derive(Debug)]
@@ -82,6 +84,7 @@ impl Replica {
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
+            batches: Batches::default(),
         }
     }
 
@@ -202,7 +205,10 @@ impl Replica {
             list_bytes: counters.list_bytes.get(),
             refused: counters.refused.get(),
             watch_responses: counters.watch_responses.get(),
+            watch_events: counters.watch_events.get(),
             watch_bytes: counters.watch_bytes.get(),
+            changes_merged: counters.changes_merged.get(),
+            batches: counters.batches.get(),
             watches_compacted: counters.watches_compacted.get(),
             streams_stalled: counters.streams_stalled.get(),
             handshakes_failed: counters.handshakes_failed.get(),

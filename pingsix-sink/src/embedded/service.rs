@@ -24,7 +24,6 @@ use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
-use crate::proto::etcdserverpb::watch_server::WatchServer;
 
 /// The number of the one cluster there is: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
@@ -32,7 +31,7 @@ const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
 const MEMBER_ID: u64 = CLUSTER_ID + 1;
 
 /// What all services of one listener share.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Services {
     replica: Arc<Replica>,
     address: SocketAddr,
@@ -78,8 +77,8 @@ impl Services {
         KvServer::new(kv::Kv(self.clone()))
     }
 
-    pub(super) fn watch(&self) -> WatchServer<watch::Watch> {
-        WatchServer::new(watch::Watch(self.clone()))
+    pub(super) fn watch(&self) -> watch::WatchRpc {
+        watch::Watch(self.clone()).rpc()
     }
 
     pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {

@@ -21,8 +21,14 @@ pub struct Stats {
     pub refused: u64,
     /// Watch responses that carried events.
     pub watch_responses: u64,
+    /// Events in those responses.
+    pub watch_events: u64,
     /// Bytes of those responses.
     pub watch_bytes: u64,
+    /// Changes that a watch was not told, because a later change of the same key made them void.
+    pub changes_merged: u64,
+    /// How often the events of a response were encoded; watches that are told the same share them.
+    pub batches: u64,
     /// Watches cancelled because the changes they still wanted are no longer kept.
     pub watches_compacted: u64,
     /// Watch streams ended because their client read nothing for too long.
@@ -53,7 +59,10 @@ pub(super) struct Counters {
     pub(super) list_bytes: Counter,
     pub(super) refused: Counter,
     pub(super) watch_responses: Counter,
+    pub(super) watch_events: Counter,
     pub(super) watch_bytes: Counter,
+    pub(super) changes_merged: Counter,
+    pub(super) batches: Counter,
     pub(super) watches_compacted: Counter,
     pub(super) streams_stalled: Counter,
     pub(super) handshakes_failed: Counter,

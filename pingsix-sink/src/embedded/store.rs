@@ -49,13 +49,19 @@ pub(super) enum Refusal {
     Future,
 }
 
-/// What a watch has to do next.
+/// The next change that a watch wants is no longer kept; the compaction revision says what is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compacted(pub(super) i64);
+
+/// What a watch has not seen.
 #[derive(Debug)]
-pub(super) enum Pending {
-    /// The next change it wants is no longer kept; the compaction revision says what is.
-    Compacted(i64),
-    /// Commits it has not seen, oldest first, and whether there are more.
-    Commits { commits: Vec<Arc<Commit>>, more: bool },
+pub(super) struct Unseen {
+    /// Commits of the scopes it has keys of, oldest first.
+    pub(super) commits: Vec<Arc<Commit>>,
+    /// The revision up to which these are all.
+    pub(super) reached: i64,
+    /// Whether there are later ones.
+    pub(super) more: bool,
 }
 
 #[derive(Debug)]
@@ -238,19 +244,30 @@ impl Store {
         then.into_values().cloned().collect()
     }
 
-    /// What a watch that has seen everything below `next` has to do; at most `most` commits at a time.
-    pub(super) fn pending(&self, next: i64, most: usize) -> Pending {
+    /// What a watch of `range` that has seen everything below `next` has not seen; at most `most` commits at a time.
+    pub(super) fn unseen(&self, range: &KeyRange, next: i64, most: usize) -> Result<Unseen, Compacted> {
         if next < self.compacted {
-            return Pending::Compacted(self.compacted);
+            return Err(Compacted(self.compacted));
         }
         let start = self.history.partition_point(|commit| commit.revision < next);
-        let end = self.history.len().min(start.saturating_add(most));
-        Pending::Commits {
-            commits: self.history.range(start..end).cloned().collect(),
-            more: end < self.history.len(),
-        }
+        let mut wanted = self.history.range(start..).filter(|commit| range.meets(&commit.scope));
+        let commits: Vec<_> = wanted.by_ref().take(most).cloned().collect();
+        let more = wanted.next().is_some();
+        let reached = match commits.last() {
+            Some(last) if more => last.revision,
+            Some(_) | None => self.header,
+        };
+        Ok(Unseen { commits, reached, more })
+    }
+
+    /// How many documents the scopes hold that lie in `range` as a whole; `None` when there is no such scope.
+    pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
+        let mut covered = self.scopes.iter().filter(|(scope, _)| range.covers(scope)).map(|(_, size)| size);
+        covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
     }
 }
 
+#[cfg(test)]
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;

@@ -62,6 +62,18 @@ impl KeyRange {
         }
     }
 
+    /// Whether the range has all keys of `scope`.
+    pub(in crate::embedded) fn covers(&self, scope: &Scope) -> bool {
+        let prefix = scope.as_str().as_bytes();
+        match self {
+            Self::One(_) => false,
+            Self::Span { start, end } => {
+                start.iter().le(prefix.iter().chain(b"/"))
+                    && end.as_ref().is_none_or(|end| end.iter().ge(prefix.iter().chain(b"0")))
+            }
+        }
+    }
+
     /// The entries of `keys` that are in the range.
     pub(in crate::embedded) fn of<'a, V>(
         &self,
@@ -117,6 +129,23 @@ mod tests {
         ];
         for (key, end) in apart {
             assert!(!range(key, end).meets(&scope), "{key:?} {end:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_covers_the_scopes_it_has_all_keys_of() {
+        let scope = Scope::new("/p/web").unwrap();
+        for (key, end) in [("/p/web/", "/p/web0"), ("/p/", "/p0"), ("\0", "\0"), ("/p/web", "/p/wec")] {
+            assert!(range(key, end).covers(&scope), "{key:?} {end:?}");
+        }
+        for (key, end) in [
+            ("/p/web/a", "/p/web0"),
+            ("/p/web/", "/p/web/z"),
+            ("/p/web/", ""),
+            ("/p/web0", "/p/web/"),
+            ("/p/api/", "/p/api0"),
+        ] {
+            assert!(!range(key, end).covers(&scope), "{key:?} {end:?}");
         }
     }
 
