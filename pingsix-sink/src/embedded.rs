@@ -41,6 +41,7 @@
 
 mod batch;
 mod builder;
+mod connection;
 mod news;
 mod pace;
 mod publication;

@@ -217,13 +217,15 @@ async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
         assert!(listed > seen, "round {round}: {listed} after {seen}");
         let mut watcher = servers[at].watch().await;
         watcher.create(watch_under("/p/web/", listed + 1)).await;
+        let mut last = listed;
         for (other, served) in servers.iter().enumerate() {
             for change in 0..(round % 4) {
-                publish(&served.etcd, round * 100 + other * 10 + change).await;
+                let revision = publish(&served.etcd, round * 100 + other * 10 + change).await;
+                last = if other == at { revision } else { last };
             }
         }
         seen = listed;
-        for _ in 0..(round % 4) {
+        while seen < last {
             let response = watcher.next().await;
             assert!(!response.canceled, "{response:?}");
             let revision = response.events[0].kv.as_ref().unwrap().mod_revision;

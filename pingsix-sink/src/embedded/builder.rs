@@ -22,6 +22,9 @@ pub(super) struct Options {
     pub(super) pace: Pace,
     pub(super) progress_interval: Duration,
     pub(super) stall_timeout: Duration,
+    pub(super) connection_limit: usize,
+    pub(super) stream_limit: u32,
+    pub(super) preface_timeout: Duration,
     pub(super) keepalive_interval: Duration,
     pub(super) keepalive_timeout: Duration,
     pub(super) drain_timeout: Duration,
@@ -58,6 +61,9 @@ impl Builder {
                 pace: Pace::default(),
                 progress_interval: Duration::from_secs(15),
                 stall_timeout: Duration::from_secs(30),
+                connection_limit: 4_096,
+                stream_limit: 100,
+                preface_timeout: Duration::from_secs(10),
                 keepalive_interval: Duration::from_secs(10),
                 keepalive_timeout: Duration::from_secs(20),
                 drain_timeout: Duration::from_secs(5),
@@ -136,6 +142,27 @@ impl Builder {
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.options.stall_timeout = timeout;
+        self
+    }
+
+    /// How many connections may be open at once, over all listeners; one more is closed. Default: 4,096.
+    #[must_use]
+    pub fn connection_limit(mut self, connections: usize) -> Self {
+        self.options.connection_limit = connections;
+        self
+    }
+
+    /// How many requests and watch streams one connection may carry at once; HTTP/2 tells clients. Default: 100.
+    #[must_use]
+    pub fn stream_limit(mut self, streams: u32) -> Self {
+        self.options.stream_limit = streams;
+        self
+    }
+
+    /// How long a client may take to begin to speak HTTP/2; the connection is closed then. Default: 10 s.
+    #[must_use]
+    pub fn preface_timeout(mut self, timeout: Duration) -> Self {
+        self.options.preface_timeout = timeout;
         self
     }
 

@@ -40,7 +40,8 @@ impl Pace {
 impl Default for Pace {
     /// 25 µs for each document, which is what PingSIX needs of one core to read it; between 2 ms and 2 s.
     fn default() -> Self {
-        Self::per_document(Duration::from_micros(25)).between(Duration::from_millis(2), Duration::from_secs(2))
+        Self::per_document(Duration::from_micros(25))
+            .between(Duration::from_millis(2), Duration::from_secs(2))
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::LIST_LIMIT;
 use super::batch::Batches;
 use super::builder::Options;
+use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
 use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError, SHARED_BLOCK};
@@ -38,6 +39,8 @@ pub(super) struct Replica {
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
     pub(super) batches: Batches,
+    /// What was logged of connections.
+    pub(super) news: News,
 }
 
 #[derive(Debug)]
@@ -85,6 +88,7 @@ impl Replica {
             leases: LeaseTable::default(),
             readers: Readers::default(),
             batches: Batches::default(),
+            news: News::default(),
         }
     }
 
@@ -199,6 +203,8 @@ impl Replica {
             self.read(|store| (store.header(), store.compacted(), store.history_size()));
         let counters = &self.counters;
         Stats {
+            connections: counters.connections.get(),
+            connections_refused: counters.connections_refused.get(),
             streams: counters.streams.get(),
             watches: counters.watches.get(),
             lists: counters.lists.get(),

@@ -1,14 +1,17 @@
 //! The listener and its end.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _, pending};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use super::connection::Connection;
 use super::replica::Replica;
 use super::service::{Scheme, Services};
 use super::tls;
@@ -33,6 +36,7 @@ pub(super) async fn serve(
     let services = Services::new(Arc::clone(&replica), scheme, address, streams.clone());
     let tasks = services.tasks();
     let router = Server::builder()
+        .max_concurrent_streams(options.stream_limit)
         .http2_keepalive_interval(Some(options.keepalive_interval))
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())
@@ -44,7 +48,16 @@ pub(super) async fn serve(
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let stopped = shutdown.clone().cancelled_owned();
     let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
-        None => (router.serve_with_incoming_shutdown(incoming, stopped).boxed(), pending().boxed()),
+        None => {
+            let admit = move |connection: io::Result<_>| {
+                std::future::ready(match connection {
+                    Ok(connection) => Connection::admit(&replica, connection, None).map(Ok),
+                    Err(error) => Some(Err(error)),
+                })
+            };
+            let server = router.serve_with_incoming_shutdown(incoming.filter_map(admit), stopped);
+            (server.boxed(), pending().boxed())
+        }
         Some(tls) => {
             let incoming = tls::accept(incoming, Arc::clone(&tls), Arc::clone(&replica));
             let server = router.serve_with_incoming_shutdown(incoming, stopped);

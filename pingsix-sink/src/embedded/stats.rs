@@ -4,11 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of a server, as they were when they were read.
 ///
-/// Gauges: `streams`, `watches`, `history_commits`, `history_bytes`, `revision`, `compacted`.
+/// Gauges: `connections`, `streams`, `watches`, `history_commits`, `history_bytes`, `revision`, `compacted`.
 /// All others only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// Connections that are open.
+    pub connections: u64,
+    /// Connections closed at once because there were too many.
+    pub connections_refused: u64,
     /// Watch streams that are open.
     pub streams: u64,
     /// Watches that are open; a stream carries several.
@@ -31,7 +35,7 @@ pub struct Stats {
     pub batches: u64,
     /// Watches cancelled because the changes they still wanted are no longer kept.
     pub watches_compacted: u64,
-    /// Watch streams ended because their client read nothing for too long.
+    /// Watch streams whose client read nothing for too long; its connection was closed.
     pub streams_stalled: u64,
     /// TLS handshakes that failed, took too long, or were ended because there were too many.
     pub handshakes_failed: u64,
@@ -53,6 +57,8 @@ pub struct Stats {
 
 #[derive(Debug, Default)]
 pub(super) struct Counters {
+    pub(super) connections: Gauge,
+    pub(super) connections_refused: Counter,
     pub(super) streams: Gauge,
     pub(super) watches: Gauge,
     pub(super) lists: Counter,
@@ -93,6 +99,12 @@ impl Gauge {
     pub(super) fn enter(&self) -> Present {
         self.0.fetch_add(1, Ordering::Relaxed);
         Present(self.clone())
+    }
+
+    /// Enters unless that makes more than `limit`.
+    pub(super) fn enter_below(&self, limit: usize) -> Option<Present> {
+        let present = self.enter();
+        (self.get() <= limit as u64).then_some(present)
     }
 
     pub(super) fn get(&self) -> u64 {

@@ -176,9 +176,7 @@ impl http_body::Body for WatchBody {
             Ending::Ending(status) => {
                 let mut trailers = http::HeaderMap::new();
                 // A status whose text is no header ends the stream without trailers, which clients take as a failure.
-                Poll::Ready(
-                    status.add_header(&mut trailers).is_ok().then(|| Ok(Frame::trailers(trailers))),
-                )
+                Poll::Ready(status.add_header(&mut trailers).is_ok().then(|| Ok(Frame::trailers(trailers))))
             }
             Ending::Ended => Poll::Ready(None),
             Ending::Open => {

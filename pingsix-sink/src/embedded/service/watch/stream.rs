@@ -11,6 +11,7 @@ use tonic::{Status, Streaming};
 
 use super::outlet::{Gone, Outlet};
 use super::state::{Telling, WatchState};
+use crate::embedded::connection::Peer;
 use crate::embedded::replica::Adoption;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
@@ -68,6 +69,7 @@ impl Told {
 
 pub(super) struct WatchStream {
     services: Services,
+    peer: Option<Peer>,
     requests: Streaming<WatchRequest>,
     outlet: Outlet,
     watches: BTreeMap<i64, WatchState>,
@@ -78,11 +80,13 @@ pub(super) struct WatchStream {
 impl WatchStream {
     pub(super) fn new(
         services: Services,
+        peer: Option<Peer>,
         requests: Streaming<WatchRequest>,
         outlet: Outlet,
     ) -> Self {
         Self {
             services,
+            peer,
             requests,
             outlet,
             watches: BTreeMap::new(),
@@ -98,8 +102,11 @@ impl WatchStream {
                 self.services.replica.counters.streams_stalled.add(1);
                 tracing::warn!(
                     watches = self.watches.len(),
-                    "a watch stream was ended, for its client reads nothing"
+                    "a connection was closed, for its client does not read what it watches"
                 );
+                if let Some(peer) = &self.peer {
+                    peer.cut();
+                }
             }
             Err(Ending::Told(status)) => self.outlet.end(status),
         }
