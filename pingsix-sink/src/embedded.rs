@@ -24,6 +24,8 @@
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
 //!   [`Builder::allow_plaintext_beyond_loopback`] says otherwise; [`Builder::tls`] serves anywhere, over TLS, to any
 //!   client or to those with a certificate of a given authority. See [`ServerTls`].
+//! - **Access.** With [`Builder::access`], a client proves who it is and reads below its own prefixes only. See
+//!   [`Access`].
 //! - **Restarts.** See [`revisions`].
 //!
 //! ```no_run
@@ -39,6 +41,7 @@
 //! # }
 //! ```
 
+mod access;
 mod batch;
 mod builder;
 mod connection;
@@ -59,6 +62,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use access::{Access, Clients, ClientsError, ClientsProblem};
 pub use builder::Builder;
 pub use pace::Pace;
 pub use stats::Stats;
@@ -129,6 +133,12 @@ impl EmbeddedEtcd {
     /// The highest revision handed out.
     pub fn revision(&self) -> Revision {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
+    }
+
+    /// Serves only these clients from now on, each with its own prefixes. A watch that its client may no longer read is
+    /// cancelled. A file that clients were read from replaces them again when it changes.
+    pub fn replace_clients(&self, clients: Clients) {
+        self.replica.access.replace(clients);
     }
 
     /// How many watches are open that want keys of `scope`: a client that reads it holds one. Costs a look at each

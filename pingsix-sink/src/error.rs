@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use crate::document::{Key, Owner};
-use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
+use crate::embedded::{ClientsError, TlsError};
 
 /// A publication, or the start of a sink, failed.
 ///
@@ -71,6 +71,9 @@ pub enum SinkError {
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The clients that may read cannot be read from their file.
+    #[error(transparent)]
+    Clients(#[from] ClientsError),
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
@@ -91,6 +94,7 @@ impl SinkError {
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
             Self::Tls(error) => error.is_retryable(),
+            Self::Clients(error) => error.is_retryable(),
             Self::Listener(_) | Self::Serve(_) => true,
         }
     }
@@ -106,6 +110,7 @@ impl SinkError {
             Self::Revisions(_) => "revisions",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Tls(_) => "tls",
+            Self::Clients(_) => "clients",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::access::{Access, LiveAccess};
 use super::pace::Pace;
 use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
 use super::store::{HistoryBounds, Store};
@@ -35,6 +36,7 @@ pub(super) struct Options {
 pub struct Builder {
     options: Options,
     tls: Option<ServerTls>,
+    access: Option<Access>,
     bounds: HistoryBounds,
     state_file: Option<PathBuf>,
     reservations: Option<Arc<dyn Reservations>>,
@@ -46,6 +48,7 @@ impl std::fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("options", &self.options)
             .field("tls", &self.tls)
+            .field("access", &self.access)
             .field("bounds", &self.bounds)
             .field("state_file", &self.state_file)
             .finish_non_exhaustive()
@@ -70,6 +73,7 @@ impl Builder {
                 allow_plaintext_beyond_loopback: false,
             },
             tls: None,
+            access: None,
             bounds: HistoryBounds { commits: 10_000, bytes: 64 * 1024 * 1024 },
             state_file: None,
             reservations: None,
@@ -189,6 +193,13 @@ impl Builder {
         self
     }
 
+    /// Serves only clients that prove who they are, each with its own prefixes. Default: anybody, everything.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
+    }
+
     /// Allows to serve plaintext on an address that other machines can reach.
     /// What is served carries private keys, so this is refused otherwise.
     #[must_use]
@@ -200,10 +211,12 @@ impl Builder {
     /// Reserves the first revisions and starts a server that holds nothing and answers `UNAVAILABLE`.
     ///
     /// # Errors
-    /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Revisions`] when the state file is
+    /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Clients`] when the file with the
+    /// clients cannot be; [`SinkError::Revisions`] when the state file is
     /// damaged, in use, or cannot be written.
     pub async fn start(self) -> Result<EmbeddedEtcd, SinkError> {
         let tls = self.tls.map(|tls| LiveTls::load(tls, Arc::clone(&self.clock))).transpose()?.map(Arc::new);
+        let access = Arc::new(LiveAccess::load(self.access, Arc::clone(&self.clock))?);
         let reservations: Arc<dyn Reservations> = match (self.reservations, self.state_file) {
             (Some(reservations), _) => reservations,
             (None, Some(path)) => Arc::new(FileReservations::open(path)?),
@@ -216,6 +229,6 @@ impl Builder {
         };
         let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
         let store = Store::new(block, self.bounds);
-        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls)))
+        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls, access)))
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -19,6 +20,7 @@ use tonic::transport::server::Connected;
 
 use super::replica::Replica;
 use super::stats::Present;
+use crate::document::Digest;
 
 /// What a client of HTTP/2 says before anything else is this long.
 const PREFACE: usize = 24;
@@ -28,12 +30,24 @@ const PREFACE: usize = 24;
 pub(super) struct Peer {
     name: Option<Arc<str>>,
     cut: CancellationToken,
+    /// The token it has shown while that was good.
+    token: Arc<Mutex<Option<Digest>>>,
 }
 
 impl Peer {
     /// The name in the certificate that the client has proved to hold.
     pub(super) fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()
+    }
+
+    /// Notes that it has shown the token with this digest.
+    pub(super) fn shows(&self, token: Digest) {
+        *self.token.lock() = Some(token);
+    }
+
+    /// Whether it has shown the token with this digest.
+    pub(super) fn has_shown(&self, token: &Digest) -> bool {
+        self.token.lock().as_ref() == Some(token)
     }
 
     /// Closes the connection.
@@ -72,7 +86,7 @@ impl<S> Connection<S> {
         Some(Self {
             io,
             cut: Box::pin(cut.clone().cancelled_owned()),
-            peer: Peer { name, cut },
+            peer: Peer { name, cut, token: Arc::default() },
             preface: Some(Preface::within(replica.options.preface_timeout)),
             _present: present,
         })

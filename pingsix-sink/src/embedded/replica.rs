@@ -9,6 +9,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::LIST_LIMIT;
+use super::access::LiveAccess;
 use super::batch::Batches;
 use super::builder::Options;
 use super::news::News;
@@ -35,6 +36,7 @@ pub(super) struct Replica {
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
+    pub(super) access: Arc<LiveAccess>,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
@@ -63,6 +65,7 @@ impl fmt::Debug for Replica {
         f.debug_struct("Replica")
             .field("options", &self.options)
             .field("tls", &self.tls)
+            .field("access", &self.access)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
@@ -75,6 +78,7 @@ impl Replica {
         clock: Arc<dyn Clock>,
         options: Options,
         tls: Option<Arc<LiveTls>>,
+        access: Arc<LiveAccess>,
     ) -> Self {
         Self {
             held: Mutex::default(),
@@ -84,6 +88,7 @@ impl Replica {
             clock,
             options,
             tls,
+            access,
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
@@ -210,6 +215,7 @@ impl Replica {
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
             refused: counters.refused.get(),
+            denied: counters.denied.get(),
             watch_responses: counters.watch_responses.get(),
             watch_events: counters.watch_events.get(),
             watch_bytes: counters.watch_bytes.get(),

@@ -25,6 +25,7 @@ pub(super) async fn serve(
     let options = replica.options;
     let address = listener.local_addr().map_err(SinkError::Listener)?;
     let tls = replica.tls.clone();
+    let replica_access = Arc::clone(&replica.access);
     if tls.is_none() && !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
         return Err(SinkError::PlaintextBeyondLoopback { address });
     }
@@ -64,6 +65,8 @@ pub(super) async fn serve(
             (server.boxed(), tls.keep_current(replica).boxed())
         }
     };
+    // Like the rotation, it never ends before the server does.
+    let access = replica_access.keep_current().then(|()| pending::<Infallible>());
     tracing::info!(%address, scheme = scheme.as_str(), "serving the etcd protocol");
 
     // With the last connection ends the last stream; then nothing holds the replica on behalf of this listener.
@@ -82,6 +85,7 @@ pub(super) async fn serve(
     tokio::select! {
         ended = ended => ended.map_err(|error| SinkError::Serve(Box::new(error)))?,
         never = rotation => match never {},
+        never = access => match never {},
         () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),
     }
     tracing::info!(%address, "stopped serving");

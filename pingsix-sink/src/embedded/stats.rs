@@ -23,6 +23,8 @@ pub struct Stats {
     pub list_bytes: u64,
     /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
     pub refused: u64,
+    /// Requests refused to clients that did not prove who they are, or wanted what is not theirs.
+    pub denied: u64,
     /// Watch responses that carried events.
     pub watch_responses: u64,
     /// Events in those responses.
@@ -64,6 +66,7 @@ pub(super) struct Counters {
     pub(super) lists: Counter,
     pub(super) list_bytes: Counter,
     pub(super) refused: Counter,
+    pub(super) denied: Counter,
     pub(super) watch_responses: Counter,
     pub(super) watch_events: Counter,
     pub(super) watch_bytes: Counter,

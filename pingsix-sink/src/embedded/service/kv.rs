@@ -16,11 +16,13 @@ pub(in crate::embedded) struct Kv(pub(super) Services);
 #[tonic::async_trait]
 impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
+        let services = &self.0;
+        let reader = services.reader(&request);
         let request = request.into_inner();
         if request.key.is_empty() {
             return Err(refusal::empty_key());
         }
-        let services = &self.0;
+        services.permit(&reader?, &range::range_of(&request))?;
         services.fence().await?;
         let response = services
             .replica
@@ -37,9 +39,12 @@ impl kv_server::Kv for Kv {
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
+        let services = &self.0;
+        let reader = services.reader(&request);
         let request = request.into_inner();
         txn::check(&request)?;
-        let services = &self.0;
+        let reader = reader?;
+        txn::ranges(&request).try_for_each(|range| services.permit(&reader, &range))?;
         services.fence().await?;
         let response = services
             .replica

@@ -8,7 +8,7 @@ mod stream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Services;
-use crate::embedded::connection::Peer;
+use crate::embedded::access::Credentials;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
 pub(in crate::embedded) use rpc::WatchRpc;
@@ -38,8 +38,8 @@ impl watch_server::Watch for Watch {
         }
         let present = services.replica.counters.streams.enter();
         let (outlet, body) = outlet::outlet();
-        let peer = request.extensions().get::<Peer>().cloned();
-        let stream = WatchStream::new(services.clone(), peer, request.into_inner(), outlet);
+        let credentials = Credentials::of(&request);
+        let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
         services.tasks.spawn(async move {
             stream.run().await;
             drop(present);

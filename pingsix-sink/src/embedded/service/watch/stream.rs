@@ -11,7 +11,7 @@ use tonic::{Status, Streaming};
 
 use super::outlet::{Gone, Outlet};
 use super::state::{Telling, WatchState};
-use crate::embedded::connection::Peer;
+use crate::embedded::access::Credentials;
 use crate::embedded::replica::Adoption;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
@@ -69,7 +69,7 @@ impl Told {
 
 pub(super) struct WatchStream {
     services: Services,
-    peer: Option<Peer>,
+    credentials: Credentials,
     requests: Streaming<WatchRequest>,
     outlet: Outlet,
     watches: BTreeMap<i64, WatchState>,
@@ -80,13 +80,13 @@ pub(super) struct WatchStream {
 impl WatchStream {
     pub(super) fn new(
         services: Services,
-        peer: Option<Peer>,
+        credentials: Credentials,
         requests: Streaming<WatchRequest>,
         outlet: Outlet,
     ) -> Self {
         Self {
             services,
-            peer,
+            credentials,
             requests,
             outlet,
             watches: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl WatchStream {
                     watches = self.watches.len(),
                     "a connection was closed, for its client does not read what it watches"
                 );
-                if let Some(peer) = &self.peer {
+                if let Some(peer) = self.credentials.peer() {
                     peer.cut();
                 }
             }
@@ -118,6 +118,7 @@ impl WatchStream {
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shutdown = self.services.shutdown.clone();
+        let mut access = self.services.replica.access.changes();
         let mut told = Told::default();
         loop {
             let mut tick = false;
@@ -131,6 +132,8 @@ impl WatchStream {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
+                // As below, the sender lives as long as the replica.
+                _ = access.changed() => self.check_all().await?,
                 _ = ticks.tick() => tick = true,
                 // The sender lives as long as the replica, which this task holds.
                 _ = advanced.changed() => {}
@@ -176,6 +179,9 @@ impl WatchStream {
             Ok(id) => id,
             Err(reason) => return self.refuse(NO_WATCH, reason.to_owned()).await,
         };
+        if let Err(denied) = self.permit(&range) {
+            return self.refuse(NO_WATCH, denied).await;
+        }
         let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
@@ -204,6 +210,37 @@ impl WatchStream {
         let replica = &self.services.replica;
         let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()));
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
+        Ok(())
+    }
+
+    /// Whether the client may watch all of `range`, or what etcd says when it may not.
+    fn permit(&self, range: &KeyRange) -> Result<(), String> {
+        let access = &self.services.replica.access;
+        let permitted = access.reader(&self.credentials).and_then(|reader| reader.check(range));
+        permitted.map_err(|denied| {
+            // The reason is text, in which etcd writes a status as Go does.
+            let status = self.services.deny(denied);
+            format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
+        })
+    }
+
+    /// Cancels the watches that the client may no longer have.
+    async fn check_all(&mut self) -> Result<(), Ending> {
+        let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
+        for (id, range) in ranges {
+            if let Err(cancel_reason) = self.permit(&range) {
+                self.watches.remove(&id);
+                let header = Some(self.services.header());
+                let cancelled = WatchResponse {
+                    header,
+                    watch_id: id,
+                    canceled: true,
+                    cancel_reason,
+                    ..WatchResponse::default()
+                };
+                self.send(cancelled).await?;
+            }
+        }
         Ok(())
     }
 
