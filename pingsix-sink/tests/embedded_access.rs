@@ -147,7 +147,7 @@ impl Clock for FakeClock {
 #[tokio::test]
 async fn a_token_is_good_on_every_server_and_expires_for_new_connections() {
     let clock = Arc::new(FakeClock(Mutex::new(SystemTime::now())));
-    let access = Access::of(clients(PASSWORD)).token_lifetime(Duration::from_secs(60));
+    let access = Access::of(clients(PASSWORD)).token_lifetime(Duration::from_mins(1));
     let builder =
         || EmbeddedEtcd::builder().access(access.clone()).clock(Arc::clone(&clock) as Arc<dyn Clock>);
     let (one, two) = (served(builder()).await, served(builder()).await);
@@ -156,7 +156,7 @@ async fn a_token_is_good_on_every_server_and_expires_for_new_connections() {
     for channel in [&channel, &one.channel().await, &two.channel().await] {
         list(channel, Some(&token), "/p/web/").await.unwrap();
     }
-    *clock.0.lock() += Duration::from_secs(60);
+    *clock.0.lock() += Duration::from_mins(1);
     list(&channel, Some(&token), "/p/web/").await.unwrap();
     let mut watcher = watch(&channel, Some(&token), "/p/web/").await;
     watcher.settle().await;

@@ -113,7 +113,7 @@ fn median(mut waits: Vec<Duration>) -> Duration {
 async fn clients_that_do_not_read_are_let_go_and_those_that_do_never_notice() {
     const TIMEOUT: Duration = Duration::from_secs(2);
     let builder = EmbeddedEtcd::builder().stall_timeout(TIMEOUT).pace(Pace::NONE);
-    let served = served(builder.keepalive(Duration::from_secs(3600), Duration::from_secs(3600))).await;
+    let served = served(builder.keepalive(Duration::from_hours(1), Duration::from_hours(1))).await;
     let mut readers = Vec::new();
     for _ in 0..10 {
         let mut reader = served.watch().await;
@@ -145,14 +145,14 @@ async fn clients_that_do_not_read_are_let_go_and_those_that_do_never_notice() {
 /// A watch whose connection passes through a proxy that stops reading from the server once the watch is there.
 async fn blocked_watch(served: &Served) -> (Watcher, tokio::task::AbortHandle) {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, server) = (proxy.local_addr().unwrap(), served.address);
+    let (address, behind) = (proxy.local_addr().unwrap(), served.address);
     let created = std::sync::Arc::new(tokio::sync::Notify::new());
     let stops = std::sync::Arc::clone(&created);
     let task = tokio::spawn(async move {
         let (client, _) = proxy.accept().await.unwrap();
-        let server = TcpStream::connect(server).await.unwrap();
+        let upstream = TcpStream::connect(behind).await.unwrap();
         let (mut from_client, mut to_client) = client.into_split();
-        let (mut from_server, mut to_server) = server.into_split();
+        let (mut from_server, mut to_server) = upstream.into_split();
         let upwards = tokio::io::copy(&mut from_client, &mut to_server);
         let downwards = async {
             tokio::select! {

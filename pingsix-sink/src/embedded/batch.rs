@@ -35,7 +35,9 @@ impl Batch {
     pub(super) fn of(commits: &[Arc<Commit>], range: &KeyRange, limit: usize) -> Self {
         let commits = &commits[..fitting(commits, range, limit)];
         let mut merge = Merge::default();
-        commits.iter().for_each(|commit| merge.add(commit, range));
+        for commit in commits {
+            merge.add(commit, range);
+        }
         let seen = merge.seen;
         let events: Vec<_> = merge.last().map(|change| change.to_proto(false)).collect();
         let told = events.len();
@@ -149,14 +151,14 @@ impl Batches {
         let span = (commits.first()?.revision, commits.last()?.revision);
         let slot = {
             let mut recent = self.recent.lock();
-            match recent.iter().rev().find(|shared| shared.span == span && shared.range == *range) {
-                Some(shared) => Arc::clone(&shared.batch),
-                None => {
-                    let batch = Arc::<OnceLock<_>>::default();
-                    recent.push_back(Shared { range: range.clone(), span, batch: Arc::clone(&batch) });
-                    Self::forget(&mut recent);
-                    batch
-                }
+            let known = recent.iter().rev().find(|shared| shared.span == span && shared.range == *range);
+            if let Some(shared) = known {
+                Arc::clone(&shared.batch)
+            } else {
+                let batch = Arc::<OnceLock<_>>::default();
+                recent.push_back(Shared { range: range.clone(), span, batch: Arc::clone(&batch) });
+                Self::forget(&mut recent);
+                batch
             }
         };
         let mut made = false;

@@ -222,6 +222,7 @@ impl Replica {
             changes_merged: counters.changes_merged.get(),
             batches: counters.batches.get(),
             watches_compacted: counters.watches_compacted.get(),
+            watches_from_elsewhere: counters.watches_from_elsewhere.get(),
             streams_stalled: counters.streams_stalled.get(),
             handshakes_failed: counters.handshakes_failed.get(),
             tls_rotations: counters.tls_rotations.get(),

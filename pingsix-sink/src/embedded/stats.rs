@@ -37,6 +37,9 @@ pub struct Stats {
     pub batches: u64,
     /// Watches cancelled because the changes they still wanted are no longer kept.
     pub watches_compacted: u64,
+    /// Watches cancelled because their client has listed on another server of the same scopes, or on this one before a
+    /// restart.
+    pub watches_from_elsewhere: u64,
     /// Watch streams whose client read nothing for too long; its connection was closed.
     pub streams_stalled: u64,
     /// TLS handshakes that failed, took too long, or were ended because there were too many.
@@ -73,6 +76,7 @@ pub(super) struct Counters {
     pub(super) changes_merged: Counter,
     pub(super) batches: Counter,
     pub(super) watches_compacted: Counter,
+    pub(super) watches_from_elsewhere: Counter,
     pub(super) streams_stalled: Counter,
     pub(super) handshakes_failed: Counter,
     pub(super) tls_rotations: Counter,

@@ -20,6 +20,10 @@ pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Record};
 use super::revisions::Block;
 use crate::desired::Scope;
 
+/// How many blocks of revisions are remembered. A server among others takes one for each list, and the client that
+/// listed comes back with a revision of it within moments.
+const MOST_BLOCKS: usize = 4_096;
+
 /// How much of the past is kept. The newest publication is always kept whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HistoryBounds {
@@ -71,6 +75,8 @@ pub(super) struct Store {
     header: i64,
     /// The highest revision that may be handed out before more are reserved.
     limit: i64,
+    /// The blocks that revisions were handed out from, oldest first; those that follow one another are one.
+    blocks: VecDeque<(i64, i64)>,
     compacted: i64,
     keys: BTreeMap<Bytes, Arc<Record>>,
     scopes: BTreeMap<Scope, ScopeSize>,
@@ -86,6 +92,7 @@ impl Store {
             complete: false,
             header: first,
             limit: block.last.get(),
+            blocks: [(first, block.last.get())].into(),
             compacted: first,
             keys: BTreeMap::new(),
             scopes: BTreeMap::new(),
@@ -128,11 +135,25 @@ impl Store {
     pub(super) fn extend(&mut self, block: Block) {
         let (first, last) = (block.first.get(), block.last.get());
         if last > self.limit {
-            if first > self.limit + 1 {
-                self.header = self.header.max(first);
+            match self.blocks.back_mut() {
+                Some((_, end)) if first <= *end + 1 => *end = last,
+                Some(_) | None => {
+                    self.header = self.header.max(first);
+                    self.blocks.push_back((first, last));
+                }
+            }
+            if self.blocks.len() > MOST_BLOCKS {
+                self.blocks.pop_front();
             }
             self.limit = last;
         }
+    }
+
+    /// Whether `revision` can only have been handed out here. One that another server of the same scopes has handed out
+    /// says nothing of what was told here before.
+    pub(super) fn has_given(&self, revision: i64) -> bool {
+        let later = self.blocks.partition_point(|(_, last)| *last < revision);
+        revision <= self.header && self.blocks.get(later).is_some_and(|(first, _)| *first <= revision)
     }
 
     /// Raises the header to `revision`, if that is reserved.

@@ -33,7 +33,8 @@ proptest! {
         let mut mirror: Vec<KeyValue> = select(&publisher, revision);
         for (state, reads) in &states[1..] {
             publisher.publish(state);
-            while *reads {
+            if !*reads { continue; }
+            loop {
                 let Unseen { commits, .. } =
                     publisher.store.unseen(&everything(), revision + 1, usize::MAX).unwrap();
                 if commits.is_empty() { break; }

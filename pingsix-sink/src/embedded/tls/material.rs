@@ -240,11 +240,6 @@ pub(super) fn common_name(certificate: &CertificateDer<'_>) -> Option<Arc<str>> 
     let mut names = subject.iter().filter(|attribute| attribute.oid == COMMON_NAME);
     let name = names.next().filter(|_| names.next().is_none())?;
     // All kinds of strings that a name of ASCII or UTF-8 is written in.
-    let text = match name.value.tag() {
-        Tag::Utf8String | Tag::PrintableString | Tag::Ia5String => {
-            std::str::from_utf8(name.value.value()).ok()?
-        }
-        _ => return None,
-    };
-    Some(text.into())
+    let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
+    std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
 }

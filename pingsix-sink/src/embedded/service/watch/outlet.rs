@@ -67,8 +67,8 @@ enum Ending {
     #[default]
     Open,
     /// What is still to be said, after the message that waits.
-    Ending(Status),
-    Ended,
+    With(Status),
+    Over,
 }
 
 /// Two ends of a new stream of messages.
@@ -128,7 +128,7 @@ impl Outlet {
     /// Ends the stream with `status`, after what was sent.
     pub(super) fn end(&self, status: Status) {
         self.0.change(|state| {
-            state.ending = Ending::Ending(status);
+            state.ending = Ending::With(status);
             state.reader.take()
         });
     }
@@ -138,7 +138,7 @@ impl Drop for Outlet {
     fn drop(&mut self) {
         self.0.change(|state| {
             if matches!(state.ending, Ending::Open) {
-                state.ending = Ending::Ending(Status::ok(""));
+                state.ending = Ending::With(Status::ok(""));
             }
             state.reader.take()
         });
@@ -172,13 +172,13 @@ impl http_body::Body for WatchBody {
             let last = Bytes::from_owner(LastPiece { bytes: message.events, pipe: Arc::clone(&self.0) });
             return Poll::Ready(Some(Ok(Frame::data(last))));
         }
-        match mem::replace(&mut state.ending, Ending::Ended) {
-            Ending::Ending(status) => {
+        match mem::replace(&mut state.ending, Ending::Over) {
+            Ending::With(status) => {
                 let mut trailers = http::HeaderMap::new();
                 // A status whose text is no header ends the stream without trailers, which clients take as a failure.
                 Poll::Ready(status.add_header(&mut trailers).is_ok().then(|| Ok(Frame::trailers(trailers))))
             }
-            Ending::Ended => Poll::Ready(None),
+            Ending::Over => Poll::Ready(None),
             Ending::Open => {
                 state.ending = Ending::Open;
                 state.reader = Some(context.waker().clone());

@@ -45,7 +45,7 @@ impl From<Gone> for Ending {
 }
 
 /// How far the watches of a stream have come.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Told {
     /// Some have more to be told at once.
     more: bool,
@@ -54,7 +54,7 @@ struct Told {
 }
 
 impl Told {
-    fn everything(&self) -> bool {
+    fn everything(self) -> bool {
         !self.more && self.rest.is_none()
     }
 
@@ -182,7 +182,8 @@ impl WatchStream {
         if let Err(denied) = self.permit(&range) {
             return self.refuse(NO_WATCH, denied).await;
         }
-        let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
+        let (admission, now, compacted) =
+            self.services.replica.read(|store| (store.admit(&range), store.header(), store.compacted()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
             // A client that retries a broken stream waits for the scope; other watches are not broken for it.
@@ -204,7 +205,14 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        if next > now + 1 && self.adopt(next).await? {
+        let elsewhere = if next > now + 1 {
+            self.adopt(next).await?
+        } else {
+            // What is no longer kept is told as such below.
+            next >= compacted && !self.services.replica.read(|store| store.has_given(next - 1))
+        };
+        if elsewhere {
+            self.services.replica.counters.watches_from_elsewhere.add(1);
             return self.cancel_compacted(id, self.services.replica.read(Store::header)).await;
         }
         let replica = &self.services.replica;
