@@ -350,8 +350,12 @@ proptest! {
 enum Move {
     /// A server takes over the next state of the documents.
     Advance { server: usize },
-    /// The client lists on one server and watches on the other, or the same.
-    Connect { list: usize, watch: usize },
+    /// The client lists on a server.
+    List { server: usize },
+    /// The client watches, from its list on, on a server.
+    Watch { server: usize },
+    /// Another client lists, which takes revisions.
+    Other { server: usize },
     /// The client reads what its watch has to say.
     Read,
     /// A server is replaced by a new process, which begins with the present state.
@@ -361,7 +365,9 @@ enum Move {
 fn moves() -> impl Strategy<Value = Move> {
     prop_oneof![
         5 => (0usize..2).prop_map(|server| Move::Advance { server }),
-        3 => (0usize..2, 0usize..2).prop_map(|(list, watch)| Move::Connect { list, watch }),
+        3 => (0usize..2).prop_map(|server| Move::List { server }),
+        3 => (0usize..2).prop_map(|server| Move::Watch { server }),
+        2 => (0usize..2).prop_map(|server| Move::Other { server }),
         3 => Just(Move::Read),
         1 => (0usize..2).prop_map(|server| Move::Restart { server }),
     ]
@@ -413,22 +419,23 @@ struct Mover {
 }
 
 impl Mover {
-    async fn connect(
-        &mut self,
-        servers: &[Member; 2],
-        list: usize,
-        watch: usize,
-    ) -> Result<(), TestCaseError> {
+    async fn list(&mut self, server: &Member) -> Result<(), TestCaseError> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let listed = servers[list].served.list("/p/web/").await.unwrap();
+        let listed = server.served.list("/p/web/").await.unwrap();
         let revision = listed.header.unwrap().revision;
         prop_assert!(revision > self.seen, "{} after {}", revision, self.seen);
         self.seen = revision;
         self.mirror = listed.kvs.iter().map(|kv| (text(&kv.key), text(&kv.value))).collect();
-        let mut watcher = servers[watch].served.watch().await;
-        watcher.create(watch_under("/p/web/", revision + 1)).await;
-        self.watch = Some((watch, watcher));
+        self.watch = None;
         Ok(())
+    }
+
+    async fn watch(&mut self, servers: &[Member; 2], server: usize) {
+        if self.seen > 0 {
+            let mut watcher = servers[server].served.watch().await;
+            watcher.create(watch_under("/p/web/", self.seen + 1)).await;
+            self.watch = Some((server, watcher));
+        }
     }
 
     /// Reads all there is; what is mirrored then is what the server has.
@@ -480,7 +487,11 @@ proptest! {
                         servers[server].step += 1;
                         servers[server].publish().await;
                     }
-                    Move::Connect { list, watch } => client.connect(&servers, list, watch).await?,
+                    Move::List { server } => client.list(&servers[server]).await?,
+                    Move::Watch { server } => client.watch(&servers, server).await,
+                    Move::Other { server } => {
+                        servers[server].served.list("/p/web/").await.unwrap();
+                    }
                     Move::Read => client.read(&servers).await?,
                     Move::Restart { server } => {
                         let step = servers[server].step;
@@ -500,7 +511,8 @@ proptest! {
                     break;
                 }
                 prop_assert!(turn < 4, "a client that stays where it is settles");
-                client.connect(&servers, turn % 2, usize::from(turn == 0)).await?;
+                client.list(&servers[turn % 2]).await?;
+                client.watch(&servers, usize::from(turn == 0)).await;
             }
             prop_assert_eq!(&client.mirror, &state(last));
             Ok(())
