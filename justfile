@@ -78,7 +78,7 @@ bench-live *routes:
 
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":
-    cd pingsix-translate && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+    cd "$(dirname pingsix-*/fuzz/fuzz_targets/{{ target }}.rs)/../.." && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
 
 # Regenerate the etcd wire types from the .proto files.
 proto:

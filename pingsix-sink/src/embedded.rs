@@ -7,7 +7,10 @@
 //! publish ─► plan ─► commits ─► Store (keys now, commits of a bounded past) ◄─ Range, Txn: read under the lock
 //!                                 │ header advanced
 //!                                 ▼
-//!                         one task per watch stream: reads the commits it has not sent, at its own pace
+//!                         one task per watch stream: tells what it has not told, at the pace of its client
+//!                                 │ batches, encoded once for all watches that are told the same
+//!                                 ▼
+//!                         one response on its way: the next is made when HTTP/2 has written it
 //! ```
 //!
 //! - **Gate.** Until [`EmbeddedEtcd::open`] every read is answered `UNAVAILABLE`. A program publishes all of its scopes,
@@ -16,9 +19,16 @@
 //!   ones. A range over several scopes is answered. The key `health`, which `etcdctl endpoint health` reads, is absent.
 //! - **One publication, one response.** All events of a publication share one revision and one watch response. Only a
 //!   publication above the message limit is cut, in the order of its plan, into several revisions.
-//! - **Slow clients.** A publication never waits for a client. A watch stream queues a few responses; beyond those its
-//!   task waits, and the changes wait in the bounded history, shared by all. A watch that falls behind the history is
-//!   cancelled with the compaction revision, as in etcd, and a stream that is not read at all is ended; both list again.
+//! - **What is, not what was.** PingSIX reads its whole configuration again for every response, so responses cost, not
+//!   changes. A watch of whole scopes that is idle is told a change at once; what changes while its response is
+//!   unwritten, or while it rests ([`Pace`]), becomes one response with the last change of each key, and without the
+//!   keys that came and went. It leads from one state of the store to a later one, and is cut only between two
+//!   publications when it does not fit a message. A watch that asks for the pair before a change, for one kind of
+//!   changes, or for a part of a scope, is told each change, as in etcd; with [`Builder::tell_each_change`] all are.
+//! - **Slow clients.** A publication never waits for a client, nor does another client. At most one response of a
+//!   stream is in memory, of bytes that it shares; the changes after it wait in the bounded history. A watch that falls
+//!   behind the history is cancelled with the compaction revision, as in etcd. A client that leaves a response unread
+//!   for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
