@@ -7,9 +7,12 @@ use pingsix_sink::{Document, DocumentSet, Key, OrderHint, Owner, Step, plan};
 
 use crate::input::Input;
 
+/// An order and a number.
+type Name = (u8, u8);
+
 /// Documents of four orders; each may refer to one of a lower order, which its value names.
 fn documents(input: &mut Input<'_>) -> DocumentSet {
-    let mut all: BTreeMap<(u8, u8), (Option<(u8, u8)>, u8)> = BTreeMap::new();
+    let mut all: BTreeMap<Name, (Option<Name>, u8)> = BTreeMap::new();
     for order in 0..4 {
         for _ in 0..input.below(5) {
             let id = input.below(4);
