@@ -22,7 +22,7 @@
 //! - **What is, not what was.** PingSIX reads its whole configuration again for every response, so responses cost, not
 //!   changes. A watch of whole scopes that is idle is told a change at once; what changes while its response is
 //!   unwritten, or while it rests ([`Pace`]), becomes one response with the last change of each key, and without the
-//!   keys that came and went. It leads from one state of the store to a later one, and is cut only between two
+//!   keys that came and went. Its last event has the revision of the last publication. It leads from one state of the store to a later one, and is cut only between two
 //!   publications when it does not fit a message. A watch that asks for the pair before a change, for one kind of
 //!   changes, or for a part of a scope, is told each change, as in etcd; with [`Builder::tell_each_change`] all are.
 //! - **Slow clients.** A publication never waits for a client, nor does another client. At most one response of a

@@ -1,8 +1,9 @@
 //! Several commits as one response.
 //!
 //! A watch that lags is not told what was, but what is: of each key the last change, of a key that came and went
-//! meanwhile nothing. Changes keep the order of their revisions, so the last event has the highest, as clients of etcd
-//! expect. What is told is the difference between two states of the store, each closed under reference; it is therefore
+//! meanwhile nothing, unless its going is all there is to tell of the last commit. Changes keep the order of their revisions, so the last event has the highest, as clients of etcd
+//! expect: that of the last commit, whatever became of its keys, so that a client which reports the revision it has
+//! reached is known to have the commit. What is told is the difference between two states of the store, each closed under reference; it is therefore
 //! never cut inside a commit, only between two, when it does not fit one message.
 //!
 //! Watches of the same keys that are told the same changes share the encoded bytes.
@@ -14,7 +15,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
 
-use super::store::{Change, Commit, KeyRange};
+use super::store::{Change, Commit, EVENT_OVERHEAD, KeyRange};
 use crate::proto::etcdserverpb::WatchResponse;
 
 /// The changes of some commits in a range, encoded.
@@ -57,7 +58,7 @@ fn fitting(commits: &[Arc<Commit>], range: &KeyRange, limit: usize) -> usize {
     let mut fits = 1;
     for (count, commit) in (1..).zip(commits) {
         merge.add(commit, range);
-        if merge.bytes <= limit {
+        if merge.bytes() <= limit {
             fits = count;
         }
     }
@@ -70,8 +71,10 @@ struct Merge<'a> {
     keys: BTreeMap<&'a [u8], Merged<'a>>,
     /// The changes that were added.
     seen: usize,
-    /// No less than the bytes of what is to be told.
+    /// No less than the bytes of what is to be told of the keys.
     bytes: usize,
+    /// Of the last commit, the place of its first change and its last change.
+    closing: Option<(usize, &'a Change)>,
 }
 
 struct Merged<'a> {
@@ -95,6 +98,7 @@ impl Merged<'_> {
 
 impl<'a> Merge<'a> {
     fn add(&mut self, commit: &'a Commit, range: &KeyRange) {
+        let first = self.seen;
         for change in commit.changes.iter().filter(|change| range.contains(change.key())) {
             let place = self.seen;
             self.seen += 1;
@@ -108,14 +112,23 @@ impl<'a> Merge<'a> {
                 (merged.last, merged.place) = (change, place);
             }
             self.bytes += merged.bytes();
+            self.closing = Some((first, change));
         }
+    }
+
+    /// No less than the bytes of what is to be told.
+    fn bytes(&self) -> usize {
+        self.bytes + self.closing.map_or(0, |(_, closing)| closing.key().len() + EVENT_OVERHEAD)
     }
 
     /// What is to be told, in the order in which it happened.
     fn last(self) -> impl Iterator<Item = &'a Change> {
         let mut changes: Vec<_> = self.keys.into_values().filter(Merged::matters).collect();
         changes.sort_unstable_by_key(|merged| merged.place);
-        changes.into_iter().map(|merged| merged.last)
+        // Nothing of the last commit is left when all its changes were deletions of keys that the client never knew.
+        let reached = changes.last().map_or(0, |merged| merged.place + 1);
+        let closing = self.closing.filter(|(first, _)| reached <= *first).map(|(_, closing)| closing);
+        changes.into_iter().map(|merged| merged.last).chain(closing)
     }
 }
 

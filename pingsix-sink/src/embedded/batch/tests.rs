@@ -49,15 +49,16 @@ proptest! {
                 let changes: usize = told.iter().map(|commit| commit.changes.len()).sum();
                 prop_assert_eq!(batch.told + batch.merged, changes);
                 prop_assert!(events.is_sorted_by_key(|(revision, _)| *revision));
-                prop_assert!(events.last().is_none_or(|(last, _)| *last <= revision));
-                for (_, event) in events {
+                prop_assert_eq!(events.last().map(|(last, _)| *last), Some(revision), "the last commit is reached");
+                let last = events.len() - 1;
+                for (place, (_, event)) in events.into_iter().enumerate() {
                     let key = event.as_ref().map_or_else(|key| key, |kv| &kv.key).clone();
-                    let place = mirror.binary_search_by(|kv| kv.key.cmp(&key));
-                    match (event, place) {
+                    let known = mirror.binary_search_by(|kv| kv.key.cmp(&key));
+                    match (event, known) {
                         (Ok(kv), Ok(place)) => mirror[place] = kv,
                         (Ok(kv), Err(place)) => mirror.insert(place, kv),
                         (Err(_), Ok(place)) => { mirror.remove(place); }
-                        (Err(key), Err(_)) => prop_assert!(false, "{:?} is deleted and was never told", key),
+                        (Err(key), Err(_)) => prop_assert!(place == last, "{:?} was never told", key),
                     }
                 }
                 prop_assert_eq!(&mirror, &select(&publisher, revision));
@@ -76,24 +77,29 @@ fn of_each_key_the_last_change_is_told_and_of_what_came_and_went_nothing() {
     publisher.publish(&[(1, 3)].into());
     let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
     let batch = Batch::of(&commits, &everything(), 10_000);
-    let [(first, deleted), (second, put)]: [_; 2] = events(&batch).try_into().unwrap();
-    assert_eq!((first, second), (commits[1].revision, commits[1].revision));
-    let (put, deleted) = if put.is_ok() { (put, deleted) } else { (deleted, put) };
-    assert_eq!(put.unwrap().value.len(), 3);
-    assert!(deleted.unwrap_err().ends_with(b"k/2"));
-    assert_eq!((batch.told, batch.merged, batch.commits), (2, 3, 3));
+    let [put, deleted, closing]: [_; 3] = events(&batch).try_into().unwrap();
+    assert_eq!((put.0, put.1.unwrap().value.len()), (commits[1].revision, 3));
+    assert!(deleted.0 == commits[1].revision && deleted.1.unwrap_err().ends_with(b"k/2"));
+    assert!(closing.0 == commits[2].revision && closing.1.unwrap_err().ends_with(b"k/3"));
+    assert_eq!((batch.told, batch.merged, batch.commits), (3, 2, 3));
+
+    let batch = Batch::of(&commits[..2], &everything(), 10_000);
+    assert_eq!((batch.told, batch.merged), (3, 1), "what is there is told though it will go");
 
     publisher.publish(&[(1, 3), (9, 9)].into());
     publisher.publish(&[(1, 3)].into());
     let commits = publisher.store.unseen(&everything(), commits[2].revision + 1, usize::MAX).unwrap().commits;
     let batch = Batch::of(&commits, &everything(), 10_000);
-    assert!(batch.events.is_empty(), "nothing has changed in the end");
-    assert_eq!((batch.told, batch.merged, batch.commits), (0, 2, 2));
+    assert_eq!(events(&batch).len(), 1, "nothing has changed in the end but the revision");
+    assert_eq!((batch.told, batch.merged, batch.commits), (1, 1, 2));
+
+    let other = KeyRange::new(Bytes::from_static(b"/q"), Bytes::from_static(b"/r"));
+    assert!(Batch::of(&commits, &other, 10_000).events.is_empty(), "nothing of it is wanted");
 }
 
 #[test]
 fn what_does_not_fit_is_cut_between_commits_as_late_as_it_can_be() {
-    let limit = 2 * (EVENT_OVERHEAD + 120);
+    let limit = 3 * (EVENT_OVERHEAD + 100);
     let mut publisher = Publisher::new(limit);
     let start = publisher.store.header() + 1;
     publisher.publish(&[(1, 100)].into());
