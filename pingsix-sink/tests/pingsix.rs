@@ -15,6 +15,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use documents::{desired, scope};
+use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{Desired, EmbeddedEtcd, Sink};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,12 +31,17 @@ struct PingSix {
 
 impl PingSix {
     async fn start(binary: &str, directory: &Path, etcd: SocketAddr) -> Self {
+        Self::start_with(binary, directory, etcd, "").await
+    }
+
+    /// Starts it with more options of its section on etcd, each a line with a line break.
+    async fn start_with(binary: &str, directory: &Path, etcd: SocketAddr, options: &str) -> Self {
         let (proxy, status, metrics) = (free_address().await, free_address().await, free_address().await);
         let here = directory.display();
         let config = format!(
             "pingora:\n  version: 1\n  threads: 1\n  pid_file: {here}/pid\n  upgrade_sock: {here}/upgrade.sock\n\
              pingsix:\n  listeners:\n    - address: {proxy}\n  etcd:\n    host: [\"{etcd}\"]\n    prefix: /p/web\n\
-             \x20 status:\n    address: {status}\n  prometheus:\n    address: {metrics}\n"
+             {options}\x20 status:\n    address: {status}\n  prometheus:\n    address: {metrics}\n"
         );
         let file = directory.join("config.yaml");
         std::fs::write(&file, config).unwrap();
@@ -195,5 +201,58 @@ async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
     let published = served.etcd.withdraw(&scope("/p/web")).await.unwrap().revision.get();
     pingsix.wait_published(published).await;
     assert_eq!(pingsix.get("/a").await.0, 404);
+    pingsix.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
+    const CHANGES: usize = 200;
+    let Ok(binary) = std::env::var("PINGSIX_BIN") else {
+        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let revisions = directory.path().join("revisions");
+    let backends = [("one", backend("one").await), ("two", backend("two").await)];
+    let start = async || {
+        let clients = Clients::new().user("web", "s3cret", [scope("/p/web")]);
+        let etcd =
+            EmbeddedEtcd::builder().access(Access::of(clients)).state_file(&revisions).start().await.unwrap();
+        etcd.publish(&desired("/p/api", &[("routes/a", "not for this client")])).await.unwrap();
+        etcd
+    };
+    let etcd = start().await;
+    let published = etcd.publish(&state(&backends, &[("a", "one")])).await.unwrap().revision.get();
+    etcd.open();
+    let served = Served::serve(etcd).await;
+    let address = served.address;
+    let options = "\x20   user: web\n\x20   password: s3cret\n";
+    let pingsix = PingSix::start_with(&binary, directory.path(), address, options).await;
+    pingsix.wait_published(published).await;
+
+    let (before, mut last) = (served.etcd.stats(), 0);
+    for change in 0..CHANGES {
+        let to = if change % 2 == 0 { "two" } else { "one" };
+        let next = state(&backends, &[("a", to), (if change % 3 == 0 { "b" } else { "c" }, "one")]);
+        last = served.etcd.publish(&next).await.unwrap().revision.get();
+    }
+    pingsix.wait_published(last).await;
+    assert_eq!(pingsix.get("/a").await, (200, "one".to_owned()));
+    assert_eq!(pingsix.get("/c").await.0, 200);
+    assert_eq!(pingsix.get("/b").await.0, 404);
+    let after = served.etcd.stats();
+    assert_eq!(after.lists, before.lists, "the watch went on");
+    let responses = after.watch_responses - before.watch_responses;
+    assert!(responses < CHANGES as u64 / 2, "{responses} responses for {CHANGES} changes");
+
+    // The token that PingSIX has is good at the next server, which has never seen it.
+    drop(served.stop().await);
+    let etcd = start().await;
+    let published = etcd.publish(&state(&backends, &[("a", "two")])).await.unwrap().revision.get();
+    etcd.open();
+    let served = Served::serve_on(etcd, address).await;
+    pingsix.wait_published(published).await;
+    assert_eq!(pingsix.get("/a").await, (200, "two".to_owned()));
+    assert_eq!(served.etcd.stats().denied, 0);
     pingsix.kill().await;
 }
