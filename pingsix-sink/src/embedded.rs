@@ -55,6 +55,7 @@ mod access;
 mod batch;
 mod builder;
 mod connection;
+mod lists;
 mod news;
 mod pace;
 mod publication;

@@ -12,6 +12,7 @@ use super::LIST_LIMIT;
 use super::access::LiveAccess;
 use super::batch::Batches;
 use super::builder::Options;
+use super::lists::Lists;
 use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
@@ -41,6 +42,7 @@ pub(super) struct Replica {
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
     pub(super) batches: Batches,
+    pub(super) shared_lists: Lists,
     /// What was logged of connections.
     pub(super) news: News,
 }
@@ -93,6 +95,7 @@ impl Replica {
             leases: LeaseTable::default(),
             readers: Readers::default(),
             batches: Batches::default(),
+            shared_lists: Lists::default(),
             news: News::default(),
         }
     }
@@ -214,6 +217,7 @@ impl Replica {
             watches: counters.watches.get(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
+            lists_encoded: counters.lists_encoded.get(),
             refused: counters.refused.get(),
             denied: counters.denied.get(),
             watch_responses: counters.watch_responses.get(),

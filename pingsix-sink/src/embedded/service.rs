@@ -5,6 +5,7 @@ mod cluster;
 mod kv;
 pub(super) mod lease;
 mod maintenance;
+mod own_body;
 mod range;
 mod refusal;
 mod txn;
@@ -24,6 +25,8 @@ use crate::proto::etcdserverpb::cluster_server::ClusterServer;
 use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
+use crate::proto::etcdserverpb::watch_server::WatchServer;
+use own_body::WithOwnBodies;
 
 /// The number of the one cluster there is: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
@@ -73,12 +76,12 @@ impl Services {
         self.tasks.clone()
     }
 
-    pub(super) fn kv(&self) -> KvServer<kv::Kv> {
-        KvServer::new(kv::Kv(self.clone()))
+    pub(super) fn kv(&self) -> WithOwnBodies<KvServer<kv::Kv>> {
+        WithOwnBodies(KvServer::new(kv::Kv(self.clone())))
     }
 
-    pub(super) fn watch(&self) -> watch::WatchRpc {
-        watch::Watch(self.clone()).rpc()
+    pub(super) fn watch(&self) -> WithOwnBodies<WatchServer<watch::Watch>> {
+        WithOwnBodies(WatchServer::new(watch::Watch(self.clone())))
     }
 
     pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {

@@ -19,8 +19,10 @@ pub struct Stats {
     pub watches: u64,
     /// Range requests answered.
     pub lists: u64,
-    /// Bytes of keys and values in the answers to range requests.
+    /// Bytes of those answers.
     pub list_bytes: u64,
+    /// How often a list was encoded; clients that list the same share it.
+    pub lists_encoded: u64,
     /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
     pub refused: u64,
     /// Requests refused to clients that did not prove who they are, or wanted what is not theirs.
@@ -68,6 +70,7 @@ pub(super) struct Counters {
     pub(super) watches: Gauge,
     pub(super) lists: Counter,
     pub(super) list_bytes: Counter,
+    pub(super) lists_encoded: Counter,
     pub(super) refused: Counter,
     pub(super) denied: Counter,
     pub(super) watch_responses: Counter,

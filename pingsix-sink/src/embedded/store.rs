@@ -68,6 +68,14 @@ pub(super) struct Unseen {
     pub(super) more: bool,
 }
 
+/// What is known of a scope.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    size: ScopeSize,
+    /// The revision of its last change.
+    changed: i64,
+}
+
 #[derive(Debug)]
 pub(super) struct Store {
     complete: bool,
@@ -79,7 +87,7 @@ pub(super) struct Store {
     blocks: VecDeque<(i64, i64)>,
     compacted: i64,
     keys: BTreeMap<Bytes, Arc<Record>>,
-    scopes: BTreeMap<Scope, ScopeSize>,
+    scopes: BTreeMap<Scope, Held>,
     history: VecDeque<Arc<Commit>>,
     history_bytes: usize,
     bounds: HistoryBounds,
@@ -167,16 +175,16 @@ impl Store {
     /// Makes a scope known; it holds nothing until a commit says otherwise.
     pub(super) fn know(&mut self, scope: &Scope) {
         if !self.scopes.contains_key(scope) {
-            self.scopes.insert(scope.clone(), ScopeSize::default());
+            self.scopes.insert(scope.clone(), Held::default());
         }
     }
 
     pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
-        self.scopes.iter().map(|(scope, size)| (scope, *size))
+        self.scopes.iter().map(|(scope, held)| (scope, held.size))
     }
 
     pub(super) fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
-        self.scopes.get(scope).copied()
+        self.scopes.get(scope).map(|held| held.size)
     }
 
     pub(super) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
@@ -190,7 +198,7 @@ impl Store {
     /// Applies the commits of one publication of `scope`; their revisions follow one another from the header on.
     pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>) {
         let Some(oldest_to_keep) = commits.first().map(|commit| commit.revision) else { return };
-        let mut size = self.scopes.get(scope).copied().unwrap_or_default();
+        let mut size = self.size_of(scope).unwrap_or_default();
         for commit in commits {
             for change in &commit.changes {
                 if let Some(before) = change.before() {
@@ -212,7 +220,7 @@ impl Store {
             self.history_bytes += commit.bytes;
             self.history.push_back(Arc::new(commit));
         }
-        self.scopes.insert(scope.clone(), size);
+        self.scopes.insert(scope.clone(), Held { size, changed: self.header });
         while (self.history.len() > self.bounds.commits || self.history_bytes > self.bounds.bytes)
             && self.history.front().is_some_and(|commit| commit.revision < oldest_to_keep)
         {
@@ -281,9 +289,15 @@ impl Store {
         Ok(Unseen { commits, reached, more })
     }
 
+    /// The revision of the last change of anything that `range` may hold.
+    pub(super) fn changed(&self, range: &KeyRange) -> i64 {
+        let met = self.scopes.iter().filter(|(scope, _)| range.meets(scope));
+        met.map(|(_, held)| held.changed).max().unwrap_or_default()
+    }
+
     /// How many documents the scopes hold that lie in `range` as a whole; `None` when there is no such scope.
     pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
-        let mut covered = self.scopes.iter().filter(|(scope, _)| range.covers(scope)).map(|(_, size)| size);
+        let mut covered = self.scopes().filter(|(scope, _)| range.covers(scope)).map(|(_, size)| size);
         covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
     }
 }

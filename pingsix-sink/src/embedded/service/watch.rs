@@ -1,27 +1,20 @@
 //! The Watch service: one task per stream, which reads the store's commits at the pace of its client.
 
 mod outlet;
-mod rpc;
 mod state;
 mod stream;
 
+use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Services;
+use super::{Services, own_body};
 use crate::embedded::access::Credentials;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
-pub(in crate::embedded) use rpc::WatchRpc;
 use stream::WatchStream;
 
 #[derive(Debug)]
 pub(in crate::embedded) struct Watch(pub(super) Services);
-
-impl Watch {
-    pub(super) fn rpc(self) -> WatchRpc {
-        WatchRpc::new(self)
-    }
-}
 
 #[tonic::async_trait]
 impl watch_server::Watch for Watch {
@@ -44,6 +37,6 @@ impl watch_server::Watch for Watch {
             stream.run().await;
             drop(present);
         });
-        Ok(rpc::answer(body, futures::stream::pending()))
+        Ok(own_body::with_body(futures::stream::pending(), Body::new(body)))
     }
 }

@@ -11,16 +11,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::Frame;
 use parking_lot::Mutex;
-use prost::Message as _;
 use tonic::Status;
 
+use crate::embedded::service::own_body::{self, PREFIX};
 use crate::proto::etcdserverpb::WatchResponse;
-
-/// What gRPC puts before a message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
 
 /// The client is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +102,12 @@ impl Outlet {
     ///
     /// To be called when all was written; a message that waits would be lost.
     pub(super) fn send(&self, response: &WatchResponse, events: Bytes) -> usize {
-        let own = response.encoded_len();
-        let length = own + events.len();
-        let mut head = BytesMut::with_capacity(PREFIX + own);
-        head.put_u8(0);
-        head.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-        head.put_slice(&response.encode_to_vec());
+        let head = own_body::head(response, events.len());
+        let length = head.len() - PREFIX + events.len();
         let message = if events.is_empty() {
-            Message { head: None, events: head.freeze() }
+            Message { head: None, events: head }
         } else {
-            Message { head: Some(head.freeze()), events }
+            Message { head: Some(head), events }
         };
         self.0.change(|state| {
             debug_assert!(!state.unwritten, "a message was sent before the last one was written");
@@ -173,11 +166,7 @@ impl http_body::Body for WatchBody {
             return Poll::Ready(Some(Ok(Frame::data(last))));
         }
         match mem::replace(&mut state.ending, Ending::Over) {
-            Ending::With(status) => {
-                let mut trailers = http::HeaderMap::new();
-                // A status whose text is no header ends the stream without trailers, which clients take as a failure.
-                Poll::Ready(status.add_header(&mut trailers).is_ok().then(|| Ok(Frame::trailers(trailers))))
-            }
+            Ending::With(status) => Poll::Ready(own_body::trailers(&status).map(Ok)),
             Ending::Over => Poll::Ready(None),
             Ending::Open => {
                 state.ending = Ending::Open;
@@ -225,6 +214,7 @@ impl Drop for LastPiece {
 mod tests {
     use futures::FutureExt as _;
     use http_body::Body as _;
+    use prost::Message as _;
     use tonic::Code;
 
     use super::*;
