@@ -146,7 +146,7 @@ impl EmbeddedEtcd {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
     }
 
-    /// Serves only these clients from now on, each with its own prefixes. A watch that its client may no longer read is
+    /// Serves only these clients from now on, each with its own prefixes, also where anybody was served before. A watch that its client may no longer read is
     /// cancelled. A file that clients were read from replaces them again when it changes.
     pub fn replace_clients(&self, clients: Clients) {
         self.replica.access.replace(clients);

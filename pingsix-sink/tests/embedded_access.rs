@@ -188,6 +188,19 @@ async fn replaced_clients_count_at_once_also_for_watches_that_are_open() {
 }
 
 #[tokio::test]
+async fn a_server_that_served_anybody_can_be_closed() {
+    let served = served(EmbeddedEtcd::builder()).await;
+    let channel = served.channel().await;
+    assert_eq!(log_in(&channel, "web", PASSWORD).await.unwrap_err().code(), Code::FailedPrecondition);
+    let mut watcher = watch(&channel, None, "/p/").await;
+    served.etcd.replace_clients(clients(PASSWORD));
+    assert!(watcher.next().await.canceled);
+    assert_eq!(list(&channel, None, "/p/web/").await, Err(Code::InvalidArgument));
+    let token = log_in(&channel, "web", PASSWORD).await.unwrap();
+    list(&served.channel().await, Some(&token), "/p/web/").await.unwrap();
+}
+
+#[tokio::test]
 async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("clients");

@@ -24,6 +24,9 @@ use std::time::Duration;
 pub use clients::{Clients, ClientsError, ClientsProblem};
 pub(super) use live::{Credentials, Denied, LiveAccess, Reader};
 
+/// How long a new connection may show a token, unless something else is said.
+const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
+
 /// Who may read, and how long tokens are good for.
 ///
 /// ```no_run
@@ -72,8 +75,7 @@ impl Access {
     }
 
     fn from(source: Source) -> Self {
-        let (token_lifetime, reread_interval) = (Duration::from_hours(24), Duration::from_secs(10));
-        Self { source, token_lifetime, reread_interval }
+        Self { source, token_lifetime: TOKEN_LIFETIME, reread_interval: Duration::from_secs(10) }
     }
 
     /// How long a new connection may show a token. Default: 24 h.

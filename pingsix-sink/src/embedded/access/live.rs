@@ -12,7 +12,7 @@ use tonic::metadata::MetadataMap;
 
 use super::clients::{Clients, ClientsError, ClientsProblem, User};
 use super::token::{self, Claim};
-use super::{Access, Source};
+use super::{Access, Source, TOKEN_LIFETIME};
 use crate::desired::Scope;
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
@@ -93,7 +93,7 @@ impl LiveAccess {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ClientsError> {
         let Some(Access { source, token_lifetime, reread_interval }) = access else {
-            return Ok(Self::new(clock, Duration::ZERO, None, None));
+            return Ok(Self::new(clock, TOKEN_LIFETIME, None, None));
         };
         Ok(match source {
             Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
