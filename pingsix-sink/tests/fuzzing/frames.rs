@@ -11,6 +11,8 @@ use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint,
 use prost::Message as _;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -66,11 +68,17 @@ impl Target {
                     }
                 }
             };
-            let ended = tokio::time::timeout(PATIENCE, doing).await;
-            if ended.is_err() {
-                faults.push("no answer came in time".to_owned());
+            let ended = tokio::time::timeout(PATIENCE, doing).await.is_ok();
+            let ended = ended
+                && tokio::time::timeout(PATIENCE, health(channel, *published, &mut faults)).await.is_ok();
+            let quiet = async {
+                while etcd.stats().streams > 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            if !ended || tokio::time::timeout(PATIENCE, quiet).await.is_err() {
+                faults.push(format!("something is left undone: {:?}", etcd.stats()));
             }
-            health(channel, *published, &mut faults).await;
         });
         faults
     }
@@ -148,7 +156,13 @@ async fn watch(channel: &Channel, input: &mut Input<'_>, faults: &mut Vec<String
         )),
     };
     let frames = frames.into_iter().chain([Bytes::from(end.encode_to_vec())]);
-    let requests = tokio_stream::StreamExt::chain(tokio_stream::iter(frames), tokio_stream::pending());
+    // The stream of requests ends with this function, and only with it: HTTP/2 gives up a stream of which both
+    // directions were given up.
+    let (sender, requests) = mpsc::channel(8);
+    for frame in frames {
+        sender.send(frame).await.expect("there is room for all");
+    }
+    let requests = ReceiverStream::new(requests);
     let mut grpc = Grpc::new(channel.clone());
     if grpc.ready().await.is_err() {
         return faults.push("the connection is gone".to_owned());
