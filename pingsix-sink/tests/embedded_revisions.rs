@@ -16,7 +16,8 @@ use documents::desired;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving};
-use pingsix_sink::proto::etcdserverpb::WatchCreateRequest;
+use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchProgressRequest};
 use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
 use proptest::prelude::*;
 use tonic::Code;
@@ -441,7 +442,10 @@ impl Mover {
     /// Reads all there is; what is mirrored then is what the server has.
     async fn read(&mut self, servers: &[Member; 2]) -> Result<(), TestCaseError> {
         let Some((server, mut watcher)) = self.watch.take() else { return Ok(()) };
-        watcher.ask_progress().await;
+        // A server that was replaced has ended the stream.
+        if !watcher.try_request(RequestUnion::ProgressRequest(WatchProgressRequest {})).await {
+            return Ok(());
+        }
         loop {
             let Ok(Some(response)) = watcher.try_next().await else { return Ok(()) };
             if response.canceled {

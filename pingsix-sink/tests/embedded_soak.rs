@@ -24,7 +24,7 @@ const CHANGES_PER_SECOND: u32 = 100;
 
 /// What changes from one state to the next: a value, and ten documents that are there two times of three.
 fn state(step: usize) -> Desired {
-    let present = |id: &usize| !(id + step).is_multiple_of(3) || id % 100 != 0;
+    let present = |id: &usize| !(id + step).is_multiple_of(3) || !id.is_multiple_of(100);
     let documents = (0..DOCUMENTS).filter(present).map(|id| {
         let value = if id == step % DOCUMENTS { step } else { 0 };
         document(&format!("routes/{id:04}"), format!(r#"{{"uri":"/{id}","priority":{value:0>100}}}"#))
@@ -47,7 +47,7 @@ impl Client {
         let seen = listed.header.unwrap().revision;
         let mut watcher = Watcher::open(channel).await.unwrap();
         watcher.create(watch_under("/p/web/", seen + 1)).await;
-        let mirror = listed.kvs.into_iter().map(kept).map(|kv| (kv.key.clone(), kv)).collect();
+        let mirror = listed.kvs.iter().map(kept).map(|kv| (kv.key.clone(), kv)).collect();
         Self { mirror, seen, watcher, responses: 0 }
     }
 
@@ -60,7 +60,7 @@ impl Client {
             let kv = event.kv.unwrap();
             assert!(kv.mod_revision > self.seen && kv.mod_revision >= last && kv.mod_revision <= revision);
             last = kv.mod_revision;
-            let kv = kept(kv);
+            let kv = kept(&kv);
             if kv.create_revision == 0 {
                 self.mirror.remove(&kv.key);
             } else {
@@ -73,8 +73,8 @@ impl Client {
 }
 
 /// A pair that does not keep the message alive which it came in.
-fn kept(kv: KeyValue) -> KeyValue {
-    KeyValue { key: Bytes::copy_from_slice(&kv.key), value: Bytes::copy_from_slice(&kv.value), ..kv }
+fn kept(kv: &KeyValue) -> KeyValue {
+    KeyValue { key: Bytes::copy_from_slice(&kv.key), value: Bytes::copy_from_slice(&kv.value), ..*kv }
 }
 
 /// The memory of this process, in bytes.

@@ -144,7 +144,12 @@ impl Watcher {
     }
 
     pub(crate) async fn request(&self, request: RequestUnion) {
-        self.requests.send(WatchRequest { request_union: Some(request) }).await.unwrap();
+        assert!(self.try_request(request).await, "the stream goes on");
+    }
+
+    /// Whether the stream still took the request.
+    pub(crate) async fn try_request(&self, request: RequestUnion) -> bool {
+        self.requests.send(WatchRequest { request_union: Some(request) }).await.is_ok()
     }
 
     pub(crate) async fn create(&mut self, request: WatchCreateRequest) -> WatchResponse {
