@@ -81,7 +81,11 @@ bench-live *routes:
 
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":
-    cd pingsix-translate && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+    cd "$(dirname pingsix-*/fuzz/fuzz_targets/{{ target }}.rs)/../.." && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+
+# A hundred clients of the embedded server and a hundred changes a second, for a while.
+soak seconds="600":
+    SOAK_SECONDS={{ seconds }} cargo test --release -p pingsix-sink --test embedded_soak -- --nocapture
 
 # Regenerate the etcd wire types from the .proto files.
 proto:

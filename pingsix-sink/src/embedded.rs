@@ -7,7 +7,10 @@
 //! publish ─► plan ─► commits ─► Store (keys now, commits of a bounded past) ◄─ Range, Txn: read under the lock
 //!                                 │ header advanced
 //!                                 ▼
-//!                         one task per watch stream: reads the commits it has not sent, at its own pace
+//!                         one task per watch stream: tells what it has not told, at the pace of its client
+//!                                 │ batches, encoded once for all watches that are told the same
+//!                                 ▼
+//!                         one response on its way: the next is made when HTTP/2 has written it
 //! ```
 //!
 //! - **Gate.** Until [`EmbeddedEtcd::open`] every read is answered `UNAVAILABLE`. A program publishes all of its scopes,
@@ -16,14 +19,23 @@
 //!   ones. A range over several scopes is answered. The key `health`, which `etcdctl endpoint health` reads, is absent.
 //! - **One publication, one response.** All events of a publication share one revision and one watch response. Only a
 //!   publication above the message limit is cut, in the order of its plan, into several revisions.
-//! - **Slow clients.** A publication never waits for a client. A watch stream queues a few responses; beyond those its
-//!   task waits, and the changes wait in the bounded history, shared by all. A watch that falls behind the history is
-//!   cancelled with the compaction revision, as in etcd, and a stream that is not read at all is ended; both list again.
+//! - **What is, not what was.** PingSIX reads its whole configuration again for every response, so responses cost, not
+//!   changes. A watch of whole scopes that is idle is told a change at once; what changes while its response is
+//!   unwritten, or while it rests ([`Pace`]), becomes one response with the last change of each key, and without the
+//!   keys that came and went. Its last event has the revision of the last publication. It leads from one state of the store to a later one, and is cut only between two
+//!   publications when it does not fit a message. A watch that asks for the pair before a change, for one kind of
+//!   changes, or for a part of a scope, is told each change, as in etcd; with [`Builder::tell_each_change`] all are.
+//! - **Slow clients.** A publication never waits for a client, nor does another client. At most one response of a
+//!   stream is in memory, of bytes that it shares; the changes after it wait in the bounded history. A watch that falls
+//!   behind the history is cancelled with the compaction revision, as in etcd. A client that leaves a response unread
+//!   for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
 //!   [`Builder::allow_plaintext_beyond_loopback`] says otherwise; [`Builder::tls`] serves anywhere, over TLS, to any
 //!   client or to those with a certificate of a given authority. See [`ServerTls`].
+//! - **Access.** With [`Builder::access`], a client proves who it is and reads below its own prefixes only. See
+//!   [`Access`].
 //! - **Restarts.** See [`revisions`].
 //!
 //! ```no_run
@@ -39,8 +51,13 @@
 //! # }
 //! ```
 
+mod access;
+mod batch;
 mod builder;
+mod connection;
+mod lists;
 mod news;
+mod pace;
 mod publication;
 mod readers;
 mod replica;
@@ -56,7 +73,9 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use access::{Access, Clients, ClientsError, ClientsProblem};
 pub use builder::Builder;
+pub use pace::Pace;
 pub use stats::Stats;
 pub use store::ScopeSize;
 pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
@@ -125,6 +144,12 @@ impl EmbeddedEtcd {
     /// The highest revision handed out.
     pub fn revision(&self) -> Revision {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
+    }
+
+    /// Serves only these clients from now on, each with its own prefixes, also where anybody was served before. A watch that its client may no longer read is
+    /// cancelled. A file that clients were read from replaces them again when it changes.
+    pub fn replace_clients(&self, clients: Clients) {
+        self.replica.access.replace(clients);
     }
 
     /// How many watches are open that want keys of `scope`: a client that reads it holds one. Costs a look at each

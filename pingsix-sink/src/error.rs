@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use crate::admin::AdminError;
 use crate::document::{Key, Owner};
-use crate::embedded::TlsError;
 use crate::embedded::revisions::ReserveError;
+use crate::embedded::{ClientsError, TlsError};
 use crate::etcd::EtcdError;
 use crate::file::FileError;
 use crate::resource::ResourceError;
@@ -118,6 +118,9 @@ pub enum SinkError {
     /// What publications are written to failed.
     #[error("cannot write the publication")]
     Output(#[source] std::io::Error),
+    /// The clients that may read cannot be read from their file.
+    #[error(transparent)]
+    Clients(#[from] ClientsError),
     /// The listener failed.
     #[error("cannot serve on the listener")]
     Listener(#[source] std::io::Error),
@@ -145,6 +148,7 @@ impl SinkError {
             Self::File(error) => error.is_retryable(),
             Self::Several { failures, .. } => failures.iter().any(|failure| failure.error.is_retryable()),
             Self::Etcd(error) => error.is_retryable(),
+            Self::Clients(error) => error.is_retryable(),
             Self::Output(_) | Self::Target(_) | Self::Listener(_) | Self::Serve(_) => true,
         }
     }
@@ -169,6 +173,7 @@ impl SinkError {
             Self::Output(_) => "output",
             Self::Etcd(error) => error.category(),
             Self::Target(_) => "target",
+            Self::Clients(_) => "clients",
             Self::Listener(_) => "listener",
             Self::Serve(_) => "serve",
         }

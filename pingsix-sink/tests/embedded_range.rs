@@ -8,7 +8,7 @@ mod documents;
 mod wire;
 
 use bytes::Bytes;
-use documents::{desired, scope};
+use documents::{desired, document, scope};
 use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use pingsix_sink::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
@@ -16,7 +16,7 @@ use pingsix_sink::proto::etcdserverpb::response_op::Response as Outcome;
 use pingsix_sink::proto::etcdserverpb::{
     CompactionRequest, Compare, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest,
 };
-use pingsix_sink::{EmbeddedEtcd, Sink};
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
 use tonic::Code;
 use wire::{Served, pairs, under};
 
@@ -328,4 +328,33 @@ async fn the_size_of_a_scope_is_that_of_its_list() {
     let stats = served.etcd.stats();
     assert_eq!(stats.lists, 1);
     assert!(usize::try_from(stats.list_bytes).unwrap() > size.bytes);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_list_the_same_at_once_share_what_was_encoded() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    let state = |round: usize| {
+        let documents =
+            (0..2_000).map(|id| document(&format!("routes/{id:04}"), format!("{round} {id:0>1000}")));
+        Desired::new(scope("/p/web"), DocumentSet::new(documents).unwrap())
+    };
+    served.etcd.publish(&state(0)).await.unwrap();
+    served.etcd.open();
+    for round in 0..3 {
+        let published = state(round);
+        served.etcd.publish(&published).await.unwrap();
+        let before = served.etcd.stats();
+        let lists = futures::future::join_all((0..20).map(|_| served.list("/p/web/"))).await;
+        for list in lists {
+            let list = list.unwrap();
+            assert_eq!(list.header.unwrap().revision, served.etcd.revision().get());
+            assert_eq!(list.count, 2_000);
+            assert!(list.kvs.iter().map(|kv| &kv.value).eq(published.documents().iter().map(|it| &it.value)));
+        }
+        let after = served.etcd.stats();
+        assert_eq!((after.lists - before.lists, after.lists_encoded - before.lists_encoded), (20, 1));
+        let bytes = u64::try_from(served.etcd.size_of(published.scope()).unwrap().bytes).unwrap();
+        let listed = (after.list_bytes - before.list_bytes) / 20;
+        assert!((bytes..bytes + 64).contains(&listed), "{listed} for {bytes}");
+    }
 }

@@ -16,7 +16,8 @@ use documents::desired;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving};
-use pingsix_sink::proto::etcdserverpb::WatchCreateRequest;
+use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
+use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchProgressRequest};
 use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
 use proptest::prelude::*;
 use tonic::Code;
@@ -217,13 +218,15 @@ async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
         assert!(listed > seen, "round {round}: {listed} after {seen}");
         let mut watcher = servers[at].watch().await;
         watcher.create(watch_under("/p/web/", listed + 1)).await;
+        let mut last = listed;
         for (other, served) in servers.iter().enumerate() {
             for change in 0..(round % 4) {
-                publish(&served.etcd, round * 100 + other * 10 + change).await;
+                let revision = publish(&served.etcd, round * 100 + other * 10 + change).await;
+                last = if other == at { revision } else { last };
             }
         }
         seen = listed;
-        for _ in 0..(round % 4) {
+        while seen < last {
             let response = watcher.next().await;
             assert!(!response.canceled, "{response:?}");
             let revision = response.events[0].kv.as_ref().unwrap().mod_revision;
@@ -338,6 +341,184 @@ proptest! {
                 }
                 prop_assert!(served.etcd.revision().get() > 0);
             }
+            Ok(())
+        })?;
+    }
+}
+
+/// What may happen to two servers of the same documents, and to a client that moves between them.
+#[derive(Clone, Debug)]
+enum Move {
+    /// A server takes over the next state of the documents.
+    Advance { server: usize },
+    /// The client lists on a server.
+    List { server: usize },
+    /// The client watches, from its list on, on a server.
+    Watch { server: usize },
+    /// Another client lists, which takes revisions.
+    Other { server: usize },
+    /// The client reads what its watch has to say.
+    Read,
+    /// A server is replaced by a new process, which begins with the present state.
+    Restart { server: usize },
+}
+
+fn moves() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        5 => (0usize..2).prop_map(|server| Move::Advance { server }),
+        3 => (0usize..2).prop_map(|server| Move::List { server }),
+        3 => (0usize..2).prop_map(|server| Move::Watch { server }),
+        2 => (0usize..2).prop_map(|server| Move::Other { server }),
+        3 => Just(Move::Read),
+        1 => (0usize..2).prop_map(|server| Move::Restart { server }),
+    ]
+}
+
+/// The documents in their n-th state: each step changes one of four, or takes it away.
+fn state(step: usize) -> std::collections::BTreeMap<String, String> {
+    let mut documents = std::collections::BTreeMap::new();
+    for step in 0..=step {
+        let key = format!("/p/web/routes/{}", step % 4);
+        if step % 7 == 6 {
+            documents.remove(&key)
+        } else {
+            documents.insert(key, step.to_string())
+        };
+    }
+    documents
+}
+
+struct Member {
+    served: Served,
+    step: usize,
+}
+
+impl Member {
+    async fn start(store: &Arc<SharedStore>, step: usize) -> Self {
+        let builder = EmbeddedEtcd::builder().reservations(Arc::clone(store) as Arc<dyn Reservations>);
+        let etcd = builder.start().await.unwrap();
+        let member = Self { served: Served::serve(etcd).await, step };
+        member.publish().await;
+        member.served.etcd.open();
+        member
+    }
+
+    async fn publish(&self) {
+        let state = state(self.step);
+        let documents: Vec<_> =
+            state.iter().map(|(key, value)| (key.strip_prefix("/p/web/").unwrap(), value.as_str())).collect();
+        self.served.etcd.publish(&desired("/p/web", &documents)).await.unwrap();
+    }
+}
+
+/// A client as PingSIX is one: it lists, then watches from there, and lists again when it is told to.
+#[derive(Default)]
+struct Mover {
+    seen: i64,
+    mirror: std::collections::BTreeMap<String, String>,
+    watch: Option<(usize, wire::Watcher)>,
+}
+
+impl Mover {
+    async fn list(&mut self, server: &Member) -> Result<(), TestCaseError> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let listed = server.served.list("/p/web/").await.unwrap();
+        let revision = listed.header.unwrap().revision;
+        prop_assert!(revision > self.seen, "{} after {}", revision, self.seen);
+        self.seen = revision;
+        self.mirror = listed.kvs.iter().map(|kv| (text(&kv.key), text(&kv.value))).collect();
+        self.watch = None;
+        Ok(())
+    }
+
+    async fn watch(&mut self, servers: &[Member; 2], server: usize) {
+        if self.seen > 0 {
+            let mut watcher = servers[server].served.watch().await;
+            watcher.create(watch_under("/p/web/", self.seen + 1)).await;
+            self.watch = Some((server, watcher));
+        }
+    }
+
+    /// Reads all there is; what is mirrored then is what the server has.
+    async fn read(&mut self, servers: &[Member; 2]) -> Result<(), TestCaseError> {
+        let Some((server, mut watcher)) = self.watch.take() else { return Ok(()) };
+        // A server that was replaced has ended the stream.
+        if !watcher.try_request(RequestUnion::ProgressRequest(WatchProgressRequest {})).await {
+            return Ok(());
+        }
+        loop {
+            let Ok(Some(response)) = watcher.try_next().await else { return Ok(()) };
+            if response.canceled {
+                prop_assert!(response.compact_revision > 0);
+                return Ok(());
+            }
+            let revision = response.header.unwrap().revision;
+            prop_assert!(revision >= self.seen || response.watch_id == -1);
+            for event in response.events {
+                let kv = event.kv.unwrap();
+                prop_assert!(kv.mod_revision > self.seen, "PingSIX drops what is not above what it has");
+                let key = String::from_utf8_lossy(&kv.key).into_owned();
+                if kv.create_revision == 0 {
+                    self.mirror.remove(&key);
+                } else {
+                    self.mirror.insert(key, String::from_utf8_lossy(&kv.value).into_owned());
+                }
+            }
+            self.seen = self.seen.max(revision);
+            if response.watch_id == -1 {
+                break;
+            }
+        }
+        prop_assert_eq!(&self.mirror, &state(servers[server].step));
+        self.watch = Some((server, watcher));
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_client_that_lists_here_and_watches_there_misses_nothing(moves in prop::collection::vec(moves(), 4..30)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = Arc::new(SharedStore { shared: true, ..SharedStore::default() });
+            let mut servers = [Member::start(&store, 0).await, Member::start(&store, 0).await];
+            let mut client = Mover::default();
+            for step in moves {
+                match step {
+                    Move::Advance { server } => {
+                        servers[server].step += 1;
+                        servers[server].publish().await;
+                    }
+                    Move::List { server } => client.list(&servers[server]).await?,
+                    Move::Watch { server } => client.watch(&servers, server).await,
+                    Move::Other { server } => {
+                        servers[server].served.list("/p/web/").await.unwrap();
+                    }
+                    Move::Read => client.read(&servers).await?,
+                    Move::Restart { server } => {
+                        let step = servers[server].step;
+                        servers[server] = Member::start(&store, step).await;
+                    }
+                }
+            }
+            // In the end both have the same; wherever the client goes, it soon has it too.
+            let last = servers[0].step.max(servers[1].step) + 1;
+            for server in &mut servers {
+                server.step = last;
+                server.publish().await;
+            }
+            for turn in 0.. {
+                client.read(&servers).await?;
+                if client.watch.is_some() {
+                    break;
+                }
+                prop_assert!(turn < 4, "a client that stays where it is settles");
+                client.list(&servers[turn % 2]).await?;
+                client.watch(&servers, usize::from(turn == 0)).await;
+            }
+            prop_assert_eq!(&client.mirror, &state(last));
             Ok(())
         })?;
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::access::{Access, LiveAccess};
+use super::pace::Pace;
 use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
@@ -17,8 +19,13 @@ pub(super) const RESPONSE_LIMIT: usize = 3_584 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub(super) response_limit: usize,
+    pub(super) coalesce: bool,
+    pub(super) pace: Pace,
     pub(super) progress_interval: Duration,
     pub(super) stall_timeout: Duration,
+    pub(super) connection_limit: usize,
+    pub(super) stream_limit: u32,
+    pub(super) preface_timeout: Duration,
     pub(super) keepalive_interval: Duration,
     pub(super) keepalive_timeout: Duration,
     pub(super) drain_timeout: Duration,
@@ -29,6 +36,7 @@ pub(super) struct Options {
 pub struct Builder {
     options: Options,
     tls: Option<ServerTls>,
+    access: Option<Access>,
     bounds: HistoryBounds,
     state_file: Option<PathBuf>,
     reservations: Option<Arc<dyn Reservations>>,
@@ -40,6 +48,7 @@ impl std::fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("options", &self.options)
             .field("tls", &self.tls)
+            .field("access", &self.access)
             .field("bounds", &self.bounds)
             .field("state_file", &self.state_file)
             .finish_non_exhaustive()
@@ -51,14 +60,20 @@ impl Builder {
         Self {
             options: Options {
                 response_limit: RESPONSE_LIMIT,
+                coalesce: true,
+                pace: Pace::default(),
                 progress_interval: Duration::from_secs(15),
                 stall_timeout: Duration::from_secs(30),
+                connection_limit: 4_096,
+                stream_limit: 100,
+                preface_timeout: Duration::from_secs(10),
                 keepalive_interval: Duration::from_secs(10),
                 keepalive_timeout: Duration::from_secs(20),
                 drain_timeout: Duration::from_secs(5),
                 allow_plaintext_beyond_loopback: false,
             },
             tls: None,
+            access: None,
             bounds: HistoryBounds { commits: 10_000, bytes: 64 * 1024 * 1024 },
             state_file: None,
             reservations: None,
@@ -104,6 +119,21 @@ impl Builder {
         self
     }
 
+    /// How often a watch of whole scopes is told of changes.
+    #[must_use]
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.options.pace = pace;
+        self
+    }
+
+    /// Tells every watch each change of each revision, as etcd does. By default a watch of whole scopes is told what
+    /// is, rather than all that was: of each key the last change since the response before.
+    #[must_use]
+    pub fn tell_each_change(mut self) -> Self {
+        self.options.coalesce = false;
+        self
+    }
+
     /// How long a watch that asked for progress may be silent before it is told the revision. Default: 15 s.
     #[must_use]
     pub fn progress_interval(mut self, interval: Duration) -> Self {
@@ -111,10 +141,32 @@ impl Builder {
         self
     }
 
-    /// How long the client of a watch stream may leave a full queue unread before the stream is ended. Default: 30 s.
+    /// How long the client of a watch stream may leave a response unread; its connection is closed then.
+    /// Default: 30 s.
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.options.stall_timeout = timeout;
+        self
+    }
+
+    /// How many connections may be open at once, over all listeners; one more is closed. Default: 4,096.
+    #[must_use]
+    pub fn connection_limit(mut self, connections: usize) -> Self {
+        self.options.connection_limit = connections;
+        self
+    }
+
+    /// How many requests and watch streams one connection may carry at once; HTTP/2 tells clients. Default: 100.
+    #[must_use]
+    pub fn stream_limit(mut self, streams: u32) -> Self {
+        self.options.stream_limit = streams;
+        self
+    }
+
+    /// How long a client may take to begin to speak HTTP/2; the connection is closed then. Default: 10 s.
+    #[must_use]
+    pub fn preface_timeout(mut self, timeout: Duration) -> Self {
+        self.options.preface_timeout = timeout;
         self
     }
 
@@ -141,6 +193,13 @@ impl Builder {
         self
     }
 
+    /// Serves only clients that prove who they are, each with its own prefixes. Default: anybody, everything.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
+    }
+
     /// Allows to serve plaintext on an address that other machines can reach.
     /// What is served carries private keys, so this is refused otherwise.
     #[must_use]
@@ -152,10 +211,12 @@ impl Builder {
     /// Reserves the first revisions and starts a server that holds nothing and answers `UNAVAILABLE`.
     ///
     /// # Errors
-    /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Revisions`] when the state file is
+    /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Clients`] when the file with the
+    /// clients cannot be; [`SinkError::Revisions`] when the state file is
     /// damaged, in use, or cannot be written.
     pub async fn start(self) -> Result<EmbeddedEtcd, SinkError> {
         let tls = self.tls.map(|tls| LiveTls::load(tls, Arc::clone(&self.clock))).transpose()?.map(Arc::new);
+        let access = Arc::new(LiveAccess::load(self.access, Arc::clone(&self.clock))?);
         let reservations: Arc<dyn Reservations> = match (self.reservations, self.state_file) {
             (Some(reservations), _) => reservations,
             (None, Some(path)) => Arc::new(FileReservations::open(path)?),
@@ -168,6 +229,6 @@ impl Builder {
         };
         let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
         let store = Store::new(block, self.bounds);
-        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls)))
+        Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls, access)))
     }
 }

@@ -9,7 +9,11 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::LIST_LIMIT;
+use super::access::LiveAccess;
+use super::batch::Batches;
 use super::builder::Options;
+use super::lists::Lists;
+use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
 use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError, SHARED_BLOCK};
@@ -33,9 +37,14 @@ pub(super) struct Replica {
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
+    pub(super) access: Arc<LiveAccess>,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
+    pub(super) batches: Batches,
+    pub(super) shared_lists: Lists,
+    /// What was logged of connections.
+    pub(super) news: News,
 }
 
 #[derive(Debug)]
@@ -58,6 +67,7 @@ impl fmt::Debug for Replica {
         f.debug_struct("Replica")
             .field("options", &self.options)
             .field("tls", &self.tls)
+            .field("access", &self.access)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
@@ -70,6 +80,7 @@ impl Replica {
         clock: Arc<dyn Clock>,
         options: Options,
         tls: Option<Arc<LiveTls>>,
+        access: Arc<LiveAccess>,
     ) -> Self {
         Self {
             held: Mutex::default(),
@@ -79,9 +90,13 @@ impl Replica {
             clock,
             options,
             tls,
+            access,
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
+            batches: Batches::default(),
+            shared_lists: Lists::default(),
+            news: News::default(),
         }
     }
 
@@ -196,14 +211,22 @@ impl Replica {
             self.read(|store| (store.header(), store.compacted(), store.history_size()));
         let counters = &self.counters;
         Stats {
+            connections: counters.connections.get(),
+            connections_refused: counters.connections_refused.get(),
             streams: counters.streams.get(),
             watches: counters.watches.get(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
+            lists_encoded: counters.lists_encoded.get(),
             refused: counters.refused.get(),
+            denied: counters.denied.get(),
             watch_responses: counters.watch_responses.get(),
+            watch_events: counters.watch_events.get(),
             watch_bytes: counters.watch_bytes.get(),
+            changes_merged: counters.changes_merged.get(),
+            batches: counters.batches.get(),
             watches_compacted: counters.watches_compacted.get(),
+            watches_from_elsewhere: counters.watches_from_elsewhere.get(),
             streams_stalled: counters.streams_stalled.get(),
             handshakes_failed: counters.handshakes_failed.get(),
             tls_rotations: counters.tls_rotations.get(),

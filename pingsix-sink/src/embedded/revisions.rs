@@ -26,6 +26,20 @@
 //! it: above everything any server has handed out until then, whether as a header or as an event, since all of those
 //! lie in blocks reserved earlier. If the store cannot be reached the list is answered `UNAVAILABLE`; a PingSIX keeps
 //! what it has, which is better than being deaf to what comes.
+//!
+//! The numbers of two servers are apart, so each number says who has handed it out, and of the others it says nothing:
+//! a change that one server took at 90 may come to another at 110, and a client that listed there at 100 has not seen
+//! it. A watch goes on from the list it starts at; so it may start only at a number that this server has handed out
+//! itself. Any other, also one from before a restart, is answered as etcd answers a start that was compacted, and the
+//! client lists again, here or elsewhere, until it lists and watches on the same server. Where every request may go to
+//! another of `n` servers, that takes `n` lists on average; where a connection stays with one, the first is enough.
+//!
+//! Servers that lag behind one another are each right as of the state they have read. A client that moves to one that
+//! lags sees a state from before, under a higher number, until that server has caught up; it never sees a change that
+//! it then loses.
+//!
+//! Servers *without* a shared store hand out the same numbers, which nothing tells apart. Let clients read from one of
+//! them at a time.
 
 mod file;
 

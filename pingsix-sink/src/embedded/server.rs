@@ -1,14 +1,17 @@
 //! The listener and its end.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _, pending};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use super::connection::Connection;
 use super::replica::Replica;
 use super::service::{Scheme, Services};
 use super::tls;
@@ -22,6 +25,7 @@ pub(super) async fn serve(
     let options = replica.options;
     let address = listener.local_addr().map_err(SinkError::Listener)?;
     let tls = replica.tls.clone();
+    let replica_access = Arc::clone(&replica.access);
     if tls.is_none() && !address.ip().is_loopback() && !options.allow_plaintext_beyond_loopback {
         return Err(SinkError::PlaintextBeyondLoopback { address });
     }
@@ -33,6 +37,7 @@ pub(super) async fn serve(
     let services = Services::new(Arc::clone(&replica), scheme, address, streams.clone());
     let tasks = services.tasks();
     let router = Server::builder()
+        .max_concurrent_streams(options.stream_limit)
         .http2_keepalive_interval(Some(options.keepalive_interval))
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())
@@ -44,13 +49,24 @@ pub(super) async fn serve(
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let stopped = shutdown.clone().cancelled_owned();
     let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
-        None => (router.serve_with_incoming_shutdown(incoming, stopped).boxed(), pending().boxed()),
+        None => {
+            let admit = move |connection: io::Result<_>| {
+                std::future::ready(match connection {
+                    Ok(connection) => Connection::admit(&replica, connection, None).map(Ok),
+                    Err(error) => Some(Err(error)),
+                })
+            };
+            let server = router.serve_with_incoming_shutdown(incoming.filter_map(admit), stopped);
+            (server.boxed(), pending().boxed())
+        }
         Some(tls) => {
             let incoming = tls::accept(incoming, Arc::clone(&tls), Arc::clone(&replica));
             let server = router.serve_with_incoming_shutdown(incoming, stopped);
             (server.boxed(), tls.keep_current(replica).boxed())
         }
     };
+    // Like the rotation, it never ends before the server does.
+    let access = replica_access.keep_current().then(|()| pending::<Infallible>());
     tracing::info!(%address, scheme = scheme.as_str(), "serving the etcd protocol");
 
     // With the last connection ends the last stream; then nothing holds the replica on behalf of this listener.
@@ -69,6 +85,7 @@ pub(super) async fn serve(
     tokio::select! {
         ended = ended => ended.map_err(|error| SinkError::Serve(Box::new(error)))?,
         never = rotation => match never {},
+        never = access => match never {},
         () = drained => tracing::info!(%address, "connections were still open at the end of the drain"),
     }
     tracing::info!(%address, "stopped serving");

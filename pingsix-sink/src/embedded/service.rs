@@ -5,6 +5,7 @@ mod cluster;
 mod kv;
 pub(super) mod lease;
 mod maintenance;
+mod own_body;
 mod range;
 mod refusal;
 mod txn;
@@ -25,6 +26,7 @@ use crate::proto::etcdserverpb::kv_server::KvServer;
 use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
+use own_body::WithOwnBodies;
 
 /// The number of the one cluster there is: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
@@ -32,7 +34,7 @@ const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
 const MEMBER_ID: u64 = CLUSTER_ID + 1;
 
 /// What all services of one listener share.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Services {
     replica: Arc<Replica>,
     address: SocketAddr,
@@ -74,12 +76,12 @@ impl Services {
         self.tasks.clone()
     }
 
-    pub(super) fn kv(&self) -> KvServer<kv::Kv> {
-        KvServer::new(kv::Kv(self.clone()))
+    pub(super) fn kv(&self) -> WithOwnBodies<KvServer<kv::Kv>> {
+        WithOwnBodies(KvServer::new(kv::Kv(self.clone())))
     }
 
-    pub(super) fn watch(&self) -> WatchServer<watch::Watch> {
-        WatchServer::new(watch::Watch(self.clone()))
+    pub(super) fn watch(&self) -> WithOwnBodies<WatchServer<watch::Watch>> {
+        WithOwnBodies(WatchServer::new(watch::Watch(self.clone())))
     }
 
     pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {

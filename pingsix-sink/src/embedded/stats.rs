@@ -4,28 +4,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of a server, as they were when they were read.
 ///
-/// Gauges: `streams`, `watches`, `history_commits`, `history_bytes`, `revision`, `compacted`.
+/// Gauges: `connections`, `streams`, `watches`, `history_commits`, `history_bytes`, `revision`, `compacted`.
 /// All others only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// Connections that are open.
+    pub connections: u64,
+    /// Connections closed at once because there were too many.
+    pub connections_refused: u64,
     /// Watch streams that are open.
     pub streams: u64,
     /// Watches that are open; a stream carries several.
     pub watches: u64,
     /// Range requests answered.
     pub lists: u64,
-    /// Bytes of keys and values in the answers to range requests.
+    /// Bytes of those answers.
     pub list_bytes: u64,
+    /// How often a list was encoded; clients that list the same share it.
+    pub lists_encoded: u64,
     /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
     pub refused: u64,
+    /// Requests refused to clients that did not prove who they are, or wanted what is not theirs.
+    pub denied: u64,
     /// Watch responses that carried events.
     pub watch_responses: u64,
+    /// Events in those responses.
+    pub watch_events: u64,
     /// Bytes of those responses.
     pub watch_bytes: u64,
+    /// Changes that a watch was not told, because a later change of the same key made them void.
+    pub changes_merged: u64,
+    /// How often the events of a response were encoded; watches that are told the same share them.
+    pub batches: u64,
     /// Watches cancelled because the changes they still wanted are no longer kept.
     pub watches_compacted: u64,
-    /// Watch streams ended because their client read nothing for too long.
+    /// Watches cancelled because their client has listed on another server of the same scopes, or on this one before a
+    /// restart.
+    pub watches_from_elsewhere: u64,
+    /// Watch streams whose client read nothing for too long; its connection was closed.
     pub streams_stalled: u64,
     /// TLS handshakes that failed, took too long, or were ended because there were too many.
     pub handshakes_failed: u64,
@@ -47,14 +64,22 @@ pub struct Stats {
 
 #[derive(Debug, Default)]
 pub(super) struct Counters {
+    pub(super) connections: Gauge,
+    pub(super) connections_refused: Counter,
     pub(super) streams: Gauge,
     pub(super) watches: Gauge,
     pub(super) lists: Counter,
     pub(super) list_bytes: Counter,
+    pub(super) lists_encoded: Counter,
     pub(super) refused: Counter,
+    pub(super) denied: Counter,
     pub(super) watch_responses: Counter,
+    pub(super) watch_events: Counter,
     pub(super) watch_bytes: Counter,
+    pub(super) changes_merged: Counter,
+    pub(super) batches: Counter,
     pub(super) watches_compacted: Counter,
+    pub(super) watches_from_elsewhere: Counter,
     pub(super) streams_stalled: Counter,
     pub(super) handshakes_failed: Counter,
     pub(super) tls_rotations: Counter,
@@ -84,6 +109,12 @@ impl Gauge {
     pub(super) fn enter(&self) -> Present {
         self.0.fetch_add(1, Ordering::Relaxed);
         Present(self.clone())
+    }
+
+    /// Enters unless that makes more than `limit`.
+    pub(super) fn enter_below(&self, limit: usize) -> Option<Present> {
+        let present = self.enter();
+        (self.get() <= limit as u64).then_some(present)
     }
 
     pub(super) fn get(&self) -> u64 {

@@ -20,6 +20,10 @@ pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Record};
 use super::revisions::Block;
 use crate::desired::Scope;
 
+/// How many blocks of revisions are remembered. A server among others takes one for each list, and the client that
+/// listed comes back with a revision of it within moments.
+const MOST_BLOCKS: usize = 4_096;
+
 /// How much of the past is kept. The newest publication is always kept whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HistoryBounds {
@@ -49,13 +53,27 @@ pub(super) enum Refusal {
     Future,
 }
 
-/// What a watch has to do next.
+/// The next change that a watch wants is no longer kept; the compaction revision says what is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compacted(pub(super) i64);
+
+/// What a watch has not seen.
 #[derive(Debug)]
-pub(super) enum Pending {
-    /// The next change it wants is no longer kept; the compaction revision says what is.
-    Compacted(i64),
-    /// Commits it has not seen, oldest first, and whether there are more.
-    Commits { commits: Vec<Arc<Commit>>, more: bool },
+pub(super) struct Unseen {
+    /// Commits of the scopes it has keys of, oldest first.
+    pub(super) commits: Vec<Arc<Commit>>,
+    /// The revision up to which these are all.
+    pub(super) reached: i64,
+    /// Whether there are later ones.
+    pub(super) more: bool,
+}
+
+/// What is known of a scope.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    size: ScopeSize,
+    /// The revision of its last change.
+    changed: i64,
 }
 
 #[derive(Debug)]
@@ -65,9 +83,11 @@ pub(super) struct Store {
     header: i64,
     /// The highest revision that may be handed out before more are reserved.
     limit: i64,
+    /// The blocks that revisions were handed out from, oldest first; those that follow one another are one.
+    blocks: VecDeque<(i64, i64)>,
     compacted: i64,
     keys: BTreeMap<Bytes, Arc<Record>>,
-    scopes: BTreeMap<Scope, ScopeSize>,
+    scopes: BTreeMap<Scope, Held>,
     history: VecDeque<Arc<Commit>>,
     history_bytes: usize,
     bounds: HistoryBounds,
@@ -80,6 +100,7 @@ impl Store {
             complete: false,
             header: first,
             limit: block.last.get(),
+            blocks: [(first, block.last.get())].into(),
             compacted: first,
             keys: BTreeMap::new(),
             scopes: BTreeMap::new(),
@@ -122,11 +143,25 @@ impl Store {
     pub(super) fn extend(&mut self, block: Block) {
         let (first, last) = (block.first.get(), block.last.get());
         if last > self.limit {
-            if first > self.limit + 1 {
-                self.header = self.header.max(first);
+            match self.blocks.back_mut() {
+                Some((_, end)) if first <= *end + 1 => *end = last,
+                Some(_) | None => {
+                    self.header = self.header.max(first);
+                    self.blocks.push_back((first, last));
+                }
+            }
+            if self.blocks.len() > MOST_BLOCKS {
+                self.blocks.pop_front();
             }
             self.limit = last;
         }
+    }
+
+    /// Whether `revision` can only have been handed out here. One that another server of the same scopes has handed out
+    /// says nothing of what was told here before.
+    pub(super) fn has_given(&self, revision: i64) -> bool {
+        let later = self.blocks.partition_point(|(_, last)| *last < revision);
+        revision <= self.header && self.blocks.get(later).is_some_and(|(first, _)| *first <= revision)
     }
 
     /// Raises the header to `revision`, if that is reserved.
@@ -140,16 +175,16 @@ impl Store {
     /// Makes a scope known; it holds nothing until a commit says otherwise.
     pub(super) fn know(&mut self, scope: &Scope) {
         if !self.scopes.contains_key(scope) {
-            self.scopes.insert(scope.clone(), ScopeSize::default());
+            self.scopes.insert(scope.clone(), Held::default());
         }
     }
 
     pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
-        self.scopes.iter().map(|(scope, size)| (scope, *size))
+        self.scopes.iter().map(|(scope, held)| (scope, held.size))
     }
 
     pub(super) fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
-        self.scopes.get(scope).copied()
+        self.scopes.get(scope).map(|held| held.size)
     }
 
     pub(super) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
@@ -163,7 +198,7 @@ impl Store {
     /// Applies the commits of one publication of `scope`; their revisions follow one another from the header on.
     pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>) {
         let Some(oldest_to_keep) = commits.first().map(|commit| commit.revision) else { return };
-        let mut size = self.scopes.get(scope).copied().unwrap_or_default();
+        let mut size = self.size_of(scope).unwrap_or_default();
         for commit in commits {
             for change in &commit.changes {
                 if let Some(before) = change.before() {
@@ -185,7 +220,7 @@ impl Store {
             self.history_bytes += commit.bytes;
             self.history.push_back(Arc::new(commit));
         }
-        self.scopes.insert(scope.clone(), size);
+        self.scopes.insert(scope.clone(), Held { size, changed: self.header });
         while (self.history.len() > self.bounds.commits || self.history_bytes > self.bounds.bytes)
             && self.history.front().is_some_and(|commit| commit.revision < oldest_to_keep)
         {
@@ -238,19 +273,36 @@ impl Store {
         then.into_values().cloned().collect()
     }
 
-    /// What a watch that has seen everything below `next` has to do; at most `most` commits at a time.
-    pub(super) fn pending(&self, next: i64, most: usize) -> Pending {
+    /// What a watch of `range` that has seen everything below `next` has not seen; at most `most` commits at a time.
+    pub(super) fn unseen(&self, range: &KeyRange, next: i64, most: usize) -> Result<Unseen, Compacted> {
         if next < self.compacted {
-            return Pending::Compacted(self.compacted);
+            return Err(Compacted(self.compacted));
         }
         let start = self.history.partition_point(|commit| commit.revision < next);
-        let end = self.history.len().min(start.saturating_add(most));
-        Pending::Commits {
-            commits: self.history.range(start..end).cloned().collect(),
-            more: end < self.history.len(),
-        }
+        let mut wanted = self.history.range(start..).filter(|commit| range.meets(&commit.scope));
+        let commits: Vec<_> = wanted.by_ref().take(most).cloned().collect();
+        let more = wanted.next().is_some();
+        let reached = match commits.last() {
+            Some(last) if more => last.revision,
+            Some(_) | None => self.header,
+        };
+        Ok(Unseen { commits, reached, more })
+    }
+
+    /// The revision of the last change of anything that `range` may hold.
+    pub(super) fn changed(&self, range: &KeyRange) -> i64 {
+        let met = self.scopes.iter().filter(|(scope, _)| range.meets(scope));
+        met.map(|(_, held)| held.changed).max().unwrap_or_default()
+    }
+
+    /// How many documents the scopes hold that lie in `range` as a whole; `None` when there is no such scope.
+    pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
+        let mut covered = self.scopes().filter(|(scope, _)| range.covers(scope)).map(|(_, size)| size);
+        covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
     }
 }
 
+#[cfg(test)]
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 
 /// A running PingSIX; dropping it kills it.
 pub(crate) struct Gateway {
-    _child: Child,
+    child: Child,
 }
 
 impl Gateway {
@@ -29,7 +29,11 @@ impl Gateway {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        Self { _child: child }
+        Self { child }
+    }
+
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
     }
 }
 

@@ -2,18 +2,19 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
+#[path = "gateway.rs"]
+mod process;
+
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use pingsix_sink::Desired;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::process::{Child, Command};
+pub(crate) use process::backend;
+use process::{Gateway, free_address, get, pingora};
 
 use crate::documents::desired;
-use crate::{programs, wire};
+use crate::programs;
 
 /// The program that `PINGSIX_BIN` names; prints that the test is skipped when it names none.
 pub(crate) fn binary() -> Option<String> {
@@ -26,34 +27,27 @@ pub(crate) fn binary() -> Option<String> {
 
 /// A PingSIX that reads `/p/web` from one etcd address; dropping it kills it.
 pub(crate) struct PingSix {
-    child: Child,
+    process: Gateway,
     proxy: SocketAddr,
     status: SocketAddr,
 }
 
 impl PingSix {
     pub(crate) async fn start(binary: &str, directory: &Path, etcd: SocketAddr) -> Self {
+        Self::start_with(binary, directory, etcd, "").await
+    }
+
+    /// Starts it with more options of its section on etcd, each a line with a line break.
+    pub(crate) async fn start_with(binary: &str, directory: &Path, etcd: SocketAddr, options: &str) -> Self {
         let (proxy, status, metrics) = (free_address().await, free_address().await, free_address().await);
-        let here = directory.display();
         let config = format!(
-            "pingora:\n  version: 1\n  threads: 1\n  pid_file: {here}/pid\n  upgrade_sock: {here}/upgrade.sock\n\
-             pingsix:\n  listeners:\n    - address: {proxy}\n  etcd:\n    host: [\"{etcd}\"]\n    prefix: /p/web\n\
-             \x20 status:\n    address: {status}\n  prometheus:\n    address: {metrics}\n"
+            "{}pingsix:\n  listeners:\n    - address: {proxy}\n  etcd:\n    host: [\"{etcd}\"]\n    prefix: /p/web\n\
+             {options}\x20 status:\n    address: {status}\n  prometheus:\n    address: {metrics}\n",
+            pingora(directory)
         );
         let file = directory.join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let log = std::fs::File::create(directory.join("log")).unwrap();
-        let child = Command::new(binary)
-            .arg("-c")
-            .arg(file)
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        Self { child, proxy, status }
+        Self { process: Gateway::start(binary, &file, &directory.join("log")), proxy, status }
     }
 
     /// A number in `/status/config`, once it is there.
@@ -82,45 +76,9 @@ impl PingSix {
         get(self.proxy, path).await.expect("the gateway answers")
     }
 
-    pub(crate) async fn kill(mut self) {
-        self.child.kill().await.unwrap();
+    pub(crate) async fn kill(self) {
+        self.process.kill().await;
     }
-}
-
-async fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
-}
-
-async fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
-    let exchange = async {
-        let mut stream = TcpStream::connect(address).await.ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: web.test\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.ok()?;
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.ok()?;
-        let (head, body) = response.split_once("\r\n\r\n")?;
-        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
-    };
-    tokio::time::timeout(wire::PATIENCE, exchange).await.ok()?
-}
-
-/// An HTTP server that always says `name`.
-pub(crate) async fn backend(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut request = [0; 4_096];
-                let _ = stream.read(&mut request).await;
-                let length = name.len();
-                let response =
-                    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{name}");
-                let _ = stream.write_all(response.as_bytes()).await;
-            });
-        }
-    });
-    address
 }
 
 /// Upstreams for the backends and one route per path.

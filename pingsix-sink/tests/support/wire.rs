@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 /// No answer takes longer, except on a machine that does something else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -78,6 +78,15 @@ impl Served {
     }
 }
 
+/// A request of a client that has this token.
+pub(crate) fn with_token<T>(token: Option<&str>, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    if let Some(token) = token {
+        request.metadata_mut().insert("token", token.parse().unwrap());
+    }
+    request
+}
+
 /// A range over all keys that start with `prefix`, as clients make it.
 pub(crate) fn under(prefix: &str) -> RangeRequest {
     RangeRequest { key: Bytes::from(prefix.to_owned()), range_end: end_of(prefix), ..RangeRequest::default() }
@@ -114,19 +123,33 @@ impl Watcher {
         channel: Channel,
         first: Option<WatchCreateRequest>,
     ) -> Result<Self, Status> {
+        Self::open_as(channel, None, first).await
+    }
+
+    /// Opens a stream of a client that has this token.
+    pub(crate) async fn open_as(
+        channel: Channel,
+        token: Option<&str>,
+        first: Option<WatchCreateRequest>,
+    ) -> Result<Self, Status> {
         let (requests, receiver) = mpsc::channel(16);
         if let Some(first) = first {
             let request_union = Some(RequestUnion::CreateRequest(first));
             requests.send(WatchRequest { request_union }).await.unwrap();
         }
         let mut client = WatchClient::new(channel).max_decoding_message_size(64 << 20);
-        let opening = client.watch(ReceiverStream::new(receiver));
+        let opening = client.watch(with_token(token, ReceiverStream::new(receiver)));
         let responses = tokio::time::timeout(PATIENCE, opening).await.expect("headers in time")?.into_inner();
         Ok(Self { requests, responses })
     }
 
     pub(crate) async fn request(&self, request: RequestUnion) {
-        self.requests.send(WatchRequest { request_union: Some(request) }).await.unwrap();
+        assert!(self.try_request(request).await, "the stream goes on");
+    }
+
+    /// Whether the stream still took the request.
+    pub(crate) async fn try_request(&self, request: RequestUnion) -> bool {
+        self.requests.send(WatchRequest { request_union: Some(request) }).await.is_ok()
     }
 
     pub(crate) async fn create(&mut self, request: WatchCreateRequest) -> WatchResponse {

@@ -1,12 +1,18 @@
-//! The Auth service: authentication is off, and says so in etcd's words.
+//! The Auth service: who a client is. Users and roles are not managed here.
+
+use std::time::Duration;
 
 use tonic::{Request, Response, Status};
 
 use super::Services;
+use crate::embedded::access::Denied;
 use crate::proto::etcdserverpb::auth_server;
 use crate::proto::etcdserverpb::{
     AuthStatusRequest, AuthStatusResponse, AuthenticateRequest, AuthenticateResponse,
 };
+
+/// How long whoever guesses has to wait for each answer.
+const PAUSE: Duration = Duration::from_millis(500);
 
 pub(in crate::embedded) struct Auth(pub(super) Services);
 
@@ -16,14 +22,27 @@ impl auth_server::Auth for Auth {
         &self,
         _: Request<AuthStatusRequest>,
     ) -> Result<Response<AuthStatusResponse>, Status> {
-        let header = Some(self.0.header());
-        Ok(Response::new(AuthStatusResponse { header, enabled: false, auth_revision: 1 }))
+        let enabled = self.0.replica.access.is_enabled();
+        Ok(Response::new(AuthStatusResponse { header: Some(self.0.header()), enabled, auth_revision: 1 }))
     }
 
     async fn authenticate(
         &self,
-        _: Request<AuthenticateRequest>,
+        request: Request<AuthenticateRequest>,
     ) -> Result<Response<AuthenticateResponse>, Status> {
-        Err(Status::failed_precondition("etcdserver: authentication is not enabled"))
+        let services = &self.0;
+        let AuthenticateRequest { name, password } = request.into_inner();
+        match services.replica.access.authenticate(&name, &password) {
+            Ok(token) => Ok(Response::new(AuthenticateResponse { header: Some(services.header()), token })),
+            Err(denied) => {
+                if denied == Denied::WrongPassword {
+                    if services.replica.news.is_news("wrong password") {
+                        tracing::warn!("a client gave the name of no user, or a wrong password");
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(services.deny(denied))
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::{Services, range, refusal, txn};
+use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
@@ -16,30 +16,45 @@ pub(in crate::embedded) struct Kv(pub(super) Services);
 #[tonic::async_trait]
 impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
+        let services = &self.0;
+        let reader = services.reader(&request);
         let request = request.into_inner();
         if request.key.is_empty() {
             return Err(refusal::empty_key());
         }
-        let services = &self.0;
+        services.permit(&reader?, &range::range_of(&request))?;
         services.fence().await?;
-        let response = services
-            .replica
-            .read(|store| range::answer(store, &request))
-            .map_err(|refusal| services.refuse(&range::range_of(&request), refusal))?;
-        let bytes = response.encoded_len();
-        services.replica.counters.lists.add(1);
-        services.replica.counters.list_bytes.add(bytes);
+        let (replica, range) = (&services.replica, range::range_of(&request));
+        let (bytes, response) = if range::is_plain(&request) {
+            let (list, header) = replica
+                .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
+                .map_err(|refusal| services.refuse(&range, refusal))?;
+            let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
+            let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
+            let bytes = own.encoded_len() + pairs.len();
+            (bytes, own_body::with_body(RangeResponse::default(), own_body::message(&own, pairs)))
+        } else {
+            let response = replica
+                .read(|store| range::answer(store, &request))
+                .map_err(|refusal| services.refuse(&range, refusal))?;
+            (response.encoded_len(), Response::new(response))
+        };
+        replica.counters.lists.add(1);
+        replica.counters.list_bytes.add(bytes);
         if bytes > LIST_LIMIT {
             let key = String::from_utf8_lossy(&request.key);
             tracing::warn!(%key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
         }
-        Ok(Response::new(response))
+        Ok(response)
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
+        let services = &self.0;
+        let reader = services.reader(&request);
         let request = request.into_inner();
         txn::check(&request)?;
-        let services = &self.0;
+        let reader = reader?;
+        txn::ranges(&request).try_for_each(|range| services.permit(&reader, &range))?;
         services.fence().await?;
         let response = services
             .replica

@@ -1,4 +1,5 @@
-//! The Lease service. A lease lives and expires as in etcd, but no key can be attached to it.
+//! The Lease service. A lease lives and expires as in etcd, but no key can be attached to it. Whoever may read
+//! anything may have one.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -116,6 +117,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseGrantRequest>,
     ) -> Result<Response<LeaseGrantResponse>, Status> {
+        self.0.reader(&request)?;
         let request = request.into_inner();
         let id = self.table().grant(request.id, request.ttl, Instant::now())?;
         let header = Some(self.0.header());
@@ -126,6 +128,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseRevokeRequest>,
     ) -> Result<Response<LeaseRevokeResponse>, Status> {
+        self.0.reader(&request)?;
         self.table().revoke(request.into_inner().id, Instant::now())?;
         Ok(Response::new(LeaseRevokeResponse { header: Some(self.0.header()) }))
     }
@@ -134,6 +137,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<Streaming<LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
+        self.0.reader(&request)?;
         let services = self.0.clone();
         let ended = services.shutdown.clone().cancelled_owned();
         let answers = request.into_inner().map(move |request| {
@@ -148,6 +152,7 @@ impl lease_server::Lease for Lease {
         &self,
         request: Request<LeaseTimeToLiveRequest>,
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
+        self.0.reader(&request)?;
         let id = request.into_inner().id;
         // etcd answers -1, not an error, for a lease that is not there.
         let (ttl, granted_ttl) = self.table().time_to_live(id, Instant::now()).unwrap_or((-1, 0));
@@ -157,8 +162,9 @@ impl lease_server::Lease for Lease {
 
     async fn lease_leases(
         &self,
-        _: Request<LeaseLeasesRequest>,
+        request: Request<LeaseLeasesRequest>,
     ) -> Result<Response<LeaseLeasesResponse>, Status> {
+        self.0.reader(&request)?;
         let leases = self.table().alive(Instant::now()).into_iter().map(|id| LeaseStatus { id }).collect();
         Ok(Response::new(LeaseLeasesResponse { header: Some(self.0.header()), leases }))
     }

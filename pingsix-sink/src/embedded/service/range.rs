@@ -15,6 +15,17 @@ pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
     KeyRange::new(request.key.clone(), request.range_end.clone())
 }
 
+/// Whether `request` wants several keys as they are, all of them and nothing else, so that others may want the same.
+pub(super) fn is_plain(request: &RangeRequest) -> bool {
+    let plain = RangeRequest {
+        key: request.key.clone(),
+        range_end: request.range_end.clone(),
+        serializable: request.serializable,
+        ..RangeRequest::default()
+    };
+    !request.range_end.is_empty() && *request == plain
+}
+
 /// Answers `request` as etcd does: the count is that of the range, filters come before the sort, the limit comes last.
 pub(super) fn answer(store: &Store, request: &RangeRequest) -> Result<RangeResponse, Refusal> {
     let range = range_of(request);

@@ -3,6 +3,7 @@
 use tonic::Status;
 
 use super::Services;
+use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
@@ -22,7 +23,36 @@ pub(super) fn shutting_down() -> Status {
     Status::unavailable("the server is shutting down")
 }
 
+impl From<Denied> for Status {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Unnamed => Status::invalid_argument("etcdserver: user name is empty"),
+            Denied::InvalidToken => Status::unauthenticated("etcdserver: invalid auth token"),
+            Denied::NotPermitted => Status::permission_denied("etcdserver: permission denied"),
+            Denied::WrongPassword => {
+                Status::invalid_argument("etcdserver: authentication failed, invalid user ID or password")
+            }
+            Denied::NotEnabled => Status::failed_precondition("etcdserver: authentication is not enabled"),
+        }
+    }
+}
+
 impl Services {
+    /// Who makes a request.
+    pub(super) fn reader<T>(&self, request: &tonic::Request<T>) -> Result<Reader, Status> {
+        self.replica.access.reader(&Credentials::of(request)).map_err(|denied| self.deny(denied))
+    }
+
+    /// Whether `reader` may read all of `range`.
+    pub(super) fn permit(&self, reader: &Reader, range: &KeyRange) -> Result<(), Status> {
+        reader.check(range).map_err(|denied| self.deny(denied))
+    }
+
+    pub(super) fn deny(&self, denied: Denied) -> Status {
+        self.replica.counters.denied.add(1);
+        denied.into()
+    }
+
     /// The answer to a range that is refused; unknown scopes are logged, for somebody typed a wrong prefix.
     pub(super) fn refuse(&self, range: &KeyRange, refusal: Refusal) -> Status {
         match refusal {

@@ -37,6 +37,21 @@ pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
     Ok(())
 }
 
+/// All that a transaction may read, in whichever branch.
+pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> + '_> {
+    let compared = request.compare.iter();
+    let compared = compared.map(|compare| KeyRange::new(compare.key.clone(), compare.range_end.clone()));
+    let operations = request.success.iter().chain(&request.failure);
+    let read = operations.flat_map(|operation| match &operation.request {
+        Some(Operation::RequestRange(request)) => Box::new(std::iter::once(range::range_of(request))),
+        Some(Operation::RequestTxn(inner)) => ranges(inner),
+        Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) | None => {
+            Box::new(std::iter::empty()) as Box<dyn Iterator<Item = KeyRange>>
+        }
+    });
+    Box::new(compared.chain(read))
+}
+
 /// Answers a transaction that [`check`] let pass, all of it from one state of the store.
 pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, (KeyRange, Refusal)> {
     let mut succeeded = true;

@@ -1,25 +1,24 @@
 //! The Watch service: one task per stream, which reads the store's commits at the pace of its client.
 
+mod outlet;
 mod state;
 mod stream;
 
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Services;
+use super::{Services, own_body};
+use crate::embedded::access::Credentials;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
 use stream::WatchStream;
 
-/// How many responses wait for the client of a stream; what comes after waits in the store's history.
-const QUEUE: usize = 4;
-
+#[derive(Debug)]
 pub(in crate::embedded) struct Watch(pub(super) Services);
 
 #[tonic::async_trait]
 impl watch_server::Watch for Watch {
-    type WatchStream = ReceiverStream<Result<WatchResponse, Status>>;
+    type WatchStream = futures::stream::Pending<Result<WatchResponse, Status>>;
 
     async fn watch(
         &self,
@@ -30,13 +29,14 @@ impl watch_server::Watch for Watch {
             let everything = KeyRange::new(b"\0".as_slice().into(), b"\0".as_slice().into());
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
-        let (sender, receiver) = mpsc::channel(QUEUE);
         let present = services.replica.counters.streams.enter();
-        let stream = WatchStream::new(services.clone(), request.into_inner(), sender);
+        let (outlet, body) = outlet::outlet();
+        let credentials = Credentials::of(&request);
+        let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
         services.tasks.spawn(async move {
             stream.run().await;
             drop(present);
         });
-        Ok(Response::new(ReceiverStream::new(receiver)))
+        Ok(own_body::with_body(futures::stream::pending(), Body::new(body)))
     }
 }

@@ -62,6 +62,30 @@ impl KeyRange {
         }
     }
 
+    /// Whether the range has all keys of `scope`.
+    pub(in crate::embedded) fn covers(&self, scope: &Scope) -> bool {
+        let prefix = scope.as_str().as_bytes();
+        match self {
+            Self::One(_) => false,
+            Self::Span { start, end } => {
+                start.iter().le(prefix.iter().chain(b"/"))
+                    && end.as_ref().is_none_or(|end| end.iter().ge(prefix.iter().chain(b"0")))
+            }
+        }
+    }
+
+    /// Whether the range can have no key outside of `scope`.
+    pub(in crate::embedded) fn within(&self, scope: &Scope) -> bool {
+        let prefix = scope.as_str().as_bytes();
+        match self {
+            Self::One(_) => self.meets(scope),
+            Self::Span { start, end } => {
+                start.iter().ge(prefix.iter().chain(b"/"))
+                    && end.as_ref().is_some_and(|end| end.iter().le(prefix.iter().chain(b"0")))
+            }
+        }
+    }
+
     /// The entries of `keys` that are in the range.
     pub(in crate::embedded) fn of<'a, V>(
         &self,
@@ -120,6 +144,44 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_range_covers_the_scopes_it_has_all_keys_of() {
+        let scope = Scope::new("/p/web").unwrap();
+        for (key, end) in [("/p/web/", "/p/web0"), ("/p/", "/p0"), ("\0", "\0"), ("/p/web", "/p/wec")] {
+            assert!(range(key, end).covers(&scope), "{key:?} {end:?}");
+        }
+        for (key, end) in [
+            ("/p/web/a", "/p/web0"),
+            ("/p/web/", "/p/web/z"),
+            ("/p/web/", ""),
+            ("/p/web0", "/p/web/"),
+            ("/p/api/", "/p/api0"),
+        ] {
+            assert!(!range(key, end).covers(&scope), "{key:?} {end:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_within_a_scope_when_it_has_no_other_keys() {
+        let scope = Scope::new("/p/web").unwrap();
+        for (key, end) in [("/p/web/", "/p/web0"), ("/p/web/a", "/p/web/b"), ("/p/web/a", "")] {
+            assert!(range(key, end).within(&scope), "{key:?} {end:?}");
+        }
+        for (key, end) in [
+            ("/p/", "/p0"),
+            ("/p/web/", "\0"),
+            ("/p/web", "/p/web0"),
+            ("/p/web", "/p/wec"),
+            ("/p/web/", "/p/web1"),
+            ("/p/web", ""),
+            ("/p/web0", ""),
+            ("/p/web:80/", "/p/web:800"),
+            ("\0", "\0"),
+        ] {
+            assert!(!range(key, end).within(&scope), "{key:?} {end:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_range_that_contains_a_key_of_a_scope_meets_it(
@@ -129,6 +191,16 @@ mod tests {
             let range = range(&start, &end);
             let key = format!("/a/a/{rest}");
             prop_assert!(!range.contains(key.as_bytes()) || range.meets(&scope));
+            prop_assert!(!range.covers(&scope) || range.contains(key.as_bytes()));
+        }
+
+        #[test]
+        fn a_range_within_a_scope_contains_no_key_of_another(
+            start in "[/a0.]{0,6}", end in "[/a0.]{0,6}", key in "[/a0.]{0,6}",
+        ) {
+            let range = range(&start, &end);
+            let inside = range.within(&Scope::new("/a/a").unwrap());
+            prop_assert!(!inside || !range.contains(key.as_bytes()) || key.starts_with("/a/a/"));
         }
 
         #[test]

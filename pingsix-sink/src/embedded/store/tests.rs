@@ -1,42 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::publication::{commits, cut};
+use super::testing::{block, documents, everything, publish, state};
 use super::*;
 use crate::desired::DocumentSet;
-use crate::document::{Document, Key, OrderHint, Owner};
-use crate::plan::plan;
-use crate::revision::Revision;
-
-fn block(first: i64, last: i64) -> Block {
-    Block { first: Revision::new(first).unwrap(), last: Revision::new(last).unwrap() }
-}
-
-fn documents(ids: &BTreeMap<u8, u8>) -> DocumentSet {
-    DocumentSet::new(ids.iter().map(|(id, value)| Document {
-        key: Key::new(format!("k/{id}")).unwrap(),
-        value: Bytes::from(vec![b'v'; usize::from(*value)]),
-        order: OrderHint(u32::from(*id % 3)),
-        owner: Owner::new("test"),
-    }))
-    .unwrap()
-}
-
-fn publish(store: &mut Store, scope: &Scope, from: &DocumentSet, to: &DocumentSet, limit: usize) {
-    store.know(scope);
-    let steps = plan(from, to);
-    let parts = cut(scope, &steps, limit).unwrap();
-    let revisions = store.next_revisions(parts.len()).unwrap();
-    let commits = commits(store, scope, &steps, &parts, revisions);
-    store.commit(scope, commits);
-}
-
-fn everything() -> KeyRange {
-    KeyRange::new(Bytes::from_static(b"\0"), Bytes::from_static(b"\0"))
-}
-
-fn state() -> impl Strategy<Value = BTreeMap<u8, u8>> {
-    prop::collection::btree_map(0u8..8, 0u8..4, 0..8)
-}
 
 proptest! {
     /// Every revision that is kept reads as it was, and every one that is not is refused.
@@ -90,7 +56,9 @@ proptest! {
             publish(&mut store, &scope, &before, &now, limit);
             before = now;
         }
-        while let Pending::Commits { commits, more } = store.pending(next, 2) {
+        loop {
+            let Unseen { commits, reached, more } = store.unseen(&everything(), next, 2).unwrap();
+            prop_assert!(!more || commits.last().unwrap().revision == reached);
             for commit in commits {
                 prop_assert!(commit.revision >= next);
                 next = commit.revision + 1;
@@ -116,12 +84,10 @@ fn the_newest_publication_is_kept_whole_whatever_the_bounds() {
     let all = documents(&(0..8).map(|id| (id, 3)).collect());
     publish(&mut store, &scope, &DocumentSet::default(), &all, 80);
     assert_eq!(store.history_size().0, 8);
-    assert!(matches!(store.pending(listed + 1, 99), Pending::Commits { commits, .. } if commits.len() == 8));
+    assert_eq!(store.unseen(&everything(), listed + 1, 99).unwrap().commits.len(), 8);
     publish(&mut store, &scope, &all, &DocumentSet::default(), 10_000);
     assert_eq!(store.history_size().0, 1);
-    assert!(
-        matches!(store.pending(listed + 1, 99), Pending::Compacted(revision) if revision == store.compacted())
-    );
+    assert_eq!(store.unseen(&everything(), listed + 1, 99).unwrap_err(), Compacted(store.compacted()));
 }
 
 #[test]
@@ -137,9 +103,7 @@ fn opening_the_gate_forgets_what_came_before_but_not_the_present() {
     assert_eq!(store.compacted(), store.header());
     assert_eq!(store.select(&everything(), Some(store.header())).unwrap().len(), 1);
     assert_eq!(store.select(&everything(), Some(store.header() - 1)).unwrap_err(), Refusal::Compacted);
-    assert!(
-        matches!(store.pending(store.header(), 9), Pending::Commits { commits, .. } if commits.len() == 1)
-    );
+    assert_eq!(store.unseen(&everything(), store.header(), 9).unwrap().commits.len(), 1);
 }
 
 #[test]
@@ -154,6 +118,8 @@ fn a_header_leaves_the_reserved_numbers_only_for_other_reserved_ones() {
     assert_eq!(store.next_revisions(3), Some(11..=13));
     store.extend(block(50, 60));
     assert_eq!(store.header(), 50, "a block further on does, for the numbers between are not ours");
+    assert!([10, 12, 13, 20, 50].iter().all(|given| store.has_given(*given)));
+    assert!([9, 21, 49, 51].iter().all(|other| !store.has_given(*other)), "not given, or not here");
     store.extend(block(30, 40));
     assert_eq!(store.next_revisions(10), Some(51..=60), "a block from before is not used");
 }

@@ -1,4 +1,4 @@
-//! From accepted connections to encrypted ones.
+//! From accepted connections to encrypted ones, with the name of the client if it has proved one.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -14,6 +14,8 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::TcpIncoming;
 
 use super::LiveTls;
+use super::material::common_name;
+use crate::embedded::connection::Connection;
 use crate::embedded::news::News;
 use crate::embedded::replica::Replica;
 
@@ -27,7 +29,7 @@ pub(in crate::embedded) fn accept(
     tcp: TcpIncoming,
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
-) -> impl Stream<Item = Result<TlsStream<TcpStream>, Infallible>> {
+) -> impl Stream<Item = Result<Connection<TlsStream<TcpStream>>, Infallible>> {
     let handshakes = Handshakes {
         tcp,
         tls,
@@ -42,6 +44,12 @@ pub(in crate::embedded) fn accept(
     })
 }
 
+/// The name in the certificate of the client, which the handshake has verified.
+fn client_name(connection: &TlsStream<TcpStream>) -> Option<Arc<str>> {
+    let (_, session) = connection.get_ref();
+    common_name(session.peer_certificates()?.first()?)
+}
+
 struct Handshakes {
     tcp: TcpIncoming,
     tls: Arc<LiveTls>,
@@ -54,7 +62,7 @@ struct Handshakes {
 
 impl Handshakes {
     /// The next connection whose handshake succeeded; `None` at the end of the listener.
-    async fn next(&mut self) -> Option<TlsStream<TcpStream>> {
+    async fn next(&mut self) -> Option<Connection<TlsStream<TcpStream>>> {
         loop {
             tokio::select! {
                 accepted = self.tcp.next() => match accepted? {
@@ -67,7 +75,10 @@ impl Handshakes {
                 Some(ended) = self.running.join_next() => {
                     // An error is a handshake that was ended in favour of a newer one, which was counted then.
                     if let Ok(Some(connection)) = ended {
-                        return Some(connection);
+                        let name = client_name(&connection);
+                        if let Some(connection) = Connection::admit(&self.replica, connection, name) {
+                            return Some(connection);
+                        }
                     }
                 }
             }

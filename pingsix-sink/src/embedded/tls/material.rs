@@ -15,9 +15,13 @@ use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier}
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore, ServerConfig};
 use x509_cert::certificate::{CertificateInner, Raw};
-use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::der::{Decode as _, Tag, Tagged as _};
 
 use super::fault::{TlsError, TlsFault, TlsPart};
+
+/// The attribute `commonName` of a distinguished name.
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// Where a part comes from.
 #[derive(Clone)]
@@ -227,4 +231,15 @@ fn validity(chain: &[CertificateDer<'_>]) -> Option<Range<SystemTime>> {
         all = Some(all.map_or(start..end, |all| all.start.max(start)..all.end.min(end)));
     }
     all
+}
+
+/// The common name of whom a certificate was issued to; `None` unless there is exactly one.
+pub(super) fn common_name(certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
+    let certificate = CertificateInner::<Raw>::from_der(certificate).ok()?;
+    let subject = certificate.tbs_certificate().subject();
+    let mut names = subject.iter().filter(|attribute| attribute.oid == COMMON_NAME);
+    let name = names.next().filter(|_| names.next().is_none())?;
+    // All kinds of strings that a name of ASCII or UTF-8 is written in.
+    let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
+    std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
 }

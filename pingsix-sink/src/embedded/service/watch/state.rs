@@ -1,27 +1,39 @@
 //! One watch: which changes it wants, and how they become responses.
 
 use prost::Message;
+use tokio::time::Instant;
 
 use crate::embedded::readers::Reading;
 use crate::embedded::service::header;
 use crate::embedded::stats::Present;
-use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange};
+use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
 use crate::proto::etcdserverpb::watch_create_request::FilterType;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
 use crate::proto::mvccpb::Event;
 
 #[derive(Debug)]
 pub(super) struct WatchState {
-    id: i64,
-    range: KeyRange,
+    pub(super) id: i64,
+    pub(super) range: KeyRange,
     /// Everything below this revision was sent, or is not wanted.
     pub(super) next: i64,
+    /// When it may be told something again.
+    pub(super) rests_until: Option<Instant>,
     filter: Filter,
     with_before: bool,
     fragment: bool,
     progress: Progress,
     _present: Present,
     _reading: Reading,
+}
+
+/// What a watch is told of the changes it has not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// What is now, in as few responses as can be; it covers this many documents.
+    Latest { documents: usize },
+    /// Each change of each revision.
+    Each,
 }
 
 /// Which kinds of changes a watch wants.
@@ -56,6 +68,7 @@ impl WatchState {
             id,
             range,
             next,
+            rests_until: None,
             filter: Filter {
                 puts: !filters.contains(&FilterType::Noput),
                 deletes: !filters.contains(&FilterType::Nodelete),
@@ -68,31 +81,47 @@ impl WatchState {
         }
     }
 
+    /// A watch of whole scopes mirrors them, and is told what is. One that asks for the pair before a change, for one
+    /// kind of changes, or for a part of a scope, follows what happens there, and is told all of it.
+    pub(super) fn telling(&self, store: &Store) -> Telling {
+        let plain = !self.with_before && self.filter.puts && self.filter.deletes;
+        match store.covered(&self.range) {
+            Some(documents) if plain => Telling::Latest { documents },
+            Some(_) | None => Telling::Each,
+        }
+    }
+
     /// The responses that tell this watch of `commit`: none, one, or several when the pairs before the change, which
     /// the watch asked for, make one too large.
     pub(super) fn responses(&self, commit: &Commit, limit: usize) -> Vec<WatchResponse> {
-        if !self.range.meets(&commit.scope) {
-            return Vec::new();
-        }
         let (mut responses, mut events, mut bytes) = (Vec::new(), Vec::<Event>::new(), 0);
         for change in commit.changes.iter().filter(|change| self.wants(change)) {
             let event = change.to_proto(self.with_before);
             let size = event.encoded_len() + EVENT_OVERHEAD;
             if bytes + size > limit && !events.is_empty() {
-                responses.push(self.response(commit, std::mem::take(&mut events)));
+                responses.push(self.response(commit.revision, std::mem::take(&mut events)));
                 bytes = 0;
             }
             bytes += size;
             events.push(event);
         }
         if !events.is_empty() {
-            responses.push(self.response(commit, events));
+            responses.push(self.response(commit.revision, events));
         }
         if self.fragment {
             let last = responses.len().saturating_sub(1);
             responses[..last].iter_mut().for_each(|response| response.fragment = true);
         }
         responses
+    }
+
+    pub(super) fn response(&self, revision: i64, events: Vec<Event>) -> WatchResponse {
+        WatchResponse {
+            header: Some(header(revision)),
+            watch_id: self.id,
+            events,
+            ..WatchResponse::default()
+        }
     }
 
     /// Notes that events were sent, which tell the revision by themselves.
@@ -117,14 +146,5 @@ impl WatchState {
             Change::Delete { .. } => self.filter.deletes,
         };
         kind && self.range.contains(change.key())
-    }
-
-    fn response(&self, commit: &Commit, events: Vec<Event>) -> WatchResponse {
-        WatchResponse {
-            header: Some(header(commit.revision)),
-            watch_id: self.id,
-            events,
-            ..WatchResponse::default()
-        }
     }
 }

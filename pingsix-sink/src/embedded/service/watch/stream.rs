@@ -1,26 +1,28 @@
 //! One watch stream: several watches, one client.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use prost::Message;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use futures::future::{Either, pending};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
-use super::state::WatchState;
+use super::outlet::{Gone, Outlet};
+use super::state::{Telling, WatchState};
+use crate::embedded::access::Credentials;
 use crate::embedded::replica::Adoption;
 use crate::embedded::service::{Services, header, refusal};
-use crate::embedded::store::{KeyRange, Pending, Refusal, Store};
+use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
 /// How many watches one stream may carry.
 const MOST_WATCHES: usize = 1_024;
 
-/// How many commits are read for one watch before the others have their turn.
-const BATCH: usize = 64;
+/// How many commits are told to one watch, one by one, before the others have their turn.
+const TURN: usize = 64;
 
 /// The id of a response that belongs to no watch.
 const NO_WATCH: i64 = -1;
@@ -30,16 +32,46 @@ const NO_WATCH: i64 = -1;
 enum Ending {
     /// The client is gone.
     Gone,
-    /// The client left a full queue unread for too long.
+    /// The client left a response unread for too long.
     Stalled,
     /// The client is told why.
     Told(Status),
 }
 
+impl From<Gone> for Ending {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+/// How far the watches of a stream have come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    /// Some have more to be told at once.
+    more: bool,
+    /// Some have more to be told at this time.
+    rest: Option<Instant>,
+}
+
+impl Told {
+    fn everything(self) -> bool {
+        !self.more && self.rest.is_none()
+    }
+
+    fn and(self, other: Self) -> Self {
+        let rest = match (self.rest, other.rest) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        Self { more: self.more || other.more, rest }
+    }
+}
+
 pub(super) struct WatchStream {
     services: Services,
+    credentials: Credentials,
     requests: Streaming<WatchRequest>,
-    responses: mpsc::Sender<Result<WatchResponse, Status>>,
+    outlet: Outlet,
     watches: BTreeMap<i64, WatchState>,
     next_id: i64,
     progress_requested: bool,
@@ -48,13 +80,15 @@ pub(super) struct WatchStream {
 impl WatchStream {
     pub(super) fn new(
         services: Services,
+        credentials: Credentials,
         requests: Streaming<WatchRequest>,
-        responses: mpsc::Sender<Result<WatchResponse, Status>>,
+        outlet: Outlet,
     ) -> Self {
         Self {
             services,
+            credentials,
             requests,
-            responses,
+            outlet,
             watches: BTreeMap::new(),
             next_id: 0,
             progress_requested: false,
@@ -68,13 +102,13 @@ impl WatchStream {
                 self.services.replica.counters.streams_stalled.add(1);
                 tracing::warn!(
                     watches = self.watches.len(),
-                    "a watch stream was ended, for its client reads nothing"
+                    "a connection was closed, for its client does not read what it watches"
                 );
+                if let Some(peer) = self.credentials.peer() {
+                    peer.cut();
+                }
             }
-            Err(Ending::Told(status)) => {
-                // With a full queue the client is not reading and learns it from the end of the stream.
-                let _ = self.responses.try_send(Err(status));
-            }
+            Err(Ending::Told(status)) => self.outlet.end(status),
         }
     }
 
@@ -84,28 +118,32 @@ impl WatchStream {
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shutdown = self.services.shutdown.clone();
-        // A client that has gone away is noticed while there is nothing to send, too.
-        let gone = self.responses.clone();
-        let mut caught_up = true;
+        let mut access = self.services.replica.access.changes();
+        let mut told = Told::default();
         loop {
             let mut tick = false;
+            let rested = told.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
-                () = gone.closed() => return Ok(()),
+                // A client that has gone away is noticed while there is nothing to send, too.
+                () = self.outlet.gone() => return Err(Ending::Gone),
                 request = self.requests.message() => match request {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
+                // As below, the sender lives as long as the replica.
+                _ = access.changed() => self.check_all().await?,
                 _ = ticks.tick() => tick = true,
                 // The sender lives as long as the replica, which this task holds.
                 _ = advanced.changed() => {}
-                () = std::future::ready(()), if !caught_up => {}
+                () = rested => {}
+                () = std::future::ready(()), if told.more => {}
             }
-            let reached = self.pump().await?;
-            caught_up = reached.is_some();
-            if let Some(revision) = reached {
-                self.tell_progress(revision, tick).await?;
+            let reached = self.services.replica.read(Store::header);
+            told = self.tell_all().await?;
+            if told.everything() {
+                self.tell_progress(reached, tick).await?;
             }
         }
     }
@@ -121,7 +159,8 @@ impl WatchStream {
                         canceled: true,
                         ..WatchResponse::default()
                     };
-                    self.send(response).await
+                    self.send(response).await?;
+                    Ok(())
                 }
                 None => Ok(()),
             },
@@ -140,7 +179,11 @@ impl WatchStream {
             Ok(id) => id,
             Err(reason) => return self.refuse(NO_WATCH, reason.to_owned()).await,
         };
-        let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
+        if let Err(denied) = self.permit(&range) {
+            return self.refuse(NO_WATCH, denied).await;
+        }
+        let (admission, now, compacted) =
+            self.services.replica.read(|store| (store.admit(&range), store.header(), store.compacted()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
             // A client that retries a broken stream waits for the scope; other watches are not broken for it.
@@ -162,12 +205,50 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        if next > now + 1 && self.adopt(next).await? {
+        let elsewhere = if next > now + 1 {
+            self.adopt(next).await?
+        } else {
+            // What is no longer kept is told as such below.
+            next >= compacted && !self.services.replica.read(|store| store.has_given(next - 1))
+        };
+        if elsewhere {
+            self.services.replica.counters.watches_from_elsewhere.add(1);
             return self.cancel_compacted(id, self.services.replica.read(Store::header)).await;
         }
         let replica = &self.services.replica;
         let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()));
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
+        Ok(())
+    }
+
+    /// Whether the client may watch all of `range`, or what etcd says when it may not.
+    fn permit(&self, range: &KeyRange) -> Result<(), String> {
+        let access = &self.services.replica.access;
+        let permitted = access.reader(&self.credentials).and_then(|reader| reader.check(range));
+        permitted.map_err(|denied| {
+            // The reason is text, in which etcd writes a status as Go does.
+            let status = self.services.deny(denied);
+            format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
+        })
+    }
+
+    /// Cancels the watches that the client may no longer have.
+    async fn check_all(&mut self) -> Result<(), Ending> {
+        let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
+        for (id, range) in ranges {
+            if let Err(cancel_reason) = self.permit(&range) {
+                self.watches.remove(&id);
+                let header = Some(self.services.header());
+                let cancelled = WatchResponse {
+                    header,
+                    watch_id: id,
+                    canceled: true,
+                    cancel_reason,
+                    ..WatchResponse::default()
+                };
+                self.send(cancelled).await?;
+            }
+        }
         Ok(())
     }
 
@@ -216,37 +297,110 @@ impl WatchStream {
         }
     }
 
-    /// Sends every watch what it has not seen, a bounded part at a time.
-    /// Returns the revision up to which all watches have been told everything, unless something is left.
-    async fn pump(&mut self) -> Result<Option<i64>, Ending> {
-        let reached = self.services.replica.read(Store::header);
-        let limit = self.services.replica.options.response_limit;
-        let mut caught_up = true;
+    /// Tells every watch what it has not seen, a bounded part at a time.
+    async fn tell_all(&mut self) -> Result<Told, Ending> {
+        let mut all = Told::default();
         let ids: Vec<i64> = self.watches.keys().copied().collect();
         for id in ids {
             let Some(mut watch) = self.watches.remove(&id) else { continue };
-            match self.services.replica.read(|store| store.pending(watch.next, BATCH)) {
-                Pending::Compacted(revision) => {
+            match self.tell(&mut watch).await? {
+                Ok(told) => {
+                    all = all.and(told);
+                    self.watches.insert(id, watch);
+                }
+                Err(Compacted(revision)) => {
                     drop(watch);
                     self.services.replica.counters.watches_compacted.add(1);
                     self.cancel_compacted(id, revision).await?;
                 }
-                Pending::Commits { commits, more } => {
-                    caught_up &= !more;
-                    for commit in commits {
-                        for response in watch.responses(&commit, limit) {
-                            watch.spoke();
-                            self.services.replica.counters.watch_responses.add(1);
-                            self.services.replica.counters.watch_bytes.add(response.encoded_len());
-                            self.send(response).await?;
-                        }
-                        watch.next = commit.revision + 1;
-                    }
-                    self.watches.insert(id, watch);
-                }
             }
         }
-        Ok(caught_up.then_some(reached))
+        Ok(all)
+    }
+
+    async fn tell(&mut self, watch: &mut WatchState) -> Result<Result<Told, Compacted>, Ending> {
+        let replica = Arc::clone(&self.services.replica);
+        let look = |watch: &WatchState| {
+            replica.read(|store| (store.unseen(&watch.range, watch.next, TURN), watch.telling(store)))
+        };
+        let (unseen, telling) = look(watch);
+        let unseen = match unseen {
+            Ok(unseen) => unseen,
+            Err(compacted) => return Ok(Err(compacted)),
+        };
+        if unseen.commits.is_empty() {
+            watch.next = watch.next.max(unseen.reached + 1);
+            return Ok(Ok(Told::default()));
+        }
+        match telling {
+            Telling::Latest { documents } if replica.options.coalesce => {
+                if let Some(rest) = watch.rests_until.filter(|rest| *rest > Instant::now()) {
+                    return Ok(Ok(Told { rest: Some(rest), more: false }));
+                }
+                self.tell_latest(watch, documents).await
+            }
+            Telling::Latest { .. } | Telling::Each => self.tell_each(watch, unseen).await.map(Ok),
+        }
+    }
+
+    /// Tells a watch what is now, in one response if it fits. What changes until the response before is written
+    /// belongs to it.
+    async fn tell_latest(
+        &mut self,
+        watch: &mut WatchState,
+        documents: usize,
+    ) -> Result<Result<Told, Compacted>, Ending> {
+        self.written().await?;
+        let replica = Arc::clone(&self.services.replica);
+        let unseen = replica.read(|store| store.unseen(&watch.range, watch.next, usize::MAX));
+        let Unseen { commits, reached, .. } = match unseen {
+            Ok(unseen) => unseen,
+            Err(compacted) => return Ok(Err(compacted)),
+        };
+        // Some room for the header of the response.
+        let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
+        let Some((batch, made)) = replica.batches.get(&commits, &watch.range, limit) else {
+            return Ok(Ok(Told::default()));
+        };
+        let more = batch.commits < commits.len();
+        let reached = match commits[..batch.commits].last() {
+            Some(last) if more => last.revision,
+            Some(_) | None => reached,
+        };
+        watch.next = reached + 1;
+        let counters = &replica.counters;
+        counters.batches.add(usize::from(made));
+        counters.changes_merged.add(batch.merged);
+        if !batch.events.is_empty() {
+            watch.spoke();
+            let bytes = self.outlet.send(&watch.response(reached, Vec::new()), batch.events.clone());
+            counters.watch_responses.add(1);
+            counters.watch_events.add(batch.told);
+            counters.watch_bytes.add(bytes);
+            watch.rests_until = Instant::now().checked_add(replica.options.pace.of(documents));
+        }
+        // A state that does not fit one message is told in several without a rest, for the client to have it whole.
+        if more {
+            watch.rests_until = None;
+        }
+        Ok(Ok(Told { more, rest: None }))
+    }
+
+    /// Tells a watch each change of each revision.
+    async fn tell_each(&mut self, watch: &mut WatchState, unseen: Unseen) -> Result<Told, Ending> {
+        let replica = Arc::clone(&self.services.replica);
+        for commit in unseen.commits {
+            for response in watch.responses(&commit, replica.options.response_limit) {
+                watch.spoke();
+                let events = response.events.len();
+                let bytes = self.send(response).await?;
+                replica.counters.watch_responses.add(1);
+                replica.counters.watch_events.add(events);
+                replica.counters.watch_bytes.add(bytes);
+            }
+        }
+        watch.next = unseen.reached + 1;
+        Ok(Told { more: unseen.more, rest: None })
     }
 
     /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.
@@ -278,7 +432,8 @@ impl WatchStream {
             cancel_reason: refusal::COMPACTED.to_owned(),
             ..WatchResponse::default()
         })
-        .await
+        .await?;
+        Ok(())
     }
 
     /// Refuses to create a watch, in the one response etcd gives for it.
@@ -291,17 +446,23 @@ impl WatchStream {
             cancel_reason: reason,
             ..WatchResponse::default()
         })
-        .await
+        .await?;
+        Ok(())
     }
 
-    async fn send(&self, response: WatchResponse) -> Result<(), Ending> {
+    async fn send(&self, response: WatchResponse) -> Result<usize, Ending> {
+        self.written().await?;
+        Ok(self.outlet.send(&response, Bytes::new()))
+    }
+
+    /// Waits until the client has taken what was sent, for as long as it may take.
+    async fn written(&self) -> Result<(), Ending> {
         let patience: Duration = self.services.replica.options.stall_timeout;
         tokio::select! {
             biased;
             () = self.services.shutdown.cancelled() => Err(Ending::Told(refusal::shutting_down())),
-            sent = timeout(patience, self.responses.send(Ok(response))) => match sent {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(_)) => Err(Ending::Gone),
+            written = timeout(patience, self.outlet.written()) => match written {
+                Ok(written) => Ok(written?),
                 Err(_) => Err(Ending::Stalled),
             },
         }

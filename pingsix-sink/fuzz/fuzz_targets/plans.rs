@@ -1,0 +1,15 @@
+//! Plans between any two sets of documents: each step leaves a state that is closed under reference.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../tests/fuzzing/input.rs"]
+mod input;
+#[path = "../../tests/fuzzing/plans.rs"]
+mod plans;
+
+fuzz_target!(|bytes: &[u8]| {
+    let faults = plans::exercise(bytes);
+    assert!(faults.is_empty(), "{faults:#?}");
+});

@@ -1,0 +1,246 @@
+//! The clients in force, and their replacement.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+use tonic::metadata::MetadataMap;
+
+use super::clients::{Clients, ClientsError, ClientsProblem, User};
+use super::token::{self, Claim};
+use super::{Access, Source, TOKEN_LIFETIME};
+use crate::desired::Scope;
+use crate::document::Digest;
+use crate::embedded::connection::Peer;
+use crate::embedded::revisions::Clock;
+use crate::embedded::store::KeyRange;
+
+/// Where clients of gRPC put a token of etcd.
+const TOKEN: &str = "token";
+
+/// Who may read now.
+pub(in crate::embedded) struct LiveAccess {
+    clock: Arc<dyn Clock>,
+    token_lifetime: Duration,
+    source: Option<Watched>,
+    /// `None` while anybody may read anything.
+    clients: RwLock<Option<Arc<Clients>>>,
+    changes: watch::Sender<u64>,
+}
+
+/// A file that is looked at again and again.
+struct Watched {
+    path: std::path::PathBuf,
+    interval: Duration,
+    seen: Mutex<Digest>,
+}
+
+/// How a client proves itself in one request.
+#[derive(Clone)]
+pub(in crate::embedded) struct Credentials {
+    token: Option<String>,
+    peer: Option<Peer>,
+}
+
+/// Who reads.
+#[derive(Clone, Debug)]
+pub(in crate::embedded) enum Reader {
+    /// Anybody, anything.
+    Anyone,
+    /// A client, below these prefixes.
+    Client(Arc<[Scope]>),
+}
+
+/// Why a client is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::embedded) enum Denied {
+    /// It does not say who it is.
+    Unnamed,
+    /// Its token is not one, or no longer.
+    InvalidToken,
+    /// What it wants is not its own, or it is nobody we know.
+    NotPermitted,
+    /// No such user, or not his password.
+    WrongPassword,
+    /// Nobody needs to say who he is.
+    NotEnabled,
+}
+
+impl fmt::Debug for LiveAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.source.as_ref().map(|watched| &watched.path);
+        f.debug_struct("LiveAccess")
+            .field("file", &path)
+            .field("clients", &*self.clients.read())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("token", &self.token.is_some()).field("peer", &self.peer).finish()
+    }
+}
+
+impl LiveAccess {
+    /// Reads the clients once; they must be usable.
+    pub(in crate::embedded) fn load(
+        access: Option<Access>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ClientsError> {
+        let Some(Access { source, token_lifetime, reread_interval }) = access else {
+            return Ok(Self::new(clock, TOKEN_LIFETIME, None, None));
+        };
+        Ok(match source {
+            Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
+            Source::File(path) => {
+                let (digest, clients) = read(&path);
+                let watched = Watched { path, interval: reread_interval, seen: Mutex::new(digest) };
+                Self::new(clock, token_lifetime, Some(watched), Some(clients?))
+            }
+        })
+    }
+
+    fn new(
+        clock: Arc<dyn Clock>,
+        token_lifetime: Duration,
+        source: Option<Watched>,
+        clients: Option<Clients>,
+    ) -> Self {
+        let clients = RwLock::new(clients.map(Arc::new));
+        Self { clock, token_lifetime, source, clients, changes: watch::Sender::new(0) }
+    }
+
+    pub(in crate::embedded) fn is_enabled(&self) -> bool {
+        self.clients.read().is_some()
+    }
+
+    pub(in crate::embedded) fn replace(&self, clients: Clients) {
+        *self.clients.write() = Some(Arc::new(clients));
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Changes whenever somebody may read more or less than before.
+    pub(in crate::embedded) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Looks at the file again and again. Ends at once when there is none.
+    pub(in crate::embedded) async fn keep_current(self: Arc<Self>) {
+        let Some(watched) = &self.source else { return };
+        let mut looks = tokio::time::interval(watched.interval);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let live = Arc::clone(&self);
+            if let Err(error) = tokio::task::spawn_blocking(move || live.refresh()).await {
+                tracing::error!(%error, "the file with the clients could not be looked at");
+            }
+        }
+    }
+
+    fn refresh(&self) {
+        let Some(Watched { path, seen, .. }) = &self.source else { return };
+        // Held throughout: several listeners look, and each change is to be judged and told once.
+        let mut seen = seen.lock();
+        let (digest, clients) = read(path);
+        if digest == *seen {
+            return;
+        }
+        *seen = digest;
+        match clients {
+            Ok(clients) => {
+                tracing::info!(path = %path.display(), "the clients were read anew");
+                self.replace(clients);
+            }
+            Err(error) => {
+                let cause = std::error::Error::source(&error);
+                tracing::warn!(%error, cause, "the clients changed and cannot be used; those from before stay");
+            }
+        }
+    }
+
+    /// A token for a user who knows his password.
+    pub(in crate::embedded) fn authenticate(&self, name: &str, password: &str) -> Result<String, Denied> {
+        let clients = self.clients.read().clone().ok_or(Denied::NotEnabled)?;
+        let nobody = User::nobody();
+        let known = clients.user_named(name);
+        let (_, user) = known.unzip();
+        let has_password = user.unwrap_or(&nobody).has_password(password);
+        match known.filter(|_| has_password) {
+            Some((name, user)) => Ok(token::issue(name, user.key(), self.clock.now(), self.token_lifetime)),
+            None => Err(Denied::WrongPassword),
+        }
+    }
+
+    /// Who makes a request. As in etcd, a token counts before a certificate.
+    pub(in crate::embedded) fn reader(&self, credentials: &Credentials) -> Result<Reader, Denied> {
+        let Some(clients) = self.clients.read().clone() else { return Ok(Reader::Anyone) };
+        if let Some(token) = &credentials.token {
+            let scopes = self.scopes_of_token(&clients, token, credentials.peer.as_ref());
+            return scopes.map(Reader::Client).ok_or(Denied::InvalidToken);
+        }
+        let name = credentials.peer.as_ref().and_then(Peer::name).ok_or(Denied::Unnamed)?;
+        clients
+            .scopes_of_certificate(name)
+            .map(|scopes| Reader::Client(Arc::clone(scopes)))
+            .ok_or(Denied::NotPermitted)
+    }
+
+    fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
+        let claim = Claim::read(token)?;
+        let (_, user) = clients.user_named(&claim.name)?;
+        if !claim.is_signed_with(user.key()) {
+            return None;
+        }
+        let digest = Digest::of(token.as_bytes());
+        if claim.has_expired(self.clock.now()) {
+            peer.filter(|peer| peer.has_shown(&digest))?;
+        } else if let Some(peer) = peer {
+            peer.shows(digest);
+        }
+        Some(Arc::clone(&user.scopes))
+    }
+}
+
+impl Credentials {
+    pub(in crate::embedded) fn of<T>(request: &tonic::Request<T>) -> Self {
+        let token =
+            |metadata: &MetadataMap| Some(metadata.get(TOKEN)?.to_str().unwrap_or_default().to_owned());
+        Self { token: token(request.metadata()), peer: request.extensions().get::<Peer>().cloned() }
+    }
+
+    pub(in crate::embedded) fn peer(&self) -> Option<&Peer> {
+        self.peer.as_ref()
+    }
+}
+
+impl Reader {
+    /// Whether all that `range` may hold is open to this reader.
+    pub(in crate::embedded) fn check(&self, range: &KeyRange) -> Result<(), Denied> {
+        match self {
+            Self::Anyone => Ok(()),
+            Self::Client(scopes) if scopes.iter().any(|scope| range.within(scope)) => Ok(()),
+            Self::Client(_) => Err(Denied::NotPermitted),
+        }
+    }
+}
+
+/// What the file holds now, and a digest that tells it from what it held before.
+fn read(path: &Path) -> (Digest, Result<Clients, ClientsError>) {
+    let of_file = |line, problem| ClientsError { file: Some(path.to_owned()), line, problem };
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let clients = Clients::parse(&text).map_err(|error| of_file(error.line, error.problem));
+            (Digest::of(text.as_bytes()), clients)
+        }
+        Err(error) => {
+            let digest = Digest::of(error.to_string().as_bytes());
+            (digest, Err(of_file(None, ClientsProblem::Unreadable(error))))
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A connection: who is at its other end, and when it is closed from ours.
+//!
+//! - Whoever connects and does not begin to speak HTTP/2 within a while is closed.
+//! - Whoever begins and then falls silent is found out by the pings of HTTP/2.
+//! - Whoever answers pings but leaves a response unread is closed by the stream it belongs to: there is no other way to
+//!   give back what HTTP/2 keeps for it.
+//! - Whoever comes when there are as many connections as may be is closed at once.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::transport::server::Connected;
+
+use super::replica::Replica;
+use super::stats::Present;
+use crate::document::Digest;
+
+/// What a client of HTTP/2 says before anything else is this long.
+const PREFACE: usize = 24;
+
+/// Who is at the other end of a connection; each request carries it.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    name: Option<Arc<str>>,
+    cut: CancellationToken,
+    /// The token it has shown while that was good.
+    token: Arc<Mutex<Option<Digest>>>,
+}
+
+impl Peer {
+    /// The name in the certificate that the client has proved to hold.
+    pub(super) fn name(&self) -> Option<&Arc<str>> {
+        self.name.as_ref()
+    }
+
+    /// Notes that it has shown the token with this digest.
+    pub(super) fn shows(&self, token: Digest) {
+        *self.token.lock() = Some(token);
+    }
+
+    /// Whether it has shown the token with this digest.
+    pub(super) fn has_shown(&self, token: &Digest) -> bool {
+        self.token.lock().as_ref() == Some(token)
+    }
+
+    /// Closes the connection.
+    pub(super) fn cut(&self) {
+        self.cut.cancel();
+    }
+}
+
+/// A connection that counts while it is open.
+pub(super) struct Connection<S> {
+    io: S,
+    peer: Peer,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+    preface: Option<Preface>,
+    _present: Present,
+}
+
+/// What is still to come before the client counts as one.
+struct Preface {
+    missing: usize,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<S> Connection<S> {
+    /// Admits a connection of a client with this name, unless there are too many.
+    pub(super) fn admit(replica: &Replica, io: S, name: Option<Arc<str>>) -> Option<Self> {
+        let limit = replica.options.connection_limit;
+        let Some(present) = replica.counters.connections.enter_below(limit) else {
+            replica.counters.connections_refused.add(1);
+            if replica.news.is_news("too many connections") {
+                tracing::warn!(limit, "too many connections at once; new ones are closed");
+            }
+            return None;
+        };
+        let cut = CancellationToken::new();
+        Some(Self {
+            io,
+            cut: Box::pin(cut.clone().cancelled_owned()),
+            peer: Peer { name, cut, token: Arc::default() },
+            preface: Some(Preface::within(replica.options.preface_timeout)),
+            _present: present,
+        })
+    }
+
+    /// Fails once the connection was cut.
+    fn poll_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.cut.as_mut().poll(context) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(()) => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}
+
+impl Preface {
+    fn within(timeout: Duration) -> Self {
+        Self { missing: PREFACE, deadline: Box::pin(tokio::time::sleep(timeout)) }
+    }
+}
+
+impl<S> Connected for Connection<S> {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.poll_cut(context)?;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        if let Some(preface) = &mut self.preface {
+            let count = buffer.filled().len() - before;
+            preface.missing = preface.missing.saturating_sub(count);
+            if preface.missing == 0 {
+                self.preface = None;
+            } else if read.is_pending() {
+                ready!(preface.deadline.as_mut().poll(context));
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_cut(context)?;
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_cut(context)?;
+        Pin::new(&mut self.io).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_cut(context)?;
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_cut(context)?;
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,111 @@
+//! Lists that clients share.
+//!
+//! When a server restarts, all of its clients list the same at once. What they get is encoded once, and each response
+//! is made of the same bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use prost::Message as _;
+
+use super::LIST_LIMIT;
+use super::store::{KeyRange, Record, Refusal, Store};
+use crate::proto::etcdserverpb::RangeResponse;
+
+/// The records of a range, and what is made of them.
+#[derive(Debug)]
+pub(super) struct List {
+    range: KeyRange,
+    /// When anything that the range may hold was changed last.
+    changed: i64,
+    records: Vec<Arc<Record>>,
+    encoded: OnceLock<Bytes>,
+}
+
+impl List {
+    /// The fields `kvs` and `count` of the response to a range request, made by whoever comes first.
+    pub(super) fn encoded(&self, made: impl FnOnce()) -> &Bytes {
+        self.encoded.get_or_init(|| {
+            made();
+            let kvs = self.records.iter().map(|record| record.to_proto()).collect();
+            let count = i64::try_from(self.records.len()).unwrap_or(i64::MAX);
+            RangeResponse { kvs, count, ..RangeResponse::default() }.encode_to_vec().into()
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.encoded.get().map_or(0, Bytes::len)
+    }
+}
+
+/// The lists made last.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    recent: Mutex<VecDeque<Arc<List>>>,
+}
+
+impl Lists {
+    /// One for each of some data planes that restart together.
+    const MOST: usize = 16;
+
+    /// What is kept is no more than two full lists, beside the newest.
+    const MOST_BYTES: usize = 2 * LIST_LIMIT;
+
+    /// What `range` holds now. To be called under the lock of the store.
+    pub(super) fn get(&self, store: &Store, range: &KeyRange) -> Result<Arc<List>, Refusal> {
+        store.admit(range)?;
+        let changed = store.changed(range);
+        let mut recent = self.recent.lock();
+        if let Some(place) = recent.iter().position(|list| list.range == *range) {
+            if let Some(list) = recent.get(place).filter(|list| list.changed == changed) {
+                return Ok(Arc::clone(list));
+            }
+            recent.remove(place);
+        }
+        let records = store.select(range, None)?;
+        let list = Arc::new(List { range: range.clone(), changed, records, encoded: OnceLock::new() });
+        recent.push_back(Arc::clone(&list));
+        let mut all: usize = recent.iter().map(|list| list.bytes()).sum();
+        while recent.len() > Self::MOST || (all > Self::MOST_BYTES && recent.len() > 1) {
+            all -= recent.pop_front().map_or(0, |list| list.bytes());
+        }
+        Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::testing::{Publisher, everything};
+    use super::*;
+
+    #[test]
+    fn a_list_is_made_once_for_each_state_of_its_range() {
+        let mut publisher = Publisher::new(1 << 20);
+        publisher.publish(&[(1, 1)].into());
+        publisher.store.complete();
+        let lists = Lists::default();
+        let first = lists.get(&publisher.store, &everything()).unwrap();
+        assert!(Arc::ptr_eq(&first, &lists.get(&publisher.store, &everything()).unwrap()));
+        let mut made = 0;
+        for _ in 0..2 {
+            let response = RangeResponse::decode(&**first.encoded(|| made += 1)).unwrap();
+            assert_eq!((response.count, response.kvs.len(), response.header), (1, 1, None));
+        }
+        assert_eq!(made, 1);
+
+        publisher.publish(&[(1, 1), (2, 1)].into());
+        let second = lists.get(&publisher.store, &everything()).unwrap();
+        assert_eq!(RangeResponse::decode(&**second.encoded(|| ())).unwrap().count, 2);
+        assert_eq!(lists.recent.lock().len(), 1, "what is no longer so is forgotten");
+
+        let elsewhere = KeyRange::new(Bytes::from_static(b"/q/"), Bytes::from_static(b"/q0"));
+        assert_eq!(lists.get(&publisher.store, &elsewhere).unwrap_err(), Refusal::UnknownScope);
+        for part in 0..2 * Lists::MOST {
+            let key = format!("/p/web/k/{part}").into();
+            lists.get(&publisher.store, &KeyRange::new(key, Bytes::from_static(b"/p/web0"))).unwrap();
+            assert!(lists.recent.lock().len() <= Lists::MOST);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Answers whose bodies are made here rather than by the generated servers.
+//!
+//! A generated server reads requests and answers refusals. The body that it makes of an answer is a copy of every byte;
+//! it is replaced by the one that comes with the answer, which is made of bytes that answers share.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use http_body::Frame;
+use http_body_util::StreamBody;
+use parking_lot::Mutex;
+use prost::Message;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::server::NamedService;
+use tonic::{Response, Status};
+
+/// What gRPC puts before a message: whether it is compressed, and its length.
+pub(super) const PREFIX: usize = 5;
+
+/// A generated server whose answers may bring bodies.
+#[derive(Clone, Debug)]
+pub(in crate::embedded) struct WithOwnBodies<S>(pub(super) S);
+
+/// A body on its way from the handler, through the generated server, to the response.
+#[derive(Clone)]
+struct Replacement(Arc<Mutex<Option<Body>>>);
+
+/// An answer that has `body` in the place of what would be made of `answer`.
+pub(super) fn with_body<T>(answer: T, body: Body) -> Response<T> {
+    let mut response = Response::new(answer);
+    response.extensions_mut().insert(Replacement(Arc::new(Mutex::new(Some(body)))));
+    response
+}
+
+/// What stands before `rest` in a message that begins with the fields of `own`: the prefix of gRPC, and these.
+pub(super) fn head(own: &impl Message, rest: usize) -> Bytes {
+    let own = own.encode_to_vec();
+    let mut head = BytesMut::with_capacity(PREFIX + own.len());
+    head.put_u8(0);
+    head.put_u32(u32::try_from(own.len() + rest).unwrap_or(u32::MAX));
+    head.put_slice(&own);
+    head.freeze()
+}
+
+/// What ends a stream of messages. A status whose text cannot be a header has none, which clients take as a failure.
+pub(super) fn trailers(status: &Status) -> Option<Frame<Bytes>> {
+    let mut trailers = http::HeaderMap::new();
+    status.add_header(&mut trailers).ok().map(|()| Frame::trailers(trailers))
+}
+
+/// The body of one message, with the fields of `own` and those that `rest` encodes.
+pub(super) fn message(own: &impl Message, rest: Bytes) -> Body {
+    let frames =
+        [Some(Frame::data(head(own, rest.len()))), Some(Frame::data(rest)), trailers(&Status::ok(""))];
+    Body::new(StreamBody::new(futures::stream::iter(frames.into_iter().flatten().map(Ok::<_, Infallible>))))
+}
+
+impl<S: NamedService> NamedService for WithOwnBodies<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for WithOwnBodies<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let answering = self.0.call(request);
+        Box::pin(async move {
+            let mut response = answering.await?;
+            let replacement = response.extensions_mut().remove::<Replacement>();
+            if let Some(body) = replacement.and_then(|Replacement(body)| body.lock().take()) {
+                *response.body_mut() = body;
+            }
+            Ok(response)
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! The way of responses to a client: one at a time, each known to be written or not.
+//!
+//! gRPC for Rust gives a stream of messages no sign of what became of them: HTTP/2 takes one after the other and keeps
+//! them until the client reads. Here the body of the HTTP response is ours. The last piece of each message tells, when
+//! it is dropped, that HTTP/2 has written it, and only then is the next message made. So at most one message of a watch
+//! stream waits in memory, and it is made of the bytes that all watches share.
+
+use std::convert::Infallible;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::Frame;
+use parking_lot::Mutex;
+use tonic::Status;
+
+use crate::embedded::service::own_body::{self, PREFIX};
+use crate::proto::etcdserverpb::WatchResponse;
+
+/// The client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// The end that makes messages.
+#[derive(Debug)]
+pub(super) struct Outlet(Arc<Pipe>);
+
+/// The end that HTTP/2 reads.
+#[derive(Debug)]
+pub(super) struct WatchBody(Arc<Pipe>);
+
+#[derive(Debug, Default)]
+struct Pipe(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// A message that HTTP/2 has not taken.
+    message: Option<Message>,
+    /// Whether a message was not written yet, taken or not.
+    unwritten: bool,
+    ending: Ending,
+    /// Whether HTTP/2 has dropped its end.
+    gone: bool,
+    writer: Option<Waker>,
+    reader: Option<Waker>,
+}
+
+/// A message in pieces, of which the second is shared and may be missing.
+struct Message {
+    head: Option<Bytes>,
+    events: Bytes,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Message").field("events", &self.events.len()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+enum Ending {
+    #[default]
+    Open,
+    /// What is still to be said, after the message that waits.
+    With(Status),
+    Over,
+}
+
+/// Two ends of a new stream of messages.
+pub(super) fn outlet() -> (Outlet, WatchBody) {
+    let pipe = Arc::<Pipe>::default();
+    (Outlet(Arc::clone(&pipe)), WatchBody(pipe))
+}
+
+impl Outlet {
+    /// Waits until everything was written that was sent.
+    pub(super) async fn written(&self) -> Result<(), Gone> {
+        std::future::poll_fn(|context| self.poll(context, |state| !state.unwritten)).await
+    }
+
+    /// Waits until the client is gone.
+    pub(super) async fn gone(&self) {
+        let never = std::future::poll_fn(|context| self.poll(context, |_| false));
+        never.await.unwrap_or_default();
+    }
+
+    fn poll(&self, context: &Context<'_>, ready: impl FnOnce(&State) -> bool) -> Poll<Result<(), Gone>> {
+        let mut state = self.0.0.lock();
+        if state.gone {
+            Poll::Ready(Err(Gone))
+        } else if ready(&state) {
+            Poll::Ready(Ok(()))
+        } else {
+            state.writer = Some(context.waker().clone());
+            Poll::Pending
+        }
+    }
+
+    /// Sends one message, `response` with `events` added, and says how many bytes it has.
+    ///
+    /// To be called when all was written; a message that waits would be lost.
+    pub(super) fn send(&self, response: &WatchResponse, events: Bytes) -> usize {
+        let head = own_body::head(response, events.len());
+        let length = head.len() - PREFIX + events.len();
+        let message = if events.is_empty() {
+            Message { head: None, events: head }
+        } else {
+            Message { head: Some(head), events }
+        };
+        self.0.change(|state| {
+            debug_assert!(!state.unwritten, "a message was sent before the last one was written");
+            state.unwritten = true;
+            state.message = Some(message);
+            state.reader.take()
+        });
+        length
+    }
+
+    /// Ends the stream with `status`, after what was sent.
+    pub(super) fn end(&self, status: Status) {
+        self.0.change(|state| {
+            state.ending = Ending::With(status);
+            state.reader.take()
+        });
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.0.change(|state| {
+            if matches!(state.ending, Ending::Open) {
+                state.ending = Ending::With(Status::ok(""));
+            }
+            state.reader.take()
+        });
+    }
+}
+
+impl Pipe {
+    /// Changes the state and then wakes whom the change concerns, outside of the lock.
+    fn change(&self, change: impl FnOnce(&mut State) -> Option<Waker>) {
+        let waker = change(&mut self.0.lock());
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl http_body::Body for WatchBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let mut state = self.0.0.lock();
+        if let Some(mut message) = state.message.take() {
+            if let Some(head) = message.head.take() {
+                state.message = Some(message);
+                return Poll::Ready(Some(Ok(Frame::data(head))));
+            }
+            let last = Bytes::from_owner(LastPiece { bytes: message.events, pipe: Arc::clone(&self.0) });
+            return Poll::Ready(Some(Ok(Frame::data(last))));
+        }
+        match mem::replace(&mut state.ending, Ending::Over) {
+            Ending::With(status) => Poll::Ready(own_body::trailers(&status).map(Ok)),
+            Ending::Over => Poll::Ready(None),
+            Ending::Open => {
+                state.ending = Ending::Open;
+                state.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for WatchBody {
+    fn drop(&mut self) {
+        let message = {
+            let mut state = self.0.0.lock();
+            state.gone = true;
+            state.message.take()
+        };
+        drop(message);
+        self.0.change(|state| state.writer.take());
+    }
+}
+
+/// The last piece of a message. HTTP/2 drops it when it is written, or never will be.
+struct LastPiece {
+    bytes: Bytes,
+    pipe: Arc<Pipe>,
+}
+
+impl AsRef<[u8]> for LastPiece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for LastPiece {
+    fn drop(&mut self) {
+        self.pipe.change(|state| {
+            state.unwritten = false;
+            state.writer.take()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use http_body::Body as _;
+    use prost::Message as _;
+    use tonic::Code;
+
+    use super::*;
+
+    fn frame(body: &mut WatchBody) -> Option<Frame<Bytes>> {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).now_or_never();
+        frame.flatten().map(Result::unwrap)
+    }
+
+    fn response(watch_id: i64) -> WatchResponse {
+        WatchResponse { watch_id, ..WatchResponse::default() }
+    }
+
+    #[test]
+    fn a_message_is_written_when_its_last_piece_is_dropped_and_not_before() {
+        let (outlet, mut body) = outlet();
+        assert_eq!(outlet.written().now_or_never(), Some(Ok(())));
+        assert!(frame(&mut body).is_none());
+
+        let events = WatchResponse { canceled: true, ..WatchResponse::default() }.encode_to_vec();
+        let shared = Bytes::from(events);
+        outlet.send(&response(7), shared.clone());
+        let pieces = [frame(&mut body).unwrap(), frame(&mut body).unwrap()].map(|it| it.into_data().unwrap());
+        assert!(frame(&mut body).is_none());
+        assert_eq!(outlet.written().now_or_never(), None);
+        assert_eq!(pieces[1].as_ptr(), shared.as_ptr(), "the shared bytes are not copied");
+        let whole = pieces.concat();
+        assert_eq!(whole[..PREFIX], [0, 0, 0, 0, u8::try_from(whole.len() - PREFIX).unwrap()]);
+        let decoded = WatchResponse::decode(&whole[PREFIX..]).unwrap();
+        assert_eq!((decoded.watch_id, decoded.canceled), (7, true));
+
+        let [head, last] = pieces;
+        drop(head);
+        assert_eq!(outlet.written().now_or_never(), None);
+        drop(last);
+        assert_eq!(outlet.written().now_or_never(), Some(Ok(())));
+    }
+
+    #[test]
+    fn an_ending_follows_what_was_sent() {
+        let (outlet, mut body) = outlet();
+        outlet.send(&response(1), Bytes::new());
+        outlet.end(Status::unavailable("later"));
+        drop(outlet);
+        assert!(frame(&mut body).unwrap().is_data());
+        let trailers = frame(&mut body).unwrap().into_trailers().unwrap();
+        assert_eq!(Status::from_header_map(&trailers).unwrap().code(), Code::Unavailable);
+        assert!(frame(&mut body).is_none());
+    }
+
+    #[test]
+    fn a_client_that_goes_is_noticed_whatever_was_sent() {
+        let (outlet, body) = outlet();
+        outlet.send(&response(1), Bytes::new());
+        assert_eq!(outlet.gone().now_or_never(), None);
+        drop(body);
+        assert_eq!(outlet.gone().now_or_never(), Some(()));
+        assert_eq!(outlet.written().now_or_never(), Some(Err(Gone)));
+    }
+}

@@ -1,0 +1,146 @@
+//! A hundred clients and a hundred changes a second, for as long as `SOAK_SECONDS` says: nothing is lost or comes out
+//! of order, revisions only grow, and memory does not.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "support/documents.rs"]
+mod documents;
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use documents::{document, scope};
+use pingsix_sink::proto::mvccpb::KeyValue;
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use tonic::transport::Channel;
+use wire::{Served, Watcher, under, watch_under};
+
+const CLIENTS: usize = 100;
+const DOCUMENTS: usize = 1_000;
+const CHANGES_PER_SECOND: u32 = 100;
+
+/// What changes from one state to the next: a value, and ten documents that are there two times of three.
+fn state(step: usize) -> Desired {
+    let present = |id: &usize| !(id + step).is_multiple_of(3) || !id.is_multiple_of(100);
+    let documents = (0..DOCUMENTS).filter(present).map(|id| {
+        let value = if id == step % DOCUMENTS { step } else { 0 };
+        document(&format!("routes/{id:04}"), format!(r#"{{"uri":"/{id}","priority":{value:0>100}}}"#))
+    });
+    Desired::new(scope("/p/web"), DocumentSet::new(documents).unwrap())
+}
+
+/// A client that mirrors what it reads, until it has reached a revision.
+struct Client {
+    mirror: BTreeMap<Bytes, KeyValue>,
+    seen: i64,
+    watcher: Watcher,
+    responses: usize,
+}
+
+impl Client {
+    async fn start(channel: Channel) -> Self {
+        let mut kv = pingsix_sink::proto::etcdserverpb::kv_client::KvClient::new(channel.clone());
+        let listed = kv.range(under("/p/web/")).await.unwrap().into_inner();
+        let seen = listed.header.unwrap().revision;
+        let mut watcher = Watcher::open(channel).await.unwrap();
+        watcher.create(watch_under("/p/web/", seen + 1)).await;
+        let mirror = listed.kvs.iter().map(kept).map(|kv| (kv.key.clone(), kv)).collect();
+        Self { mirror, seen, watcher, responses: 0 }
+    }
+
+    async fn read(&mut self) {
+        let response = self.watcher.next().await;
+        assert!(!response.canceled, "{response:?}");
+        let revision = response.header.as_ref().unwrap().revision;
+        let mut last = self.seen;
+        for event in response.events {
+            let kv = event.kv.unwrap();
+            assert!(kv.mod_revision > self.seen && kv.mod_revision >= last && kv.mod_revision <= revision);
+            last = kv.mod_revision;
+            let kv = kept(&kv);
+            if kv.create_revision == 0 {
+                self.mirror.remove(&kv.key);
+            } else {
+                self.mirror.insert(kv.key.clone(), kv);
+            }
+        }
+        self.seen = revision;
+        self.responses += 1;
+    }
+}
+
+/// A pair that does not keep the message alive which it came in.
+fn kept(kv: &KeyValue) -> KeyValue {
+    KeyValue { key: Bytes::copy_from_slice(&kv.key), value: Bytes::copy_from_slice(&kv.value), ..*kv }
+}
+
+/// The memory of this process, in bytes.
+fn memory() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
+    let seconds = std::env::var("SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let duration = Duration::from_secs(seconds);
+    let served = Served::start(EmbeddedEtcd::builder().history(200, 64 << 20)).await;
+    served.etcd.publish(&state(0)).await.unwrap();
+    served.etcd.open();
+    let (done, finished) = tokio::sync::watch::channel(None::<i64>);
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut client = Client::start(served.channel().await).await;
+        let mut finished = finished.clone();
+        clients.push(tokio::spawn(async move {
+            loop {
+                let last = *finished.borrow_and_update();
+                if last.is_some_and(|last| client.seen >= last) {
+                    return client;
+                }
+                tokio::select! {
+                    () = client.read() => {}
+                    _ = finished.changed(), if last.is_none() => {}
+                }
+            }
+        }));
+    }
+
+    let started = Instant::now();
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / CHANGES_PER_SECOND);
+    let (mut step, mut last, mut settled) = (0, 0, None);
+    while started.elapsed() < duration {
+        ticks.tick().await;
+        step += 1;
+        let published = served.etcd.publish(&state(step)).await.unwrap().revision.get();
+        assert!(published > last);
+        last = published;
+        if settled.is_none() && started.elapsed() > duration / 2 {
+            settled = Some(memory());
+        }
+    }
+    let (settled, end) = (settled.unwrap(), memory());
+    done.send(Some(last)).unwrap();
+
+    let listed = served.list("/p/web/").await.unwrap();
+    let expected: BTreeMap<_, _> = listed.kvs.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
+    let mut responses = 0;
+    for client in clients {
+        let client = tokio::time::timeout(wire::PATIENCE, client).await.expect("all arrive").unwrap();
+        assert_eq!(client.mirror, expected);
+        responses += client.responses;
+    }
+    println!(
+        "{step} changes, {} responses for each of {CLIENTS} clients, {} KiB then {} KiB, {:?}",
+        responses / CLIENTS,
+        settled / 1_024,
+        end / 1_024,
+        served.etcd.stats(),
+    );
+    assert!(responses <= CLIENTS * step, "no more responses than changes");
+    assert!(end <= settled + settled / 10 + (4 << 20), "{settled} bytes grew to {end}");
+    assert_eq!(served.etcd.stats().watches_compacted + served.etcd.stats().streams_stalled, 0);
+}
