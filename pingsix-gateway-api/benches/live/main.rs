@@ -31,6 +31,10 @@ use subject::Subject;
 /// How many changes of each kind are measured.
 const CHANGES: usize = 60;
 
+/// For how long nothing changes after a change, for each route: longer than the feed lets a watch rest, so that each change
+/// is one by itself.
+const REST: Duration = Duration::from_micros(40);
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -74,7 +78,7 @@ async fn measure(counts: &[usize]) {
             count,
             "one endpoint changed",
             &controlled,
-            &change_endpoints(&controlled, &subject, &mut reader).await,
+            &change_endpoints(&controlled, &subject, &mut reader, count).await,
         );
         controlled.settle().await;
         let before = controlled.cpu();
@@ -119,17 +123,29 @@ async fn change_routes(
         let path = format!("/changed-{change}");
         let answered = subject.change_route(change * 7 % count, &path).await;
         samples.push(reader.seen(&path).await - answered);
+        rest(count).await;
     }
     Measured { samples, cpu_before }
 }
 
-async fn change_endpoints(controlled: &Controlled, subject: &Subject, reader: &mut Reader) -> Measured {
+async fn change_endpoints(
+    controlled: &Controlled,
+    subject: &Subject,
+    reader: &mut Reader,
+    count: usize,
+) -> Measured {
     let cpu_before = controlled.cpu();
     let mut samples = Samples::default();
     for change in 0..CHANGES {
         let address = format!("10.9.{}.{}", change / 200, 1 + change % 200);
         let answered = subject.change_endpoint(change % subject::SERVICES, &address).await;
         samples.push(reader.seen(&address).await - answered);
+        rest(count).await;
     }
     Measured { samples, cpu_before }
+}
+
+async fn rest(routes: usize) {
+    let routes = u32::try_from(routes).unwrap();
+    tokio::time::sleep(Duration::from_millis(10) + REST * routes).await;
 }
