@@ -1,10 +1,14 @@
 //! One secondary map.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use pingsix_translate::ObjectName;
 
 use super::edge::Target;
+
+/// No name comes before the empty one.
+static FIRST: LazyLock<ObjectName> = LazyLock::new(|| ObjectName::new("", ""));
 
 /// Which objects refer to a target. Many to many, with exact removal: a target nobody refers to takes no room.
 ///
@@ -34,9 +38,7 @@ impl<T: Target> Index<T> {
 
     /// Who refers to a target, by name.
     pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
-        // No name comes before the empty one.
-        let first = (target.clone(), ObjectName::new("", ""));
-        let references = self.references.range(first..);
+        let references = self.references.range((target.clone(), FIRST.clone())..);
         references.take_while(move |(referred, _)| referred == target).map(|(_, referrer)| referrer)
     }
 
