@@ -218,6 +218,7 @@ impl<F: Feed + 'static> Controller<F> {
             readers,
             progress,
             published,
+            leadership: leadership.clone(),
             addresses: published_addresses,
             bundles,
             gates: health.as_ref().map(Gates::of),

@@ -62,7 +62,9 @@ impl Deliveries {
     /// Instances were looked at. Returns whether that changes what is known of the delivery.
     pub fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) -> bool {
         let before = self.delivery(data_plane);
-        self.planes.entry(data_plane.clone()).or_default().instances = Some(instances);
+        // An answer may come late, about a data plane that is gone.
+        let Some(progress) = self.planes.get_mut(data_plane) else { return false };
+        progress.instances = Some(instances);
         before != self.delivery(data_plane)
     }
 

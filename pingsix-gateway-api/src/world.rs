@@ -127,6 +127,13 @@ macro_rules! world {
                 match key.kind { $(Kind::$kind => self.$field.get(&key.name).is_some(),)+ }
             }
 
+            /// The status of an object as the API server has it; null when there is none, or when it is not kept.
+            pub fn status(&self, key: &ObjectKey) -> serde_json::Value {
+                match key.kind {
+                    $(Kind::$kind => self.$field.get(&key.name).map(|object| object.status()).unwrap_or_default(),)+
+                }
+            }
+
             /// Every object that could not be decoded, with what is wrong.
             pub fn undecodable(&self) -> Vec<(ObjectKey, Undecodable)> {
                 let mut faults = Vec::new();

@@ -1,6 +1,7 @@
 //! The one task that owns the picture: what it hears, and what it does about it.
 
 mod delivered;
+mod settling;
 mod start;
 mod telling;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use super::instances::{Pages, PublishedRevisions};
 use super::observers::Gates;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
+use crate::leader::Leadership;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
@@ -29,6 +31,7 @@ use crate::reconcile::{Pace, Publication, Queue, Reconciled, Reconciler, Standin
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
+use settling::Settling;
 
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
@@ -47,6 +50,8 @@ pub(super) struct Parts<F> {
     pub(super) events: EventBoard,
     pub(super) readers: Readers,
     pub(super) progress: watch::Sender<Progress>,
+    /// Whether this replica writes.
+    pub(super) leadership: Leadership,
     pub(super) published: watch::Sender<PublishedRevisions>,
     pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
     pub(super) bundles: watch::Receiver<Bundles>,
@@ -87,6 +92,7 @@ pub(super) struct Engine<F> {
     is_known: bool,
     /// And published.
     is_open: bool,
+    settling: Settling,
     /// How often the verdicts of an owner were put together.
     #[cfg(test)]
     put_together: std::sync::atomic::AtomicUsize,
@@ -106,6 +112,7 @@ impl<F: Feed> Engine<F> {
             outstanding: BTreeSet::new(),
             is_known: false,
             is_open: false,
+            settling: Settling::default(),
             #[cfg(test)]
             put_together: std::sync::atomic::AtomicUsize::default(),
         }
@@ -205,7 +212,7 @@ impl<F: Feed> Engine<F> {
             // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
             // so nobody would.
             if let Some(wanted) = wanted {
-                self.parts.status.set(key.clone(), wanted);
+                self.say(key, wanted);
             }
         }
         self.push(owners);
@@ -236,8 +243,9 @@ impl<F: Feed> Engine<F> {
         self.waiting.remove(owner);
         let Reconciled { mut publications, unpublished, told } = reconciled;
         let mut has_failed = false;
-        for error in unpublished {
-            tracing::error!(%error, "a data plane keeps what it has");
+        for (data_plane, error) in unpublished {
+            tracing::error!(%data_plane, %error, "a data plane keeps what it has");
+            self.deliveries.failed(&data_plane, error.to_string());
         }
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let left = self.withdrawals.remove(owner).unwrap_or_default();
@@ -267,8 +275,12 @@ impl<F: Feed> Engine<F> {
                     }
                     self.deliveries.failed(&data_plane, error.to_string());
                     has_failed |= error.is_retryable();
-                    if error.is_retryable() && !current.contains(&data_plane) {
-                        self.withdrawals.entry(owner.clone()).or_default().push(publication);
+                    if !current.contains(&data_plane) {
+                        if error.is_retryable() {
+                            self.withdrawals.entry(owner.clone()).or_default().push(publication);
+                        } else {
+                            self.deliveries.forget(&data_plane);
+                        }
                     }
                 }
             }
@@ -323,7 +335,8 @@ impl<F: Feed> Engine<F> {
     }
 
     /// Says that it lives, and how things stand that would cost too much to say at every change.
-    fn beat(&self) {
+    fn beat(&mut self) {
+        self.settle(Instant::now());
         if let Some(health) = &self.parts.health {
             health.beat();
         }

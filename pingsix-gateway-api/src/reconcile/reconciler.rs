@@ -85,7 +85,7 @@ pub struct Reconciled {
     /// What to publish, in the order of the data planes. Publications that change nothing are among them.
     pub publications: Vec<Publication>,
     /// Data planes that keep what they have, because what was made for them cannot be published.
-    pub unpublished: Vec<BridgeError>,
+    pub unpublished: Vec<(DataPlaneKey, BridgeError)>,
     /// Objects about which there is something else to tell than before.
     pub told: BTreeSet<Arc<ObjectKey>>,
 }
@@ -379,7 +379,7 @@ impl Reconciled {
                 problems.extend(found);
                 self.publications.push(Publication { data_plane: key.clone(), desired });
             }
-            Err(error) => self.unpublished.push(error),
+            Err(error) => self.unpublished.push((key.clone(), error)),
         }
     }
 }

@@ -71,6 +71,8 @@ async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_
     let replica = Replica::start(&lab, "replica").await;
     replica.comes_to_serve(&["cart.example".to_owned()]).await;
     let spies = Spies::start(replica.feed, PLANE, "10.1.2.3:8080");
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    let programmed = lab.object(Kind::Gateway, "default", "web").await["status"]["conditions"].clone();
     let hosts = |round: u64| (0..ROUTES).map(move |route| format!("r{route}-{round}.example"));
     for round in 0..6 {
         let routes: Vec<String> = (0..ROUTES)
@@ -98,12 +100,14 @@ async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_
     }
     let (_, watches, events) = spies.counts();
     assert!(watches > 3 && events > ROUTES, "{watches} watches, {events} changes");
-    drop(spies);
     // One that was killed held the Lease, and the next one gets it.
     for route in 0..ROUTES {
         lab.says(Kind::HttpRoute, "default", &format!("r{route}"), "/parents/0", "Accepted=True/Accepted")
             .await;
     }
+    // Conditions carry the time of their last transition.
+    assert_eq!(lab.object(Kind::Gateway, "default", "web").await["status"]["conditions"], programmed);
+    drop(spies);
     replica.process.stop().await.unwrap();
 }
 

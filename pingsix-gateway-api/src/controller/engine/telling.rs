@@ -19,8 +19,8 @@ impl<F: Feed> Engine<F> {
     }
 
     /// Of what is gone nothing is said, whoever still speaks of it.
-    fn say(&self, object: &ObjectKey, wanted: Wanted) {
-        if self.parts.reconciler.world().contains(object) {
+    pub(super) fn say(&self, object: &ObjectKey, wanted: Wanted) {
+        if self.parts.reconciler.world().contains(object) && !self.is_too_early(object) {
             self.parts.status.set(object.clone(), wanted);
         }
     }
@@ -74,7 +74,7 @@ impl<F: Feed> Engine<F> {
     }
 
     /// Whose translation speaks of a Gateway, a ListenerSet or an Ingress.
-    fn speaker(&self, object: &ObjectKey) -> Option<&ObjectKey> {
+    pub(super) fn speaker(&self, object: &ObjectKey) -> Option<&ObjectKey> {
         self.parts.reconciler.owners_that_speak_of(object).next()
     }
 

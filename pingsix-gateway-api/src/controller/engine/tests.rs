@@ -33,6 +33,7 @@ impl Rig {
             events: EventBoard::default(),
             progress,
             published: watch::Sender::new(PublishedRevisions::new()),
+            leadership: Leadership::always(),
             addresses: watch::channel(None).1,
             bundles: watch::channel(None).1,
             gates: Some(Gates::of(&health)),
@@ -314,7 +315,7 @@ async fn changes_are_counted_and_lists_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn however_long_it_runs_each_metric_is_there_once() {
-    let rig = Rig::ready().await;
+    let mut rig = Rig::ready().await;
     rig.engine.beat();
     let length = rig.metrics.encode().lines().count();
     for _ in 0..10 {

@@ -1,0 +1,66 @@
+//! After a start, and after a change of leaders, instances need a while to come back: that none of them has what is
+//! published means nothing until then.
+//!
+//! Without this, every restart would turn `Programmed` to false and back to true, though no request was answered otherwise.
+
+use std::time::Duration;
+
+use pingsix_translate::verdict::Delivery;
+use pingsix_translate::{Kind, ObjectKey};
+use tokio::time::Instant;
+
+use super::Engine;
+use crate::controller::Feed;
+
+/// Three times as long as PingSIX waits between two tries to read its configuration (`src/config/etcd.rs`).
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How far that is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Settling {
+    /// The feed does not answer yet, or another replica leads: readers may be there.
+    #[default]
+    Elsewhere,
+    /// Since when readers could have come.
+    Since(Instant),
+    /// Who has not come by now is not there.
+    Over,
+}
+
+impl<F: Feed> Engine<F> {
+    /// Looks how far that is, now and then.
+    pub(super) fn settle(&mut self, now: Instant) {
+        if !self.is_open || !self.parts.leadership.is_held() {
+            self.settling = Settling::Elsewhere;
+            return;
+        }
+        match self.settling {
+            Settling::Elsewhere => self.settling = Settling::Since(now),
+            Settling::Since(since) if now.duration_since(since) >= GRACE => {
+                self.settling = Settling::Over;
+                for owner in self.parts.reconciler.ours() {
+                    self.tell_delivery(&owner);
+                }
+            }
+            Settling::Since(_) | Settling::Over => {}
+        }
+    }
+
+    /// Whether it is too early to say anything else of an object than that it is programmed, as its status says.
+    pub(super) fn is_too_early(&self, object: &ObjectKey) -> bool {
+        if self.settling == Settling::Over || !matches!(object.kind, Kind::Gateway | Kind::ListenerSet) {
+            return false;
+        }
+        let Some(owner) = self.speaker(object) else { return false };
+        let planes = self.parts.reconciler.data_planes(owner);
+        let is_pending = |delivery: &Delivery| matches!(delivery, Delivery::Pending(_));
+        if !self.deliveries.of(&planes).values().any(is_pending) {
+            return false;
+        }
+        let status = self.parts.reconciler.world().status(object);
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        conditions
+            .into_iter()
+            .any(|condition| condition["type"] == "Programmed" && condition["status"] == "True")
+    }
+}
