@@ -11,6 +11,8 @@ use pingsix_translate::GATEWAY_GROUP;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::fault::Fault;
+
 /// Where a CRD of Gateway API says of which release it is.
 const VERSION_ANNOTATION: &str = "gateway.networking.k8s.io/bundle-version";
 
@@ -33,7 +35,16 @@ async fn follow(client: Client, known: watch::Sender<Bundles>) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listing = BTreeMap::new();
+    // What was last complained about: a fault that stays is said once.
+    let mut complaint = None;
     while let Some(event) = events.next().await {
+        let fault = event.as_ref().err().map(|error| Fault::from(error).to_string());
+        if complaint != fault
+            && let Some(error) = &fault
+        {
+            tracing::warn!(error, "the CRDs cannot be watched; the versions of Gateway API are not known");
+        }
+        complaint = fault;
         match event {
             Ok(watcher::Event::Init) => listing = BTreeMap::new(),
             Ok(watcher::Event::InitApply(crd)) => {
@@ -47,7 +58,7 @@ async fn follow(client: Client, known: watch::Sender<Bundles>) {
             Ok(watcher::Event::Delete(crd)) => update(&known, |bundles| {
                 bundles.remove(&crd.name_any());
             }),
-            Err(error) => tracing::debug!(%error, "the CRDs cannot be watched"),
+            Err(_) => {}
         }
     }
 }

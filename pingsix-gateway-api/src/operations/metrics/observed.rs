@@ -104,6 +104,8 @@ impl Metrics {
 
 /// The counters of the embedded etcd server.
 fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
+    page.gauge("feed_connections", "Connections that are open", signed(stats.connections))?;
+    page.counter("feed_connections_refused", "Connections beyond the limit", stats.connections_refused)?;
     page.gauge("feed_streams", "Watch streams that are open", signed(stats.streams))?;
     page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
     page.counter("feed_lists", "Range requests answered", stats.lists)?;
@@ -112,6 +114,20 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         "feed_refused",
         "Requests before the first publication, or for unknown prefixes",
         stats.refused,
+    )?;
+    page.counter("feed_lists_encoded", "Answers to those that had to be encoded", stats.lists_encoded)?;
+    page.counter("feed_denied", "Requests of clients that may not read what they ask for", stats.denied)?;
+    page.counter("feed_watch_events", "Events in watch responses", stats.watch_events)?;
+    page.counter(
+        "feed_changes_merged",
+        "Changes that were never told, for later ones came before their turn",
+        stats.changes_merged,
+    )?;
+    page.counter("feed_batches", "Watch responses that had to be encoded", stats.batches)?;
+    page.counter(
+        "feed_watches_from_elsewhere",
+        "Watches that would have gone on from a list of another server",
+        stats.watches_from_elsewhere,
     )?;
     page.counter("feed_watch_responses", "Watch responses with events", stats.watch_responses)?;
     page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
