@@ -15,7 +15,7 @@ pub enum AdminError {
     /// The connection would not be encrypted, and leads to another machine.
     #[error(
         "refusing to send private keys in plaintext to {url}: use https, a loopback address, or allow it with the option \
-         allow_plaintext_beyond_loopback"
+         allow_plaintext_beyond_loopback, which is allow-plaintext=true in the URL of a target"
     )]
     PlaintextBeyondLoopback {
         /// The address.

@@ -145,12 +145,7 @@ impl Keeper {
     }
 
     /// Takes all steps, in as few transactions as the limits allow.
-    async fn write(
-        &self,
-        picture: &mut Picture,
-        steps: &Steps,
-        changed: &mut Changed,
-    ) -> Result<(), Failed> {
+    async fn write(&self, picture: &mut Picture, steps: &Steps, changed: &mut Changed) -> Result<(), Failed> {
         let mut rest = steps.as_slice();
         while !rest.is_empty() {
             let batch = Batch::of(picture, &self.scope, rest, self.limits);

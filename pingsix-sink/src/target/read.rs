@@ -151,6 +151,9 @@ impl EtcdTarget {
             }
             builder = builder.tls(tls);
         }
+        if self.allow_plaintext {
+            builder = builder.allow_plaintext_beyond_loopback();
+        }
         Ok(builder)
     }
 }
