@@ -106,15 +106,15 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later without a change of arguments or options.
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::PlaintextBeyondLoopback { .. }
-            | Self::Ca { .. }
+            Self::PlaintextBeyondLoopback { .. } | Self::Ca { .. } | Self::TooLarge { .. } => false,
+            // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
+            // are mended at the side of PingSIX, while we keep trying.
+            Self::Refused { .. }
             | Self::ApiKey
-            | Self::Refused { .. }
-            | Self::TooLarge { .. } => false,
-            Self::Timeout { .. }
+            | Self::Timeout { .. }
             | Self::Connection { .. }
             | Self::Status { .. }
             | Self::Answer { .. }

@@ -61,7 +61,7 @@ pub enum ReadError {
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a scope may hold at most. PingSIX itself reads 4 MiB.
-const LIST_LIMIT: usize = 64 * 1024 * 1024;
+const READ_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What an embedded server says of a prefix that nothing was published for.
 const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
@@ -170,7 +170,7 @@ async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, ReadErr
         range_end: format!("{scope}0").into(),
         ..RangeRequest::default()
     };
-    let answer = match KvClient::new(channel).max_decoding_message_size(LIST_LIMIT).range(request).await {
+    let answer = match KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await {
         Ok(answer) => answer.into_inner(),
         Err(status) if status.code() == Code::Unavailable && status.message() == UNKNOWN_SCOPE => {
             return Ok(DocumentSet::default());
