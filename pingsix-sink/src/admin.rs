@@ -31,6 +31,7 @@ mod client;
 mod error;
 mod held;
 mod mark;
+mod refusal;
 mod url;
 
 use std::fmt;
@@ -55,6 +56,7 @@ use client::{Client, Deleted, Put};
 pub use error::AdminError;
 use held::{Listed, Memory};
 pub use mark::LABEL;
+use refusal::refused;
 pub use url::{AdminUrl, AdminUrlError};
 
 /// How large a body PingSIX takes (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
@@ -268,21 +270,4 @@ impl<'a> Prepared<'a> {
         }
         Ok(Self { resource, sent: Document { value, ..document.clone() } })
     }
-}
-
-/// How long a message of PingSIX may be, in characters.
-const MESSAGE_LIMIT: usize = 500;
-
-/// PingSIX judges the whole configuration, so what it says may quote any document.
-fn refused(sent: &Document, message: String, prepared: &[Prepared<'_>]) -> AdminError {
-    let message = prepared.iter().fold(message, |message, Prepared { resource, .. }| {
-        crate::resource::conceal(resource.kind, &resource.fields, &message)
-    });
-    // Shortened last, for half a secret is not recognised.
-    let mut short: String =
-        message.chars().take(MESSAGE_LIMIT).map(|char| if char.is_control() { ' ' } else { char }).collect();
-    if short.len() < message.len() {
-        short.push('…');
-    }
-    AdminError::Refused { key: sent.key.clone(), owner: sent.owner.clone(), message: short }
 }

@@ -1,7 +1,8 @@
 //! What a publication would change, in a form that may be shown to people.
 //!
-//! Values are compared as JSON, whatever their bytes, and shown without secrets. Of a secret that differs only that is told, and one that is masked or encrypted in
-//! the target cannot be compared: documents that differ in nothing else are listed apart.
+//! Values are compared as JSON, whatever their bytes, and shown without secrets. Of a secret that differs only that is
+//! told, and one that is masked or encrypted in the target cannot be compared: documents that differ in nothing else
+//! are listed apart.
 
 use serde_json::Value;
 

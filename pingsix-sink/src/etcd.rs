@@ -121,8 +121,8 @@ impl EtcdSink {
     }
 
     /// What was published to `scope`, by this sink or an earlier one, as etcd has it now; with [`plan`](crate::plan()) it
-    /// tells what a publication would change. Their owners are not recorded. Nothing is written, and nothing is watched because
-    /// of it.
+    /// tells what a publication would change. Owners are not recorded. Nothing is written, and nothing is watched
+    /// because of it.
     ///
     /// # Errors
     /// [`SinkError::Etcd`] when etcd cannot be read.

@@ -27,7 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use tokio::sync::Mutex;
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::Key;
@@ -51,7 +51,9 @@ pub struct FileSink {
 struct Files {
     place: Place,
     base: Option<PathBuf>,
-    ledger: Mutex<Ledger<()>>,
+    /// Fair, and held for as long as a publication takes: publications are applied in the order they were made, and one
+    /// that its caller gives up comes before the next one, or never.
+    ledger: Arc<Mutex<Ledger<()>>>,
 }
 
 /// Where scopes have their files.
@@ -80,7 +82,8 @@ impl FileSink {
                     ledger.note(mark.scope, mark.revision, ());
                 }
             }
-            Ok(Self { files: Arc::new(Files { place, base, ledger: Mutex::new(ledger) }) })
+            let ledger = Arc::new(Mutex::new(ledger));
+            Ok(Self { files: Arc::new(Files { place, base, ledger }) })
         })
         .await
     }
@@ -104,7 +107,8 @@ impl FileSink {
 impl Sink for FileSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let (files, desired) = (Arc::clone(&self.files), desired.clone());
-        blocking(move || files.publish(&desired)).await
+        let mut ledger = Arc::clone(&files.ledger).lock_owned().await;
+        blocking(move || files.publish(&desired, &mut ledger)).await
     }
 
     fn effect(&self) -> Effect {
@@ -125,8 +129,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Files {
-    fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        let mut ledger = self.ledger.lock();
+    fn publish(&self, desired: &Desired, ledger: &mut Ledger<()>) -> Result<Published, SinkError> {
         let scope = desired.scope();
         match self.place {
             Place::File(_) => ledger.admit_alone(scope)?,

@@ -35,6 +35,7 @@ pub mod etcd;
 pub mod file;
 pub mod json;
 mod ledger;
+mod loopback;
 pub mod memory;
 pub mod plan;
 pub mod proto;

@@ -3,7 +3,7 @@
 //! | URL | target |
 //! |---|---|
 //! | `embedded:`, `embedded:?listen=127.0.0.1:2379` | the embedded etcd server |
-//! | `etcd://[USER@]HOST:PORT[,HOST:PORT...]` | an etcd, in plaintext; `etcds://` over TLS |
+//! | `etcd://[USER@]HOST:PORT[,HOST:PORT...]` | an etcd, in plaintext on this machine; `etcds://` over TLS |
 //! | `admin+http://HOST:PORT`, `admin+https://HOST:PORT` | PingSIX's Admin API |
 //! | `file:/PATH`, `file:/DIRECTORY/` | PingSIX's static configuration: one file for one scope, or one for each |
 //! | `stdout:` | lines of JSON |

@@ -38,7 +38,8 @@ fn admin(url: &str) -> AdminTarget {
 
 /// URLs, what they mean, and how they are shown if that differs.
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
-    let plain = EtcdTarget { endpoints: vec![endpoint("a", 2379)], user: None, tls: None };
+    let plain =
+        EtcdTarget { endpoints: vec![endpoint("a", 2379)], user: None, tls: None, allow_plaintext: false };
     let file = |path: &str| FileTarget { place: Place::File(path.into()), base: None };
     let tls = |client, domain: Option<&str>| {
         Some(EtcdTls { ca_file: "/ca.crt".into(), client, domain: domain.map(str::to_owned) })
@@ -53,6 +54,11 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
         ("etcd://a", Target::Etcd(plain.clone()), Some("etcd://a:2379")),
         ("etcd://a:2379/", Target::Etcd(plain.clone()), Some("etcd://a:2379")),
         (
+            "etcd://a:2379?allow-plaintext=true",
+            Target::Etcd(EtcdTarget { allow_plaintext: true, ..plain.clone() }),
+            None,
+        ),
+        (
             "etcd://root@a:1,[::1]:2,10.0.0.1:3?password-file=/run/secret",
             Target::Etcd(EtcdTarget {
                 endpoints: vec![endpoint("a", 1), endpoint("[::1]", 2), endpoint("10.0.0.1", 3)],
@@ -61,6 +67,7 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
                     password: Credential::File("/run/secret".into()),
                 }),
                 tls: None,
+                allow_plaintext: false,
             }),
             None,
         ),
@@ -70,6 +77,7 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
                 endpoints: vec![endpoint("a", 1)],
                 user: Some(EtcdUser { name: "a@b:c".to_owned(), password: env("ETCD_PASSWORD") }),
                 tls: None,
+                allow_plaintext: false,
             }),
             None,
         ),
@@ -157,6 +165,10 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
         ("etcd://a?ca=/x", "etcd:// parameter ca: only etcds:// has one"),
         ("etcd://a?password-env=X", "etcd:// parameter password-env: the target has no such parameter"),
         ("etcds://a", "etcds:// parameter ca: missing"),
+        (
+            "etcds://a?ca=/x&allow-plaintext=true",
+            "etcds:// parameter allow-plaintext: the target has no such parameter",
+        ),
         ("etcds://a?ca=/x&cert=/c", "etcds:// parameter key: missing beside cert"),
         ("etcds://a?ca=/x&key=/c", "etcds:// parameter cert: missing beside key"),
         ("admin+http://", "admin+http:// host: expected HOST or HOST:PORT"),
@@ -239,6 +251,23 @@ fn a_secret_in_a_url_is_refused_with_advice_and_not_repeated() {
     assert!(!error.to_string().contains("sesame"), "{error}");
     let error = "embedded:?listen=[::1]:1&SESAME=1".parse::<Target>().unwrap_err();
     assert!(!error.to_string().contains("SESAME"), "{error}");
+}
+
+#[test]
+fn an_etcd_of_another_machine_is_talked_to_in_plaintext_only_when_asked() {
+    let build = |url: &str| {
+        let Target::Etcd(target) = url.parse().unwrap() else { panic!("{url}") };
+        target.builder(|_| None).unwrap().build()
+    };
+    for url in ["etcd://a", "etcd://127.0.0.1:1,10.0.0.1:2"] {
+        let error = build(url).unwrap_err();
+        assert_eq!((error.category(), error.is_retryable()), ("plaintext_beyond_loopback", false));
+        let text = error.to_string();
+        assert!(text.contains("allow_plaintext_beyond_loopback") && text.contains("allow-plaintext=true"));
+        build(&format!("{url}?allow-plaintext=true")).unwrap();
+    }
+    assert!(build("etcd://127.0.0.1:1,10.0.0.1:2").unwrap_err().to_string().contains(" 10.0.0.1:2: "));
+    build("etcd://localhost,127.0.0.1:1,[::1]:2").unwrap();
 }
 
 #[test]

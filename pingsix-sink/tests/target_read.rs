@@ -4,6 +4,8 @@
 
 #[path = "support/admin_double.rs"]
 mod admin_double;
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "support/documents.rs"]
 mod documents;
 #[path = "support/programs.rs"]
@@ -15,6 +17,7 @@ mod wire;
 
 use std::net::SocketAddr;
 
+use authority::Authority;
 use documents::{desired, scope};
 use pingsix_sink::difference::differences;
 use pingsix_sink::target::{ReadError, Target};
@@ -61,6 +64,21 @@ async fn an_embedded_server_is_read_over_its_port() {
     let elsewhere: Target = "embedded:".parse().unwrap();
     let held = elsewhere.read(&scope("/p/web"), served.address, |_| None).await.unwrap();
     assert!(held.same_content(state().documents()), "where the caller says");
+}
+
+#[tokio::test]
+async fn an_embedded_server_over_tls_is_not_read_and_that_is_said() {
+    let served = Served::start(EmbeddedEtcd::builder().tls(Authority::new("server").issue(1).server())).await;
+    for address in [served.address, NOWHERE] {
+        let error = read(&format!("embedded:?listen={address}")).await.unwrap_err();
+        assert!(matches!(error, ReadError::Connect { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot read from {address}: an embedded server is read back in plaintext alone, not over TLS"
+            )
+        );
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ pub enum AdminError {
     /// The connection would not be encrypted, and leads to another machine.
     #[error(
         "refusing to send private keys in plaintext to {url}: use https, a loopback address, or allow it with the option \
-         allow_plaintext_beyond_loopback"
+         allow_plaintext_beyond_loopback, which is allow-plaintext=true in the URL of a target"
     )]
     PlaintextBeyondLoopback {
         /// The address.
@@ -106,15 +106,15 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later without a change of arguments or options.
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::PlaintextBeyondLoopback { .. }
-            | Self::Ca { .. }
+            Self::PlaintextBeyondLoopback { .. } | Self::Ca { .. } | Self::TooLarge { .. } => false,
+            // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
+            // are mended at the side of PingSIX, while we keep trying.
+            Self::Refused { .. }
             | Self::ApiKey
-            | Self::Refused { .. }
-            | Self::TooLarge { .. } => false,
-            Self::Timeout { .. }
+            | Self::Timeout { .. }
             | Self::Connection { .. }
             | Self::Status { .. }
             | Self::Answer { .. }

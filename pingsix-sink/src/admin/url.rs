@@ -1,10 +1,11 @@
 //! The address of an Admin API.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::Uri;
+
+use crate::loopback::is_loopback;
 
 /// `http://HOST:PORT` or `https://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +44,7 @@ impl AdminUrl {
     /// Whether it leads to this machine alone.
     pub fn is_loopback(&self) -> bool {
         let Ok(authority) = self.authority.parse::<http::uri::Authority>() else { return false };
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_loopback(authority.host())
     }
 }
 

@@ -66,10 +66,8 @@ impl DocumentSet {
             while let Some((key, document)) = changes.next_if(|(key, _)| is_here(key)) {
                 let (before, after) = kept.split_at(kept.partition_point(|other| other.key < key));
                 rest.extend_from_slice(before);
-                kept = match after.split_first() {
-                    Some((replaced, after)) if replaced.key == key => after,
-                    Some(_) | None => after,
-                };
+                let is_replaced = after.first().is_some_and(|document| document.key == key);
+                kept = if is_replaced { &after[1..] } else { after };
                 rest.extend(document.map(|document| Document { key, ..document }));
             }
             rest.extend_from_slice(kept);

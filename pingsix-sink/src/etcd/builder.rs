@@ -20,6 +20,7 @@ pub struct Builder {
     connect_timeout: Duration,
     limits: Limits,
     is_watching: bool,
+    allow_plaintext_beyond_loopback: bool,
 }
 
 impl Builder {
@@ -33,13 +34,22 @@ impl Builder {
             // What etcd takes by default, less what it counts beside the request.
             limits: Limits { operations: 128, bytes: 1_536 * 1024 - 16 * 1024 },
             is_watching: true,
+            allow_plaintext_beyond_loopback: false,
         }
     }
 
-    /// Talks TLS to all endpoints.
+    /// Talks TLS to all endpoints. Default: plaintext, to loopback addresses.
     #[must_use]
     pub fn tls(mut self, tls: ClientTls) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// Without TLS, sends the password and private keys to other machines in plaintext, for networks that encrypt by
+    /// themselves.
+    #[must_use]
+    pub fn allow_plaintext_beyond_loopback(mut self) -> Self {
+        self.allow_plaintext_beyond_loopback = true;
         self
     }
 
@@ -92,10 +102,13 @@ impl Builder {
     /// Makes a sink, which connects when something is published.
     ///
     /// # Errors
-    /// [`SinkError::Etcd`] when an endpoint is not `host:port` or a URL of it, or a file of the TLS options cannot be
-    /// used.
+    /// [`SinkError::Etcd`] when an endpoint is not `host:port` or a URL of it, a file of the TLS options cannot be used,
+    /// or an endpoint of another machine would be talked to in plaintext.
     pub fn build(self) -> Result<EtcdSink, SinkError> {
         let endpoints = Endpoints::new(&self.endpoints, self.tls, self.connect_timeout)?;
+        if !self.allow_plaintext_beyond_loopback {
+            endpoints.refuse_plaintext_beyond_loopback()?;
+        }
         let client = Client::new(endpoints, self.credentials, self.timeout);
         Ok(EtcdSink::of(Arc::new(client), self.limits, self.is_watching))
     }

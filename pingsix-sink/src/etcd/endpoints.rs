@@ -12,6 +12,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::error::EtcdError;
 use super::tls::ClientTls;
+use crate::loopback::is_loopback;
 
 /// Etcd ends connections that are probed more often than every five seconds, or while nothing is asked of it. A watch
 /// asks all the time.
@@ -53,6 +54,17 @@ impl Endpoints {
             endpoints.endpoint(uri)?;
         }
         Ok(endpoints)
+    }
+
+    /// Refuses to tell another machine passwords and private keys where everybody can listen.
+    pub(super) fn refuse_plaintext_beyond_loopback(&self) -> Result<(), EtcdError> {
+        let is_beyond = |uri: &&Uri| !uri.host().is_some_and(is_loopback);
+        match self.uris.iter().find(is_beyond).and_then(Uri::authority) {
+            Some(endpoint) if self.tls.is_none() => {
+                Err(EtcdError::PlaintextBeyondLoopback { endpoint: endpoint.to_string() })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     pub(super) fn count(&self) -> usize {

@@ -23,6 +23,15 @@ pub enum EtcdError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Connections would not be encrypted, and one leads to another machine.
+    #[error(
+        "refusing to send private keys in plaintext to {endpoint}: use TLS, a loopback address, or allow it with the \
+         option allow_plaintext_beyond_loopback, which is allow-plaintext=true in the URL of a target"
+    )]
+    PlaintextBeyondLoopback {
+        /// Host and port.
+        endpoint: String,
+    },
     /// No endpoint could be reached, or none has a leader.
     #[error("etcd cannot be reached: {0}")]
     Unavailable(String),
@@ -79,7 +88,10 @@ impl EtcdError {
             | Self::Authentication(_)
             | Self::PermissionDenied { .. }
             | Self::Conflict { .. } => true,
-            Self::Option { .. } | Self::Limit(_) | Self::Guard { .. } => false,
+            Self::Option { .. }
+            | Self::PlaintextBeyondLoopback { .. }
+            | Self::Limit(_)
+            | Self::Guard { .. } => false,
             Self::Refused { code, .. } => !matches!(code, Code::InvalidArgument | Code::Unimplemented),
         }
     }
@@ -88,6 +100,7 @@ impl EtcdError {
     pub fn category(&self) -> &'static str {
         match self {
             Self::Option { .. } => "etcd_option",
+            Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Unavailable(_) => "etcd_unavailable",
             Self::Timeout(_) => "etcd_timeout",
             Self::NoSpace => "etcd_no_space",

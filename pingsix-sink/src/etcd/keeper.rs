@@ -26,7 +26,7 @@ use super::picture::Picture;
 use super::{GUARD, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::plan;
+use crate::plan::{Steps, plan};
 use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
 use crate::{Changed, Published, Revision};
 
@@ -84,7 +84,7 @@ impl Keeper {
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
         let (mut changed, mut is_fresh) = (Changed::default(), false);
         for _ in 0..ATTEMPTS {
-            // What is taken out does not come back from a publication that fails or is dropped half way.
+            // What is taken out does not come back from a publication that fails or is dropped once it writes.
             let mut picture = match state.picture.take() {
                 Some(picture) if state.is_watched => picture,
                 Some(_) | None => {
@@ -93,7 +93,17 @@ impl Keeper {
                     self.read(&mut state, &list)
                 }
             };
-            match self.write(&mut picture, desired, &mut changed).await {
+            let steps = match self.steps(&picture, desired) {
+                Ok(steps) => steps,
+                // Somebody may have mended it, and the watch not have told it yet.
+                Err(_) if !is_fresh => continue,
+                Err(error) => {
+                    self.judge(&mut state, &picture);
+                    state.picture = Some(picture);
+                    return Err(error);
+                }
+            };
+            match self.write(&mut picture, &steps, &mut changed).await {
                 Ok(()) => {
                     picture.settle(desired.documents().clone());
                     let revision = picture.revision();
@@ -123,19 +133,19 @@ impl Keeper {
         self.state.lock().await.foreign.clone()
     }
 
-    /// Takes all steps, in as few transactions as the limits allow.
-    async fn write(
-        &self,
-        picture: &mut Picture,
-        desired: &Desired,
-        changed: &mut Changed,
-    ) -> Result<(), Failed> {
+    /// What leads to what is desired, if it may be written.
+    fn steps(&self, picture: &Picture, desired: &Desired) -> Result<Steps, SinkError> {
         let steps = plan(&picture.documents(), desired.documents());
         if !steps.is_empty() && !picture.guard().is_known {
             let key = format!("{}/{GUARD}", self.scope);
             return Err(EtcdError::Guard { key }.into());
         }
-        check(picture, &self.scope, steps.as_slice(), self.limits).map_err(Failed::Request)?;
+        check(picture, &self.scope, steps.as_slice(), self.limits)?;
+        Ok(steps)
+    }
+
+    /// Takes all steps, in as few transactions as the limits allow.
+    async fn write(&self, picture: &mut Picture, steps: &Steps, changed: &mut Changed) -> Result<(), Failed> {
         let mut rest = steps.as_slice();
         while !rest.is_empty() {
             let batch = Batch::of(picture, &self.scope, rest, self.limits);
@@ -168,7 +178,7 @@ impl Keeper {
         picture
     }
 
-    /// Follows what others do to the scope for as long as the connection holds; the error is why it ended.
+    /// Follows what others do to the scope until it has to be listed again; the error is why it could not go on.
     pub(super) async fn follow(&self, backoff: &mut Backoff) -> Result<(), EtcdError> {
         let start = self.look().await? + 1;
         let mut watch = self.client.watch(&self.scope, start).await?;
@@ -220,7 +230,8 @@ impl Keeper {
                 state.is_watched = true;
                 backoff.reset();
             }
-            let Some(mut picture) = state.picture.take() else { continue };
+            // A publication failed or was dropped while it wrote: what is there has to be asked again.
+            let Some(mut picture) = state.picture.take() else { return Ok(()) };
             if picture.apply(&response.events) {
                 self.judge(&mut state, &picture);
             }

@@ -15,6 +15,8 @@ pub struct EtcdTarget {
     pub user: Option<EtcdUser>,
     /// How the connections are secured; `None` for plaintext.
     pub tls: Option<EtcdTls>,
+    /// Whether plaintext may leave the machine: `allow-plaintext`.
+    pub allow_plaintext: bool,
 }
 
 /// Host and port of a member.
@@ -72,7 +74,12 @@ impl EtcdTarget {
             .map(|(number, host)| endpoint(scheme, number, host))
             .collect::<Result<_, _>>()?;
         let user = user.map(|user| EtcdUser::parse(scheme, user, parameters)).transpose()?;
-        Ok(Self { endpoints, user, tls: EtcdTls::parse(scheme, tls, parameters)? })
+        Ok(Self {
+            endpoints,
+            user,
+            tls: EtcdTls::parse(scheme, tls, parameters)?,
+            allow_plaintext: !tls && parameters.flag("allow-plaintext")?,
+        })
     }
 
     pub(super) fn show(&self, f: &mut fmt::Formatter<'_>, query: &mut Query) -> fmt::Result {
@@ -94,6 +101,7 @@ impl EtcdTarget {
             }
             query.add("domain", tls.domain.clone());
         }
+        query.flag("allow-plaintext", self.allow_plaintext);
         Ok(())
     }
 }

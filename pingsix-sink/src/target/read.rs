@@ -1,5 +1,6 @@
 //! What a target holds, read without writing anything.
 
+use std::error::Error as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -38,14 +39,14 @@ pub enum ReadError {
     /// The sink could not read it.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// An embedded server could not be connected to.
-    #[error("cannot connect to {address}")]
+    /// There is no connection to an embedded server; one over TLS ends those that are not.
+    #[error("cannot read from {address}: an embedded server is read back in plaintext alone, not over TLS")]
     Connect {
         /// Where it should listen.
         address: SocketAddr,
         /// Why.
         #[source]
-        source: tonic::transport::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// An embedded server refused, and says why.
     #[error("the server at {address} answers {:?}: {}", status.code(), status.message())]
@@ -61,7 +62,7 @@ pub enum ReadError {
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a scope may hold at most. PingSIX itself reads 4 MiB.
-const LIST_LIMIT: usize = 64 * 1024 * 1024;
+const READ_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What an embedded server says of a prefix that nothing was published for.
 const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
@@ -69,8 +70,8 @@ const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
 impl Target {
     /// The documents of a scope that were published to the target, as they are now; nothing is written.
     ///
-    /// `env` gives the value of an environment variable. An embedded server is read over its port; `listen` is where
-    /// the URL does not say it.
+    /// `env` gives the value of an environment variable. An embedded server is read over its port, in plaintext;
+    /// `listen` is where the URL does not say it.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -151,13 +152,16 @@ impl EtcdTarget {
             }
             builder = builder.tls(tls);
         }
+        if self.allow_plaintext {
+            builder = builder.allow_plaintext_beyond_loopback();
+        }
         Ok(builder)
     }
 }
 
 /// Everything that an embedded server holds under a scope: all of it was published.
 async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, ReadError> {
-    let failed = |source| ReadError::Connect { address, source };
+    let failed = |source: tonic::transport::Error| ReadError::Connect { address, source: source.into() };
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(failed)?;
     let channel = endpoint.connect_timeout(TIMEOUT).timeout(TIMEOUT).connect().await.map_err(failed)?;
     let prefix = scope.key_prefix();
@@ -167,10 +171,14 @@ async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, ReadErr
         range_end: format!("{scope}0").into(),
         ..RangeRequest::default()
     };
-    let answer = match KvClient::new(channel).max_decoding_message_size(LIST_LIMIT).range(request).await {
+    let answer = match KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await {
         Ok(answer) => answer.into_inner(),
         Err(status) if status.code() == Code::Unavailable && status.message() == UNKNOWN_SCOPE => {
             return Ok(DocumentSet::default());
+        }
+        // What a server says has no source.
+        Err(status) if status.source().is_some() => {
+            return Err(ReadError::Connect { address, source: status.into() });
         }
         Err(status) => return Err(ReadError::Status { address, status: Box::new(status) }),
     };

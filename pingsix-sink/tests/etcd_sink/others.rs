@@ -13,6 +13,7 @@ use pingsix_sink::{Desired, Sink as _, plan};
 
 use crate::documents::{desired, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
+use crate::relay::Failure;
 use crate::wire::{Watcher, watch_under};
 
 const GUARD: &str = "/p/web/.pingsix_graph_revision";
@@ -198,6 +199,38 @@ async fn what_others_change_is_told_and_repaired_when_it_is_published_again() {
     lab.put("/p/api/routes/r", "hacked").await;
     drifted(&sink, &["/p/api"]).await;
     sink.forget(api.scope());
+    drifted(&sink, &[]).await;
+}
+
+#[tokio::test]
+async fn what_others_change_is_told_also_after_a_publication_that_failed() {
+    let Some(lab) = Lab::start().await else { return };
+    let sink = lab.sink();
+    let (web, next) = (desired("/p/web", &[("routes/r", "1")]), desired("/p/web", &[("routes/r", "2")]));
+    let noticed = async || {
+        lab.put("/p/web/routes/r", "hacked").await;
+        drifted(&sink, &["/p/web"]).await;
+    };
+    sink.publish(&web).await.unwrap();
+    watched(&lab, &sink, &web).await;
+
+    assert_eq!(fails(&sink, &many("/p/web", 1, 2 << 20)).await.category(), "document_too_large");
+    noticed().await;
+
+    publish_until_done(&sink, &web).await;
+    drifted(&sink, &[]).await;
+    lab.put(GUARD, "pingsix-graph-v2").await;
+    assert_eq!(fails(&sink, &next).await.category(), "etcd_guard");
+    noticed().await;
+    lab.put(GUARD, "pingsix-graph-v1").await;
+
+    publish_until_done(&sink, &web).await;
+    drifted(&sink, &[]).await;
+    lab.relay.fail_after(Some((0, Failure::Request)));
+    assert_eq!(fails(&sink, &next).await.category(), "etcd_unavailable");
+    noticed().await;
+    lab.relay.fail_after(None);
+    publish_until_done(&sink, &web).await;
     drifted(&sink, &[]).await;
 }
 

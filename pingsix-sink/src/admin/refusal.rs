@@ -1,0 +1,143 @@
+//! What may be told of the reason why PingSIX refuses a document.
+//!
+//! PingSIX judges the whole configuration, so what it says may quote any document, also those of others, whose secrets
+//! nobody here knows. So what looks like one is concealed: PEM, and whatever is quoted and long.
+
+use super::{AdminError, Prepared};
+use crate::document::{Document, Key};
+use crate::resource::{ResourceKind, SHOWN, conceal};
+
+/// How long a message may be, in characters.
+const MESSAGE_LIMIT: usize = 500;
+
+/// How long a quotation may be, in characters. Names are shorter, and keys that somebody generated are longer.
+const QUOTATION_LIMIT: usize = 40;
+
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
+pub(super) fn refused(sent: &Document, message: String, prepared: &[Prepared<'_>]) -> AdminError {
+    let message = prepared.iter().fold(message, |message, Prepared { resource, .. }| {
+        conceal(resource.kind, &resource.fields, &message)
+    });
+    let message = without_long_quotations(&without_pem(&message));
+    // Shortened last, for half a secret is not recognised.
+    AdminError::Refused { key: sent.key.clone(), owner: sent.owner.clone(), message: shortened(&message) }
+}
+
+fn shortened(message: &str) -> String {
+    let mut short: String =
+        message.chars().take(MESSAGE_LIMIT).map(|char| if char.is_control() { ' ' } else { char }).collect();
+    if short.len() < message.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// A block that has no end goes as far as the quotes around it, for it has none inside.
+fn without_pem(text: &str) -> String {
+    const END: &str = "-----END ";
+    const DASHES: &str = "-----";
+
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
+        shown.push_str(before);
+        shown.push_str(SHOWN);
+        let (block, after) = begun.split_at(begun.find(QUOTES).unwrap_or(begun.len()));
+        let ended = block.split_once(END).and_then(|(_, label)| label.split_once(DASHES));
+        rest = match ended {
+            Some((_, left)) => begun.split_at(block.len() - left.len()).1,
+            None => after,
+        };
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// Keys of resources stay: they tell what PingSIX speaks of.
+fn without_long_quotations(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    let mut before = ' ';
+    while let Some(char) = chars.next() {
+        shown.push(char);
+        // Behind a letter it is an apostrophe.
+        if QUOTES.contains(&char) && !before.is_alphanumeric() {
+            let (quoted, after) = split_quotation(chars.as_str(), char);
+            let is_long = quoted.chars().count() > QUOTATION_LIMIT;
+            shown.push_str(if is_long && !is_resource(quoted) { SHOWN } else { quoted });
+            chars = after.chars();
+            shown.extend(chars.next());
+        }
+        before = char;
+    }
+    shown
+}
+
+/// Splits before the quote that ends what `quote` began, which is not one with a backslash before it.
+fn split_quotation(text: &str, quote: char) -> (&str, &str) {
+    let mut is_escaped = false;
+    let end = text.find(|char| {
+        let is_end = char == quote && !is_escaped;
+        is_escaped = char == '\\' && !is_escaped;
+        is_end
+    });
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+fn is_resource(text: &str) -> bool {
+    Key::new(text).is_ok_and(|key| ResourceKind::of(&key).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pem_is_concealed_wherever_it_stands() {
+        let block = "-----BEGIN PRIVATE KEY-----\nSESAME\n-----END PRIVATE KEY-----";
+        let escaped = block.escape_debug();
+        for (text, shown) in [
+            (format!("key {block} is bad, {block}"), "key *** is bad, ***"),
+            (format!("string \"{escaped}\\n\", expected u16"), "string \"***\\n\", expected u16"),
+            ("string \"-----BEGIN KEY-----\\nSES\", expected u16".to_owned(), "string \"***\", expected u16"),
+            ("cut off: -----BEGIN KEY-----\nSES".to_owned(), "cut off: ***"),
+            ("cut off: -----BEGIN KEY-----\nSES\n-----END KEY--".to_owned(), "cut off: ***"),
+            ("no -----END KEY-----".to_owned(), "no -----END KEY-----"),
+        ] {
+            assert_eq!(without_pem(&text), shown);
+        }
+    }
+
+    #[test]
+    fn long_quotations_are_concealed_but_for_keys_of_resources() {
+        let (long, id) = ("s".repeat(QUOTATION_LIMIT + 1), "i".repeat(60));
+        for (text, shown) in [
+            (
+                format!("invalid type: string \"{long}\", expected u16"),
+                "invalid type: string \"***\", expected u16",
+            ),
+            (format!("unknown variant `{long}`, expected `a`"), "unknown variant `***`, expected `a`"),
+            (format!("value '{long}' of '{long}'"), "value '***' of '***'"),
+            (format!("string \"a\\\"{long}\\\\\" and \"b\""), "string \"***\" and \"b\""),
+            (format!("cut off: \"{long}"), "cut off: \"***"),
+            (format!("PingSIX's plugin can't take \"{long}\""), "PingSIX's plugin can't take \"***\""),
+        ] {
+            assert_eq!(without_long_quotations(&text), shown);
+        }
+        for kept in [
+            format!("invalid resource 'routes/{id}': missing field `uri`"),
+            format!("string \"{}\" is short", "s".repeat(QUOTATION_LIMIT)),
+            "an end \"".to_owned(),
+        ] {
+            assert_eq!(without_long_quotations(&kept), kept);
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let message = shortened(&"ä\n".repeat(MESSAGE_LIMIT));
+        assert_eq!(message.chars().count(), MESSAGE_LIMIT + 1);
+        assert!(message.starts_with("ä ä ") && message.ends_with(" …"), "{message}");
+    }
+}
