@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use authority::{Authority, Pair};
 use documents::{desired, scope};
+use futures::stream;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
 use pingsix_sink::embedded::{Access, Builder, Clients};
@@ -24,8 +25,11 @@ use pingsix_sink::proto::etcdserverpb::compare::TargetUnion;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::lease_client::LeaseClient;
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
+use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
 use pingsix_sink::proto::etcdserverpb::{
     AuthStatusRequest, AuthenticateRequest, Compare, LeaseGrantRequest, RequestOp, TxnRequest,
+    WatchCancelRequest, WatchRequest,
 };
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use rcgen::DnType;
@@ -185,6 +189,30 @@ async fn replaced_clients_count_at_once_also_for_watches_that_are_open() {
     assert_eq!(list(&channel, Some(&token), "/p/web/").await, Err(Code::Unauthenticated));
     assert_eq!(served.etcd.stats().watches, 0);
     log_in(&channel, "web", "another").await.unwrap();
+}
+
+/// Whoever always has another request is checked no later than others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_client_that_floods_its_stream_loses_its_watches_all_the_same() {
+    const WATCHES: i64 = 500;
+    let served = served(EmbeddedEtcd::builder().access(Access::of(clients(PASSWORD)))).await;
+    let channel = served.channel().await;
+    let token = log_in(&channel, "web", PASSWORD).await.unwrap();
+    // The server looks at each watch after each request, so it never comes to the end of them.
+    let creates = (0..WATCHES).map(|_| RequestUnion::CreateRequest(watch_under("/p/web/", 0)));
+    let cancel = RequestUnion::CancelRequest(WatchCancelRequest { watch_id: WATCHES + 1 });
+    let requests = creates.chain(std::iter::repeat(cancel));
+    let requests = stream::iter(requests.map(|request| WatchRequest { request_union: Some(request) }));
+    let mut client = WatchClient::new(channel);
+    let mut responses = client.watch(with_token(Some(&token), requests)).await.unwrap().into_inner();
+    for _ in 0..WATCHES {
+        assert!(responses.message().await.unwrap().unwrap().created);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+
+    served.etcd.replace_clients(Clients::new());
+    let cancelled = tokio::time::timeout(PATIENCE, responses.message()).await.expect("it is checked in time");
+    assert!(cancelled.unwrap().unwrap().canceled);
 }
 
 #[tokio::test]

@@ -121,6 +121,8 @@ impl WatchStream {
         let mut access = self.services.replica.access.changes();
         let mut told = Told::default();
         loop {
+            // Nor does a client with many requests have a thread for itself.
+            tokio::task::consume_budget().await;
             let mut tick = false;
             let rested = told.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
             tokio::select! {
@@ -128,13 +130,14 @@ impl WatchStream {
                 () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
                 // A client that has gone away is noticed while there is nothing to send, too.
                 () = self.outlet.gone() => return Err(Ending::Gone),
+                // Before the requests, of which a client may have more than can ever be answered. As below, the sender
+                // lives as long as the replica.
+                _ = access.changed() => self.check_all().await?,
+                _ = ticks.tick() => tick = true,
                 request = self.requests.message() => match request {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // As below, the sender lives as long as the replica.
-                _ = access.changed() => self.check_all().await?,
-                _ = ticks.tick() => tick = true,
                 // The sender lives as long as the replica, which this task holds.
                 _ = advanced.changed() => {}
                 () = rested => {}
