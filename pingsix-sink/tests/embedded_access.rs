@@ -19,7 +19,7 @@ use documents::{desired, scope};
 use futures::stream;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
-use pingsix_sink::embedded::{Access, Builder, Clients};
+use pingsix_sink::embedded::{Access, Builder, Clients, Pace};
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::compare::TargetUnion;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
@@ -213,6 +213,31 @@ async fn a_client_that_floods_its_stream_loses_its_watches_all_the_same() {
     served.etcd.replace_clients(Clients::new());
     let cancelled = tokio::time::timeout(PATIENCE, responses.message()).await.expect("it is checked in time");
     assert!(cancelled.unwrap().unwrap().canceled);
+}
+
+/// Whoever leaves a response unread is told nothing more of what it may not have when it reads at last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waited_for_a_slow_client_is_not_told_once_its_access_is_gone() {
+    let latest = || EmbeddedEtcd::builder().pace(Pace::NONE);
+    for builder in [latest(), latest().tell_each_change()] {
+        let served = served(builder.access(Access::of(clients(PASSWORD)))).await;
+        let token = log_in(&served.channel().await, "web", PASSWORD).await.unwrap();
+        let endpoint = Channel::from_shared(format!("http://{}", served.address)).unwrap();
+        let narrow = endpoint.initial_stream_window_size(65_535).connect().await.unwrap();
+        let mut slow = watch(&narrow, Some(&token), "/p/web/").await;
+        let publish = async |value: &str| {
+            served.etcd.publish(&desired("/p/web", &[("routes/a", value)])).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        publish(&"x".repeat(500_000)).await;
+        publish("waits").await;
+        served.etcd.replace_clients(Clients::new());
+        publish("not for everybody").await;
+
+        assert_eq!(slow.next().await.events.len(), 1, "what was sent before");
+        let next = slow.next().await;
+        assert!(next.canceled && next.events.is_empty(), "{next:?}");
+    }
 }
 
 #[tokio::test]
