@@ -64,6 +64,7 @@ mod replica;
 pub mod revisions;
 mod server;
 mod service;
+mod settled;
 mod stats;
 mod store;
 mod tls;

@@ -11,8 +11,9 @@ mod log;
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use authority::{Authority, Pair};
 use documents::{desired, scope};
@@ -253,6 +254,13 @@ async fn a_server_that_served_anybody_can_be_closed() {
     list(&served.channel().await, Some(&token), "/p/web/").await.unwrap();
 }
 
+/// Replaces a file in one step.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, path).unwrap();
+}
+
 #[tokio::test]
 async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -268,7 +276,7 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     let token = log_in(&channel, "web", PASSWORD).await.unwrap();
     list(&channel, Some(&token), "/p/web/").await.unwrap();
 
-    std::fs::write(&path, "web password replaced-but-without-prefix\n").unwrap();
+    replace(&path, "web password replaced-but-without-prefix\n");
     let name = path.display().to_string();
     let warned = async {
         while log::warnings(&name).is_empty() {
@@ -280,7 +288,7 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     assert!(warning.contains("line 1") && !warning.contains("replaced-but"), "{warning}");
     list(&channel, Some(&token), "/p/web/").await.unwrap();
 
-    std::fs::write(&path, "web password second /p/api\n").unwrap();
+    replace(&path, "web password second /p/api\n");
     let replaced = async {
         while list(&channel, Some(&token), "/p/web/").await != Err(Code::Unauthenticated) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -289,6 +297,41 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     tokio::time::timeout(PATIENCE, replaced).await.unwrap();
     let token = log_in(&channel, "web", "second").await.unwrap();
     list(&channel, Some(&token), "/p/api/").await.unwrap();
+}
+
+/// A file that is written while it is read: nobody loses anything to the part that is missing.
+#[tokio::test]
+async fn a_file_that_is_half_written_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("half-written-clients");
+    let whole = format!("web password {PASSWORD} /p/web /p/api\nother password {PASSWORD} /p/other\n");
+    std::fs::write(&path, &whole).unwrap();
+    let access = Access::from_file(&path).reread_interval(Duration::from_millis(5));
+    let served = served(EmbeddedEtcd::builder().access(access)).await;
+    let channel = served.channel().await;
+    let token = log_in(&channel, "web", PASSWORD).await.unwrap();
+    let mut watcher = watch(&channel, Some(&token), "/p/api/").await;
+
+    let name = path.display().to_string();
+    let beginning = whole.find(" /p/api").unwrap();
+    for (warned, (half, why)) in (1..).zip([
+        (&whole[..beginning], "line 1: the line does not end"),
+        ("", "names no client"),
+        ("# web\n\n", "names no client"),
+    ]) {
+        replace(&path, half);
+        let deadline = Instant::now() + PATIENCE;
+        while log::warnings(&name).len() < warned {
+            assert!(Instant::now() < deadline, "{half:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let last = log::warnings(&name).pop().unwrap();
+        assert!(last.contains(why), "{half:?}: {last}");
+        replace(&path, &whole);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        watcher.settle().await;
+        log_in(&channel, "other", PASSWORD).await.unwrap();
+    }
 }
 
 #[tokio::test]
