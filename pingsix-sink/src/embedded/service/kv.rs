@@ -59,7 +59,7 @@ impl kv_server::Kv for Kv {
         let response = services
             .replica
             .read(|store| txn::answer(store, &request))
-            .map_err(|(range, refusal)| services.refuse(&range, refusal))?;
+            .map_err(|unanswered| services.refuse_txn(unanswered))?;
         Ok(Response::new(response))
     }
 

@@ -3,6 +3,7 @@
 use tonic::Status;
 
 use super::Services;
+use super::txn::Unanswered;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
@@ -51,6 +52,19 @@ impl Services {
     pub(super) fn deny(&self, denied: Denied) -> Status {
         self.replica.counters.denied.add(1);
         denied.into()
+    }
+
+    /// The answer to a transaction that is not answered.
+    pub(super) fn refuse_txn(&self, unanswered: Unanswered) -> Status {
+        match unanswered {
+            Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
+            Unanswered::TooLarge => {
+                self.replica.counters.refused.add(1);
+                Status::resource_exhausted(
+                    "the lists of a transaction have more bytes than one answer may hold",
+                )
+            }
+        }
     }
 
     /// The answer to a range that is refused; unknown scopes are logged, for somebody typed a wrong prefix.
