@@ -9,6 +9,14 @@ use crate::embedded::store::{KeyRange, Refusal};
 
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
+/// How much of a key goes to the log. Clients choose it, and it may be as long as a request.
+const LOGGED_KEY: usize = 256;
+
+/// The beginning of a key, for the log.
+pub(super) fn loggable(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(..LOGGED_KEY).unwrap_or(key)).into_owned()
+}
+
 /// A write, whatever it would write.
 pub(super) fn read_only() -> Status {
     Status::failed_precondition(
@@ -87,7 +95,7 @@ impl Services {
     }
 
     fn log_unknown(&self, range: &KeyRange) {
-        let key = String::from_utf8_lossy(range.start()).into_owned();
+        let key = loggable(range.start());
         if self.unknown.is_news(&key) {
             let known: Vec<String> = self
                 .replica
