@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::LIST_LIMIT;
 use super::access::LiveAccess;
@@ -28,6 +28,9 @@ use crate::revision::Revision;
 use crate::{Changed, Published};
 
 pub(super) struct Replica {
+    /// Held by a publication from its first attempt to its commit: what waits for revisions must not be overtaken by a
+    /// later publication, and then replace it.
+    publishing: AsyncMutex<()>,
     /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
     held: Mutex<BTreeMap<Scope, Held>>,
     store: RwLock<Store>,
@@ -83,6 +86,7 @@ impl Replica {
         access: Arc<LiveAccess>,
     ) -> Self {
         Self {
+            publishing: AsyncMutex::default(),
             held: Mutex::default(),
             advanced: watch::Sender::new(store.header()),
             store: RwLock::new(store),
@@ -120,6 +124,7 @@ impl Replica {
     }
 
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let _publishing = self.publishing.lock().await;
         loop {
             if let Some(published) = self.try_publish(desired)? {
                 return Ok(published);
