@@ -34,8 +34,8 @@ pub(super) struct Replica {
     /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
     held: Mutex<BTreeMap<Scope, Held>>,
     store: RwLock<Store>,
-    /// The header after each publication; watch streams wait for it to change.
-    advanced: watch::Sender<i64>,
+    /// Told of each publication; watch streams wait for it.
+    advanced: watch::Sender<()>,
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
@@ -88,7 +88,7 @@ impl Replica {
         Self {
             publishing: AsyncMutex::default(),
             held: Mutex::default(),
-            advanced: watch::Sender::new(store.header()),
+            advanced: watch::Sender::new(()),
             store: RwLock::new(store),
             reservations,
             clock,
@@ -119,7 +119,7 @@ impl Replica {
     }
 
     /// Changes whenever there are commits to send.
-    pub(super) fn advanced(&self) -> watch::Receiver<i64> {
+    pub(super) fn advanced(&self) -> watch::Receiver<()> {
         self.advanced.subscribe()
     }
 
@@ -168,7 +168,7 @@ impl Replica {
         drop(held);
         if !changed.is_empty() {
             self.counters.publications.add(1);
-            self.advanced.send_replace(revision.get());
+            self.advanced.send_replace(());
             report(scope, revision, changed, parts.len(), size.bytes);
         }
         Ok(Some(Published { revision, changed }))
