@@ -66,12 +66,9 @@ impl Services {
     pub(super) fn refuse_txn(&self, unanswered: Unanswered) -> Status {
         match unanswered {
             Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
-            Unanswered::TooLarge => {
-                self.replica.counters.refused.add(1);
-                Status::resource_exhausted(
-                    "the lists of a transaction have more bytes than one answer may hold",
-                )
-            }
+            Unanswered::TooLarge => Status::resource_exhausted(
+                "the lists of a transaction have more bytes than one answer may hold",
+            ),
         }
     }
 

@@ -114,7 +114,7 @@ impl Handshakes {
             let Some(oldest) = self.oldest_first.pop_front() else { return };
             oldest.abort();
             self.replica.counters.handshakes_failed.add(1);
-            if self.failures.is_news("too many") {
+            if self.replica.news.is_news("too many handshakes") {
                 tracing::warn!(limit, "too many TLS handshakes at once; the oldest are ended");
             }
         }
