@@ -2,8 +2,8 @@
 //!
 //! - Whoever connects and does not begin to speak HTTP/2 within a while is closed.
 //! - Whoever begins and then falls silent is found out by the pings of HTTP/2.
-//! - Whoever answers pings but leaves a response unread is closed by the stream it belongs to: there is no other way to
-//!   give back what HTTP/2 keeps for it.
+//! - Whoever answers pings but leaves a response of a watch unread is closed by the stream it belongs to: there is no
+//!   other way to give back what HTTP/2 keeps for it. Other answers may stay unread while the connection is open.
 //! - Whoever comes when there are as many connections as may be is closed at once.
 
 use std::convert::Infallible;
