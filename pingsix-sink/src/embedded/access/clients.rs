@@ -86,8 +86,8 @@ impl Clients {
         })
     }
 
-    /// Reads clients from the text of a file, which somebody may be writing: what may be only its beginning is an error,
-    /// so that nobody loses what it may read to a file that is half there.
+    /// Reads clients from the text of a file, which somebody may be writing: what may be only its beginning is an
+    /// error, so that nobody loses what it may read to a file that is half there.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse), [`ClientsProblem::Unfinished`] and [`ClientsProblem::Empty`].
