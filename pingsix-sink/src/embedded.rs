@@ -22,13 +22,15 @@
 //! - **What is, not what was.** PingSIX reads its whole configuration again for every response, so responses cost, not
 //!   changes. A watch of whole scopes that is idle is told a change at once; what changes while its response is
 //!   unwritten, or while it rests ([`Pace`]), becomes one response with the last change of each key, and without the
-//!   keys that came and went. Its last event has the revision of the last publication. It leads from one state of the store to a later one, and is cut only between two
-//!   publications when it does not fit a message. A watch that asks for the pair before a change, for one kind of
-//!   changes, or for a part of a scope, is told each change, as in etcd; with [`Builder::tell_each_change`] all are.
+//!   keys that came and went. Its last event has the revision of the last publication. It leads from one state of the
+//!   store to a later one, and is cut only between two publications when it does not fit a message. A watch that asks
+//!   for the pair before a change, for one kind of changes, or for a part of a scope, is told each change, as in etcd;
+//!   with [`Builder::tell_each_change`] all are.
 //! - **Slow clients.** A publication never waits for a client, nor does another client. At most one response of a
 //!   stream is in memory, of bytes that it shares; the changes after it wait in the bounded history. A watch that falls
-//!   behind the history is cancelled with the compaction revision, as in etcd. A client that leaves a response unread
-//!   for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping.
+//!   behind the history is cancelled with the compaction revision, as in etcd. A client that leaves a response of a
+//!   watch unread for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping. The
+//!   answer to a list may stay unread for as long as its connection is open.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
@@ -64,6 +66,7 @@ mod replica;
 pub mod revisions;
 mod server;
 mod service;
+mod settled;
 mod stats;
 mod store;
 mod tls;
@@ -146,8 +149,10 @@ impl EmbeddedEtcd {
         Revision::new(self.replica.read(store::Store::header)).unwrap_or(Revision::MIN)
     }
 
-    /// Serves only these clients from now on, each with its own prefixes, also where anybody was served before. A watch that its client may no longer read is
-    /// cancelled. A file that clients were read from replaces them again when it changes.
+    /// Serves only these clients from now on, each with its own prefixes, also where anybody was served before.
+    ///
+    /// A watch that its client may no longer read is cancelled. A file that clients were read from replaces them again
+    /// when it changes.
     pub fn replace_clients(&self, clients: Clients) {
         self.replica.access.replace(clients);
     }
@@ -173,8 +178,8 @@ impl EmbeddedEtcd {
     /// May be called before the gate is open, and several times for several listeners.
     ///
     /// # Errors
-    /// [`SinkError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless
-    /// [`Builder::tls`] or [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
+    /// [`SinkError::PlaintextBeyondLoopback`] for an address that is not a loopback address, unless [`Builder::tls`] or
+    /// [`Builder::allow_plaintext_beyond_loopback`] was called; [`SinkError::Listener`] and [`SinkError::Serve`] when
     /// the network fails.
     pub async fn serve(&self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), SinkError> {
         server::serve(Arc::clone(&self.replica), listener, shutdown).await

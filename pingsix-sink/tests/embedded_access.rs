@@ -11,21 +11,26 @@ mod log;
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use authority::{Authority, Pair};
 use documents::{desired, scope};
+use futures::stream;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
-use pingsix_sink::embedded::{Access, Builder, Clients};
+use pingsix_sink::embedded::{Access, Builder, Clients, Pace};
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
 use pingsix_sink::proto::etcdserverpb::compare::TargetUnion;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::lease_client::LeaseClient;
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
+use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
+use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
 use pingsix_sink::proto::etcdserverpb::{
     AuthStatusRequest, AuthenticateRequest, Compare, LeaseGrantRequest, RequestOp, TxnRequest,
+    WatchCancelRequest, WatchRequest,
 };
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use rcgen::DnType;
@@ -134,6 +139,16 @@ async fn a_wrong_password_is_refused_and_never_logged() {
     assert!(text.contains("wrong password"));
 }
 
+#[tokio::test]
+async fn an_unknown_key_is_logged_by_its_beginning_alone() {
+    let served = served(EmbeddedEtcd::builder()).await;
+    let long = format!("/somewhere-else/{}the-end/", "x".repeat(100_000));
+    assert_eq!(list(&served.channel().await, None, &long).await, Err(Code::Unavailable));
+    let warnings = log::warnings("/somewhere-else/xxx");
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].len() < 1_000, "{} bytes", warnings[0].len());
+}
+
 /// A clock that is set.
 #[derive(Debug)]
 struct FakeClock(Mutex<SystemTime>);
@@ -187,6 +202,55 @@ async fn replaced_clients_count_at_once_also_for_watches_that_are_open() {
     log_in(&channel, "web", "another").await.unwrap();
 }
 
+/// Whoever always has another request is checked no later than others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_client_that_floods_its_stream_loses_its_watches_all_the_same() {
+    const WATCHES: i64 = 500;
+    let served = served(EmbeddedEtcd::builder().access(Access::of(clients(PASSWORD)))).await;
+    let channel = served.channel().await;
+    let token = log_in(&channel, "web", PASSWORD).await.unwrap();
+    // The server looks at each watch after each request, so it never comes to the end of them.
+    let creates = (0..WATCHES).map(|_| RequestUnion::CreateRequest(watch_under("/p/web/", 0)));
+    let cancel = RequestUnion::CancelRequest(WatchCancelRequest { watch_id: WATCHES + 1 });
+    let requests = creates.chain(std::iter::repeat(cancel));
+    let requests = stream::iter(requests.map(|request| WatchRequest { request_union: Some(request) }));
+    let mut client = WatchClient::new(channel);
+    let mut responses = client.watch(with_token(Some(&token), requests)).await.unwrap().into_inner();
+    for _ in 0..WATCHES {
+        assert!(responses.message().await.unwrap().unwrap().created);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+
+    served.etcd.replace_clients(Clients::new());
+    let cancelled = tokio::time::timeout(PATIENCE, responses.message()).await.expect("it is checked in time");
+    assert!(cancelled.unwrap().unwrap().canceled);
+}
+
+/// Whoever leaves a response unread is told nothing more of what it may not have when it reads at last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waited_for_a_slow_client_is_not_told_once_its_access_is_gone() {
+    let latest = || EmbeddedEtcd::builder().pace(Pace::NONE);
+    for builder in [latest(), latest().tell_each_change()] {
+        let served = served(builder.access(Access::of(clients(PASSWORD)))).await;
+        let token = log_in(&served.channel().await, "web", PASSWORD).await.unwrap();
+        let endpoint = Channel::from_shared(format!("http://{}", served.address)).unwrap();
+        let narrow = endpoint.initial_stream_window_size(65_535).connect().await.unwrap();
+        let mut slow = watch(&narrow, Some(&token), "/p/web/").await;
+        let publish = async |value: &str| {
+            served.etcd.publish(&desired("/p/web", &[("routes/a", value)])).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        publish(&"x".repeat(500_000)).await;
+        publish("waits").await;
+        served.etcd.replace_clients(Clients::new());
+        publish("not for everybody").await;
+
+        assert_eq!(slow.next().await.events.len(), 1, "what was sent before");
+        let next = slow.next().await;
+        assert!(next.canceled && next.events.is_empty(), "{next:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_served_anybody_can_be_closed() {
     let served = served(EmbeddedEtcd::builder()).await;
@@ -198,6 +262,13 @@ async fn a_server_that_served_anybody_can_be_closed() {
     assert_eq!(list(&channel, None, "/p/web/").await, Err(Code::InvalidArgument));
     let token = log_in(&channel, "web", PASSWORD).await.unwrap();
     list(&served.channel().await, Some(&token), "/p/web/").await.unwrap();
+}
+
+/// Replaces a file in one step.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, path).unwrap();
 }
 
 #[tokio::test]
@@ -215,7 +286,7 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     let token = log_in(&channel, "web", PASSWORD).await.unwrap();
     list(&channel, Some(&token), "/p/web/").await.unwrap();
 
-    std::fs::write(&path, "web password replaced-but-without-prefix\n").unwrap();
+    replace(&path, "web password replaced-but-without-prefix\n");
     let name = path.display().to_string();
     let warned = async {
         while log::warnings(&name).is_empty() {
@@ -227,7 +298,7 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     assert!(warning.contains("line 1") && !warning.contains("replaced-but"), "{warning}");
     list(&channel, Some(&token), "/p/web/").await.unwrap();
 
-    std::fs::write(&path, "web password second /p/api\n").unwrap();
+    replace(&path, "web password second /p/api\n");
     let replaced = async {
         while list(&channel, Some(&token), "/p/web/").await != Err(Code::Unauthenticated) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -236,6 +307,41 @@ async fn clients_of_a_file_are_read_again_and_a_faulty_file_changes_nothing() {
     tokio::time::timeout(PATIENCE, replaced).await.unwrap();
     let token = log_in(&channel, "web", "second").await.unwrap();
     list(&channel, Some(&token), "/p/api/").await.unwrap();
+}
+
+/// A file that is written while it is read: nobody loses anything to the part that is missing.
+#[tokio::test]
+async fn a_file_that_is_half_written_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("half-written-clients");
+    let whole = format!("web password {PASSWORD} /p/web /p/api\nother password {PASSWORD} /p/other\n");
+    std::fs::write(&path, &whole).unwrap();
+    let access = Access::from_file(&path).reread_interval(Duration::from_millis(5));
+    let served = served(EmbeddedEtcd::builder().access(access)).await;
+    let channel = served.channel().await;
+    let token = log_in(&channel, "web", PASSWORD).await.unwrap();
+    let mut watcher = watch(&channel, Some(&token), "/p/api/").await;
+
+    let name = path.display().to_string();
+    let beginning = whole.find(" /p/api").unwrap();
+    for (warned, (half, why)) in (1..).zip([
+        (&whole[..beginning], "line 1: the line does not end"),
+        ("", "names no client"),
+        ("# web\n\n", "names no client"),
+    ]) {
+        replace(&path, half);
+        let deadline = Instant::now() + PATIENCE;
+        while log::warnings(&name).len() < warned {
+            assert!(Instant::now() < deadline, "{half:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let last = log::warnings(&name).pop().unwrap();
+        assert!(last.contains(why), "{half:?}: {last}");
+        replace(&path, &whole);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        watcher.settle().await;
+        log_in(&channel, "other", PASSWORD).await.unwrap();
+    }
 }
 
 #[tokio::test]

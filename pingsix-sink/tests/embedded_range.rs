@@ -314,6 +314,30 @@ async fn a_reading_transaction_compares_and_answers_the_branch() {
     assert_eq!(kv.txn(many).await.unwrap_err().message(), "etcdserver: too many operations in txn request");
 }
 
+/// Levels that are nested multiply what each of them may ask for.
+#[tokio::test]
+async fn a_nested_transaction_is_bounded_by_all_of_its_levels() {
+    let served = served().await;
+    let mut kv = served.kv().await;
+    let read = |prefix: &str| RequestOp { request: Some(Operation::RequestRange(under(prefix))) };
+    let nest = |inner: &TxnRequest, times: usize| TxnRequest {
+        success: vec![RequestOp { request: Some(Operation::RequestTxn(inner.clone())) }; times],
+        ..Default::default()
+    };
+    // 8 times 127 reads, beside the 8 transactions they stand in.
+    let inner = TxnRequest { success: vec![read("/p/webinar/"); 127], ..Default::default() };
+    assert_eq!(kv.txn(nest(&inner, 8)).await.unwrap().get_ref().responses.len(), 8);
+    for txn in [nest(&inner, 9), nest(&nest(&inner, 4), 4)] {
+        assert_eq!(kv.txn(txn).await.unwrap_err().code(), Code::ResourceExhausted);
+    }
+
+    let large = "x".repeat(1 << 20);
+    served.etcd.publish(&desired("/p/webinar", &[("routes/z", &large)])).await.unwrap();
+    let inner = TxnRequest { success: vec![read("/p/webinar/"); 9], ..Default::default() };
+    kv.txn(nest(&inner, 6)).await.unwrap();
+    assert_eq!(kv.txn(nest(&inner, 8)).await.unwrap_err().code(), Code::ResourceExhausted);
+}
+
 #[tokio::test]
 async fn the_size_of_a_scope_is_that_of_its_list() {
     use prost::Message;

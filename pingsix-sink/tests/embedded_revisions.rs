@@ -9,10 +9,10 @@ mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use documents::desired;
+use documents::{desired, scope};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving};
@@ -522,4 +522,43 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// A store that takes longer for the first request after the start than for later ones.
+#[derive(Debug, Default)]
+struct SlowStore {
+    ceiling: Mutex<Option<Revision>>,
+    requests: AtomicUsize,
+}
+
+impl Reservations for SlowStore {
+    fn reserve(&self, at_least: Revision, _: u32) -> Reserving<'_> {
+        Box::pin(async move {
+            // The start is answered at once.
+            match self.requests.fetch_add(1, Ordering::Relaxed) {
+                0 => {}
+                1 => tokio::time::sleep(Duration::from_secs(2)).await,
+                _ => tokio::time::sleep(Duration::from_secs(1)).await,
+            }
+            let mut ceiling = self.ceiling.lock();
+            let block = Block::above(*ceiling, at_least, 1)?;
+            *ceiling = Some(block.last);
+            Ok(block)
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn publications_that_wait_for_revisions_commit_in_their_order() {
+    let store = Arc::new(SlowStore::default());
+    let etcd = EmbeddedEtcd::builder().reservations(store).start().await.unwrap();
+    publish(&etcd, 0).await;
+    let (first, second, third) = tokio::join!(publish(&etcd, 1), publish(&etcd, 2), publish(&etcd, 3));
+    assert!(first < second && second < third, "{first} {second} {third}");
+    let held = etcd.documents(&scope("/p/web")).unwrap();
+    assert_eq!(held, desired("/p/web", &[("routes/a", "3")]).documents().clone());
 }

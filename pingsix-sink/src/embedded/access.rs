@@ -70,6 +70,9 @@ impl Access {
     }
 
     /// For the clients that a file names, which is read again when it changes; see [`Clients::parse`] for its form.
+    ///
+    /// The file names at least one client, and its last line ends with a line break: otherwise somebody is still
+    /// writing it, and the clients from before stay. Best is a new file that is renamed to this path.
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self::from(Source::File(path.into()))
     }

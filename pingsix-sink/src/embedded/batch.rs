@@ -1,10 +1,14 @@
 //! Several commits as one response.
 //!
 //! A watch that lags is not told what was, but what is: of each key the last change, of a key that came and went
-//! meanwhile nothing, unless its going is all there is to tell of the last commit. Changes keep the order of their revisions, so the last event has the highest, as clients of etcd
-//! expect: that of the last commit, whatever became of its keys, so that a client which reports the revision it has
-//! reached is known to have the commit. What is told is the difference between two states of the store, each closed under reference; it is therefore
-//! never cut inside a commit, only between two, when it does not fit one message.
+//! meanwhile nothing, unless its going is all there is to tell of the last commit.
+//!
+//! Changes keep the order of their revisions, so the last event has the highest, as clients of etcd expect: that of the
+//! last commit, whatever became of its keys, so that a client which reports the revision it has reached is known to
+//! have the commit.
+//!
+//! What is told is the difference between two states of the store, each closed under reference. So it is never cut
+//! inside a commit when it does not fit one message, only between two.
 //!
 //! Watches of the same keys that are told the same changes share the encoded bytes.
 

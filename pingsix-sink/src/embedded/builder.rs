@@ -212,8 +212,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Clients`] when the file with the
-    /// clients cannot be; [`SinkError::Revisions`] when the state file is
-    /// damaged, in use, or cannot be written.
+    /// clients cannot be; [`SinkError::Revisions`] when the state file is damaged, in use, or cannot be written.
     pub async fn start(self) -> Result<EmbeddedEtcd, SinkError> {
         let tls = self.tls.map(|tls| LiveTls::load(tls, Arc::clone(&self.clock))).transpose()?.map(Arc::new);
         let access = Arc::new(LiveAccess::load(self.access, Arc::clone(&self.clock))?);

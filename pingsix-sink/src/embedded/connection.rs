@@ -2,16 +2,18 @@
 //!
 //! - Whoever connects and does not begin to speak HTTP/2 within a while is closed.
 //! - Whoever begins and then falls silent is found out by the pings of HTTP/2.
-//! - Whoever answers pings but leaves a response unread is closed by the stream it belongs to: there is no other way to
-//!   give back what HTTP/2 keeps for it.
+//! - Whoever answers pings but leaves a response of a watch unread is closed by the stream it belongs to: there is no
+//!   other way to give back what HTTP/2 keeps for it. Other answers may stay unread while the connection is open.
 //! - Whoever comes when there are as many connections as may be is closed at once.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
@@ -24,6 +26,9 @@ use crate::document::Digest;
 
 /// What a client of HTTP/2 says before anything else is this long.
 const PREFACE: usize = 24;
+
+/// How long a listener that fails is left alone. It fails at once again when the process has no more files to give.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Who is at the other end of a connection; each request carries it.
 #[derive(Clone, Debug)]
@@ -101,6 +106,35 @@ impl<S> Connection<S> {
     }
 }
 
+/// The connections of a listener that encrypts nothing.
+pub(super) fn accept<S>(
+    incoming: impl Stream<Item = io::Result<S>>,
+    replica: Arc<Replica>,
+) -> impl Stream<Item = Result<Connection<S>, Infallible>> {
+    incoming.filter_map(move |accepted| {
+        let replica = Arc::clone(&replica);
+        async move {
+            match accepted {
+                Ok(connection) => Connection::admit(&replica, connection, None).map(Ok),
+                Err(error) => {
+                    listener_failed(&replica, &error).await;
+                    None
+                }
+            }
+        }
+    })
+}
+
+/// Says so, and leaves a listener alone for a moment that could not accept a connection.
+pub(super) async fn listener_failed(replica: &Replica, error: &io::Error) {
+    if replica.news.is_news("accept") {
+        tracing::warn!(%error, "a connection could not be accepted");
+    } else {
+        tracing::debug!(%error, "a connection could not be accepted");
+    }
+    tokio::time::sleep(PAUSE).await;
+}
+
 impl Preface {
     fn within(timeout: Duration) -> Self {
         Self { missing: PREFACE, deadline: Box::pin(tokio::time::sleep(timeout)) }
@@ -169,5 +203,26 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_cut(context)?;
         Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::embedded::EmbeddedEtcd;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listener_that_fails_is_left_alone_for_a_moment_and_goes_on() {
+        let etcd = EmbeddedEtcd::builder().start().await.unwrap();
+        let failures = (0..10).map(|_| Err(io::Error::other("no more files")));
+        let incoming = stream::iter(failures.chain([Ok(tokio::io::empty())]));
+        let started = Instant::now();
+        let accepted: Vec<_> = accept(incoming, Arc::clone(&etcd.replica)).collect().await;
+        assert_eq!(accepted.len(), 1);
+        assert_eq!(etcd.stats().connections, 1);
+        assert!(started.elapsed() >= 10 * PAUSE, "{:?}", started.elapsed());
     }
 }

@@ -13,19 +13,55 @@ pub(super) struct News {
 
 impl News {
     const AGAIN: Duration = Duration::from_mins(1);
+    /// How many things are remembered. What comes beyond them within the time is not news, for clients choose what some
+    /// of them are.
     const MOST: usize = 64;
 
     /// Whether `thing` was not logged for a while; it counts as logged from now on.
     pub(super) fn is_news(&self, thing: &str) -> bool {
-        let now = Instant::now();
+        self.is_news_at(thing, Instant::now())
+    }
+
+    fn is_news_at(&self, thing: &str, now: Instant) -> bool {
         let mut logged = self.logged.lock();
-        if logged.get(thing).is_some_and(|at| now.duration_since(*at) < Self::AGAIN) {
+        let is_fresh = |at: &Instant| now.duration_since(*at) < Self::AGAIN;
+        if logged.get(thing).is_some_and(is_fresh) {
             return false;
         }
         if logged.len() >= Self::MOST {
-            logged.clear();
+            logged.retain(|_, at| is_fresh(at));
+        }
+        if logged.len() >= Self::MOST {
+            return false;
         }
         logged.insert(thing.to_owned(), now);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_is_news_again_after_a_while() {
+        let (news, start) = (News::default(), Instant::now());
+        assert!(news.is_news_at("a", start));
+        assert!(!news.is_news_at("a", start + News::AGAIN / 2));
+        assert!(news.is_news_at("b", start + News::AGAIN / 2));
+        assert!(news.is_news_at("a", start + News::AGAIN));
+    }
+
+    #[test]
+    fn more_things_than_are_remembered_are_not_news_until_the_oldest_is_forgotten() {
+        let (news, start) = (News::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        assert!(news.is_news_at("first", start));
+        let said = (0..1_000).filter(|number| news.is_news_at(&number.to_string(), start + second)).count();
+        assert_eq!(said, News::MOST - 1);
+        assert!(!news.is_news_at("first", start + second));
+        assert!(news.is_news_at("another", start + News::AGAIN));
+        assert!(!news.is_news_at("one more", start + News::AGAIN));
+        assert_eq!(news.logged.lock().len(), News::MOST);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::LIST_LIMIT;
 use super::access::LiveAccess;
@@ -28,11 +28,14 @@ use crate::revision::Revision;
 use crate::{Changed, Published};
 
 pub(super) struct Replica {
+    /// Held by a publication from its first attempt to its commit: what waits for revisions must not be overtaken by a
+    /// later publication, and then replace it.
+    publishing: AsyncMutex<()>,
     /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
     held: Mutex<BTreeMap<Scope, Held>>,
     store: RwLock<Store>,
-    /// The header after each publication; watch streams wait for it to change.
-    advanced: watch::Sender<i64>,
+    /// Told of each publication; watch streams wait for it.
+    advanced: watch::Sender<()>,
     reservations: Arc<dyn Reservations>,
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
@@ -83,8 +86,9 @@ impl Replica {
         access: Arc<LiveAccess>,
     ) -> Self {
         Self {
+            publishing: AsyncMutex::default(),
             held: Mutex::default(),
-            advanced: watch::Sender::new(store.header()),
+            advanced: watch::Sender::new(()),
             store: RwLock::new(store),
             reservations,
             clock,
@@ -115,11 +119,12 @@ impl Replica {
     }
 
     /// Changes whenever there are commits to send.
-    pub(super) fn advanced(&self) -> watch::Receiver<i64> {
+    pub(super) fn advanced(&self) -> watch::Receiver<()> {
         self.advanced.subscribe()
     }
 
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let _publishing = self.publishing.lock().await;
         loop {
             if let Some(published) = self.try_publish(desired)? {
                 return Ok(published);
@@ -163,7 +168,7 @@ impl Replica {
         drop(held);
         if !changed.is_empty() {
             self.counters.publications.add(1);
-            self.advanced.send_replace(revision.get());
+            self.advanced.send_replace(());
             report(scope, revision, changed, parts.len(), size.bytes);
         }
         Ok(Some(Published { revision, changed }))

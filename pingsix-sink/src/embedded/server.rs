@@ -1,17 +1,15 @@
 //! The listener and its end.
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _, pending};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use super::connection::Connection;
+use super::connection;
 use super::replica::Replica;
 use super::service::{Scheme, Services};
 use super::tls;
@@ -50,13 +48,8 @@ pub(super) async fn serve(
     let stopped = shutdown.clone().cancelled_owned();
     let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
         None => {
-            let admit = move |connection: io::Result<_>| {
-                std::future::ready(match connection {
-                    Ok(connection) => Connection::admit(&replica, connection, None).map(Ok),
-                    Err(error) => Some(Err(error)),
-                })
-            };
-            let server = router.serve_with_incoming_shutdown(incoming.filter_map(admit), stopped);
+            let incoming = connection::accept(incoming, replica);
+            let server = router.serve_with_incoming_shutdown(incoming, stopped);
             (server.boxed(), pending().boxed())
         }
         Some(tls) => {

@@ -86,6 +86,23 @@ impl Clients {
         })
     }
 
+    /// Reads clients from the text of a file, which somebody may be writing: what may be only its beginning is an
+    /// error, so that nobody loses what it may read to a file that is half there.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse), [`ClientsProblem::Unfinished`] and [`ClientsProblem::Empty`].
+    pub(super) fn of_file(text: &str) -> Result<Self, ClientsError> {
+        let wrong = |line, problem| Err(ClientsError { file: None, line, problem });
+        if !text.is_empty() && !text.ends_with('\n') {
+            return wrong(Some(text.lines().count()), ClientsProblem::Unfinished);
+        }
+        let clients = Self::parse(text)?;
+        if clients.users.is_empty() && clients.certificates.is_empty() {
+            return wrong(None, ClientsProblem::Empty);
+        }
+        Ok(clients)
+    }
+
     fn with_line(self, line: &str) -> Result<Self, ClientsProblem> {
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|name| !name.starts_with('#')) else { return Ok(self) };
@@ -122,6 +139,8 @@ impl User {
     }
 
     /// Somebody who is not there, for guesses of a name to take as long as guesses of a password.
+    ///
+    /// The empty password lets nobody in: whoever guesses it is compared and turned away for want of a name.
     pub(super) fn nobody() -> Self {
         Self::new(&[], Arc::default())
     }
@@ -191,6 +210,12 @@ pub enum ClientsProblem {
     /// The file cannot be read.
     #[error("the file cannot be read")]
     Unreadable(#[source] io::Error),
+    /// A file names no client at all.
+    #[error("the file names no client")]
+    Empty,
+    /// The last line of a file has no line break, so the rest of it may be still to come.
+    #[error("the line does not end with a line break, so it may not be written to its end")]
+    Unfinished,
     /// After the name stands neither `password` nor `certificate`.
     #[error("after the name there must be \"password\" or \"certificate\"")]
     UnknownProof,

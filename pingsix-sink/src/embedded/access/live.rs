@@ -17,6 +17,7 @@ use crate::desired::Scope;
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
+use crate::embedded::settled::read_settled;
 use crate::embedded::store::KeyRange;
 
 /// Where clients of gRPC put a token of etcd.
@@ -98,7 +99,7 @@ impl LiveAccess {
         Ok(match source {
             Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
             Source::File(path) => {
-                let (digest, clients) = read(&path);
+                let (digest, clients) = read_settled(None, || read(&path));
                 let watched = Watched { path, interval: reread_interval, seen: Mutex::new(digest) };
                 Self::new(clock, token_lifetime, Some(watched), Some(clients?))
             }
@@ -147,7 +148,7 @@ impl LiveAccess {
         let Some(Watched { path, seen, .. }) = &self.source else { return };
         // Held throughout: several listeners look, and each change is to be judged and told once.
         let mut seen = seen.lock();
-        let (digest, clients) = read(path);
+        let (digest, clients) = read_settled(Some(*seen), || read(path));
         if digest == *seen {
             return;
         }
@@ -235,7 +236,7 @@ fn read(path: &Path) -> (Digest, Result<Clients, ClientsError>) {
     let of_file = |line, problem| ClientsError { file: Some(path.to_owned()), line, problem };
     match std::fs::read_to_string(path) {
         Ok(text) => {
-            let clients = Clients::parse(&text).map_err(|error| of_file(error.line, error.problem));
+            let clients = Clients::of_file(&text).map_err(|error| of_file(error.line, error.problem));
             (Digest::of(text.as_bytes()), clients)
         }
         Err(error) => {

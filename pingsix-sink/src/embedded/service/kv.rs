@@ -42,8 +42,8 @@ impl kv_server::Kv for Kv {
         replica.counters.lists.add(1);
         replica.counters.list_bytes.add(bytes);
         if bytes > LIST_LIMIT {
-            let key = String::from_utf8_lossy(&request.key);
-            tracing::warn!(%key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
+            let key = refusal::loggable(&request.key);
+            tracing::warn!(key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
         }
         Ok(response)
     }
@@ -59,7 +59,7 @@ impl kv_server::Kv for Kv {
         let response = services
             .replica
             .read(|store| txn::answer(store, &request))
-            .map_err(|(range, refusal)| services.refuse(&range, refusal))?;
+            .map_err(|unanswered| services.refuse_txn(unanswered))?;
         Ok(Response::new(response))
     }
 

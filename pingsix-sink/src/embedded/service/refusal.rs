@@ -3,10 +3,19 @@
 use tonic::Status;
 
 use super::Services;
+use super::txn::Unanswered;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
+
+/// How much of a key goes to the log. Clients choose it, and it may be as long as a request.
+const LOGGED_KEY: usize = 256;
+
+/// The beginning of a key, for the log.
+pub(super) fn loggable(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(..LOGGED_KEY).unwrap_or(key)).into_owned()
+}
 
 /// A write, whatever it would write.
 pub(super) fn read_only() -> Status {
@@ -53,6 +62,16 @@ impl Services {
         denied.into()
     }
 
+    /// The answer to a transaction that is not answered.
+    pub(super) fn refuse_txn(&self, unanswered: Unanswered) -> Status {
+        match unanswered {
+            Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
+            Unanswered::TooLarge => Status::resource_exhausted(
+                "the lists of a transaction have more bytes than one answer may hold",
+            ),
+        }
+    }
+
     /// The answer to a range that is refused; unknown scopes are logged, for somebody typed a wrong prefix.
     pub(super) fn refuse(&self, range: &KeyRange, refusal: Refusal) -> Status {
         match refusal {
@@ -73,7 +92,7 @@ impl Services {
     }
 
     fn log_unknown(&self, range: &KeyRange) {
-        let key = String::from_utf8_lossy(range.start()).into_owned();
+        let key = loggable(range.start());
         if self.unknown.is_news(&key) {
             let known: Vec<String> = self
                 .replica

@@ -3,23 +3,51 @@
 //! A transaction with a write in any branch is refused, whichever branch its comparisons would choose: a writer must
 //! not learn that it is one only when its condition happens to hold.
 
+use prost::Message as _;
+use tonic::Status;
+
+use super::{range, refusal};
+use crate::embedded::LIST_LIMIT;
 use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::response_op::Response as Outcome;
 use crate::proto::etcdserverpb::{Compare, ResponseOp, TxnRequest, TxnResponse};
-use tonic::Status;
-
-use super::{range, refusal};
 
 /// etcd's own default limit, per branch.
 const MOST_OPERATIONS: usize = 128;
 
-/// Refuses what etcd would refuse, and every write.
+/// How many comparisons and operations a transaction may have with all that are nested in it, in all branches. The
+/// limit per branch alone would let them multiply with every level.
+const MOST_OF_ALL_LEVELS: usize = 1_024;
+
+/// How many bytes of lists one answer may hold; they are all in memory at once.
+const MOST_LISTED: usize = 16 * LIST_LIMIT;
+
+/// Why a transaction is not answered.
+pub(super) enum Unanswered {
+    /// A range in it is refused.
+    Range(KeyRange, Refusal),
+    /// It lists more than one answer may hold.
+    TooLarge,
+}
+
+/// Refuses what etcd would refuse, every write, and what is more than anybody needs.
 pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
-    let longest = request.compare.len().max(request.success.len()).max(request.failure.len());
-    if longest > MOST_OPERATIONS {
+    check_level(request, &mut 0)
+}
+
+/// Checks a transaction and all that are nested in it; `sum` is what was counted before.
+fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
+    let lengths = [request.compare.len(), request.success.len(), request.failure.len()];
+    if lengths.iter().any(|length| *length > MOST_OPERATIONS) {
         return Err(Status::invalid_argument("etcdserver: too many operations in txn request"));
+    }
+    *sum += lengths.iter().sum::<usize>();
+    if *sum > MOST_OF_ALL_LEVELS {
+        return Err(Status::resource_exhausted(format!(
+            "a transaction has more than {MOST_OF_ALL_LEVELS} comparisons and operations in all of its levels"
+        )));
     }
     if request.compare.iter().any(|compare| compare.key.is_empty()) {
         return Err(refusal::empty_key());
@@ -28,7 +56,7 @@ pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
         match &operation.request {
             Some(Operation::RequestRange(range)) if range.key.is_empty() => return Err(refusal::empty_key()),
             Some(Operation::RequestRange(_)) | None => {}
-            Some(Operation::RequestTxn(inner)) => check(inner)?,
+            Some(Operation::RequestTxn(inner)) => check_level(inner, sum)?,
             Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) => {
                 return Err(refusal::read_only());
             }
@@ -53,18 +81,31 @@ pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> 
 }
 
 /// Answers a transaction that [`check`] let pass, all of it from one state of the store.
-pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, (KeyRange, Refusal)> {
+pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, Unanswered> {
+    answer_level(store, request, &mut 0)
+}
+
+/// Answers a transaction and those nested in it; `listed` are the bytes of the lists before it.
+fn answer_level(store: &Store, request: &TxnRequest, listed: &mut usize) -> Result<TxnResponse, Unanswered> {
     let mut succeeded = true;
     for compare in &request.compare {
-        succeeded &= holds(store, compare)?;
+        succeeded &= holds(store, compare).map_err(|(range, refusal)| Unanswered::Range(range, refusal))?;
     }
     let mut responses = Vec::new();
     for operation in if succeeded { &request.success } else { &request.failure } {
         let response = match &operation.request {
-            Some(Operation::RequestRange(request)) => Some(Outcome::ResponseRange(
-                range::answer(store, request).map_err(|refusal| (range::range_of(request), refusal))?,
-            )),
-            Some(Operation::RequestTxn(inner)) => Some(Outcome::ResponseTxn(answer(store, inner)?)),
+            Some(Operation::RequestRange(request)) => {
+                let list = range::answer(store, request)
+                    .map_err(|refusal| Unanswered::Range(range::range_of(request), refusal))?;
+                *listed += list.encoded_len();
+                if *listed > MOST_LISTED {
+                    return Err(Unanswered::TooLarge);
+                }
+                Some(Outcome::ResponseRange(list))
+            }
+            Some(Operation::RequestTxn(inner)) => {
+                Some(Outcome::ResponseTxn(answer_level(store, inner, listed)?))
+            }
             Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) | None => None,
         };
         responses.push(ResponseOp { response });

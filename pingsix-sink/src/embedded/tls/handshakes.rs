@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use tokio::net::TcpStream;
@@ -15,12 +14,9 @@ use tonic::transport::server::TcpIncoming;
 
 use super::LiveTls;
 use super::material::common_name;
-use crate::embedded::connection::Connection;
+use crate::embedded::connection::{Connection, listener_failed};
 use crate::embedded::news::News;
 use crate::embedded::replica::Replica;
-
-/// How long a listener that fails is left alone. It fails at once again when the process has no more files to give.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The connections of a listener whose handshake succeeded.
 ///
@@ -67,10 +63,7 @@ impl Handshakes {
             tokio::select! {
                 accepted = self.tcp.next() => match accepted? {
                     Ok(connection) => self.begin(connection),
-                    Err(error) => {
-                        tracing::debug!(%error, "a connection could not be accepted");
-                        tokio::time::sleep(PAUSE).await;
-                    }
+                    Err(error) => listener_failed(&self.replica, &error).await,
                 },
                 Some(ended) = self.running.join_next() => {
                     // An error is a handshake that was ended in favour of a newer one, which was counted then.
@@ -121,7 +114,7 @@ impl Handshakes {
             let Some(oldest) = self.oldest_first.pop_front() else { return };
             oldest.abort();
             self.replica.counters.handshakes_failed.add(1);
-            if self.failures.is_news("too many") {
+            if self.replica.news.is_news("too many handshakes") {
                 tracing::warn!(limit, "too many TLS handshakes at once; the oldest are ended");
             }
         }

@@ -19,6 +19,7 @@ use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode as _, Tag, Tagged as _};
 
 use super::fault::{TlsError, TlsFault, TlsPart};
+use crate::embedded::settled::read_settled;
 
 /// The attribute `commonName` of a distinguished name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
@@ -69,24 +70,11 @@ pub(super) struct Sources {
 
 impl Sources {
     /// What the sources hold now; `known` is what they held when they were last looked at.
-    ///
-    /// Parts are replaced one by one, or all at once between two of our reads. So something new counts when two reads
-    /// in a row find it; where they never agree, the last one counts, and the next look will find another.
     pub(super) fn read(&self, known: Option<Fingerprint>) -> (Fingerprint, Contents) {
-        let mut contents = self.read_once();
-        let mut fingerprint = contents.fingerprint();
-        for _ in 0..5 {
-            if Some(fingerprint) == known {
-                break;
-            }
-            let before = fingerprint;
-            contents = self.read_once();
-            fingerprint = contents.fingerprint();
-            if fingerprint == before {
-                break;
-            }
-        }
-        (fingerprint, contents)
+        read_settled(known, || {
+            let contents = self.read_once();
+            (contents.fingerprint(), contents)
+        })
     }
 
     fn read_once(&self) -> Contents {

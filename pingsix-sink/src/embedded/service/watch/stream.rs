@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{Either, pending};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
@@ -44,6 +45,21 @@ impl From<Gone> for Ending {
     }
 }
 
+/// Why a watch ends before its stream does.
+#[derive(Debug)]
+enum Lost {
+    /// What it has not been told is no longer kept from before this revision.
+    Compacted(i64),
+    /// Its client may no longer have it, for this reason.
+    Denied(String),
+}
+
+impl From<Compacted> for Lost {
+    fn from(Compacted(revision): Compacted) -> Self {
+        Self::Compacted(revision)
+    }
+}
+
 /// How far the watches of a stream have come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
@@ -70,6 +86,8 @@ impl Told {
 pub(super) struct WatchStream {
     services: Services,
     credentials: Credentials,
+    /// Tells when the watches have to be permitted anew.
+    access: watch::Receiver<u64>,
     requests: Streaming<WatchRequest>,
     outlet: Outlet,
     watches: BTreeMap<i64, WatchState>,
@@ -85,6 +103,7 @@ impl WatchStream {
         outlet: Outlet,
     ) -> Self {
         Self {
+            access: services.replica.access.changes(),
             services,
             credentials,
             requests,
@@ -118,9 +137,10 @@ impl WatchStream {
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shutdown = self.services.shutdown.clone();
-        let mut access = self.services.replica.access.changes();
         let mut told = Told::default();
         loop {
+            // Nor does a client with many requests have a thread for itself.
+            tokio::task::consume_budget().await;
             let mut tick = false;
             let rested = told.rest.map_or(Either::Left(pending()), |rest| Either::Right(sleep_until(rest)));
             tokio::select! {
@@ -128,13 +148,14 @@ impl WatchStream {
                 () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
                 // A client that has gone away is noticed while there is nothing to send, too.
                 () = self.outlet.gone() => return Err(Ending::Gone),
+                // Before the requests, of which a client may have more than can ever be answered. As below, the sender
+                // lives as long as the replica.
+                _ = self.access.changed() => self.check_all().await?,
+                _ = ticks.tick() => tick = true,
                 request = self.requests.message() => match request {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // As below, the sender lives as long as the replica.
-                _ = access.changed() => self.check_all().await?,
-                _ = ticks.tick() => tick = true,
                 // The sender lives as long as the replica, which this task holds.
                 _ = advanced.changed() => {}
                 () = rested => {}
@@ -152,16 +173,7 @@ impl WatchStream {
         match request.request_union {
             Some(RequestUnion::CreateRequest(request)) => self.create(request).await,
             Some(RequestUnion::CancelRequest(request)) => match self.watches.remove(&request.watch_id) {
-                Some(_) => {
-                    let response = WatchResponse {
-                        header: Some(self.services.header()),
-                        watch_id: request.watch_id,
-                        canceled: true,
-                        ..WatchResponse::default()
-                    };
-                    self.send(response).await?;
-                    Ok(())
-                }
+                Some(_) => self.cancel(request.watch_id, WatchResponse::default()).await,
                 None => Ok(()),
             },
             Some(RequestUnion::ProgressRequest(_)) => {
@@ -213,7 +225,8 @@ impl WatchStream {
         };
         if elsewhere {
             self.services.replica.counters.watches_from_elsewhere.add(1);
-            return self.cancel_compacted(id, self.services.replica.read(Store::header)).await;
+            let header = self.services.replica.read(Store::header);
+            return self.lose(id, Lost::Compacted(header)).await;
         }
         let replica = &self.services.replica;
         let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()));
@@ -236,20 +249,24 @@ impl WatchStream {
     async fn check_all(&mut self) -> Result<(), Ending> {
         let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
         for (id, range) in ranges {
-            if let Err(cancel_reason) = self.permit(&range) {
+            if let Err(reason) = self.permit(&range) {
                 self.watches.remove(&id);
-                let header = Some(self.services.header());
-                let cancelled = WatchResponse {
-                    header,
-                    watch_id: id,
-                    canceled: true,
-                    cancel_reason,
-                    ..WatchResponse::default()
-                };
-                self.send(cancelled).await?;
+                self.lose(id, Lost::Denied(reason)).await?;
             }
         }
         Ok(())
+    }
+
+    /// Waits until the next response may be made for a watch of `range`: the client has taken the one before, and may
+    /// still have the watch, whatever happened to its access while it left that one unread.
+    async fn ready(&self, range: &KeyRange) -> Result<Result<(), Lost>, Ending> {
+        self.written().await?;
+        // The sender lives as long as the replica; should it not, asking is never wrong.
+        Ok(if self.access.has_changed().unwrap_or(true) {
+            self.permit(range).map_err(Lost::Denied)
+        } else {
+            Ok(())
+        })
     }
 
     /// The id of a new watch, or why there can be none.
@@ -308,17 +325,19 @@ impl WatchStream {
                     all = all.and(told);
                     self.watches.insert(id, watch);
                 }
-                Err(Compacted(revision)) => {
+                Err(lost) => {
                     drop(watch);
-                    self.services.replica.counters.watches_compacted.add(1);
-                    self.cancel_compacted(id, revision).await?;
+                    if matches!(lost, Lost::Compacted(_)) {
+                        self.services.replica.counters.watches_compacted.add(1);
+                    }
+                    self.lose(id, lost).await?;
                 }
             }
         }
         Ok(all)
     }
 
-    async fn tell(&mut self, watch: &mut WatchState) -> Result<Result<Told, Compacted>, Ending> {
+    async fn tell(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
         let replica = Arc::clone(&self.services.replica);
         let look = |watch: &WatchState| {
             replica.read(|store| (store.unseen(&watch.range, watch.next, TURN), watch.telling(store)))
@@ -326,7 +345,7 @@ impl WatchStream {
         let (unseen, telling) = look(watch);
         let unseen = match unseen {
             Ok(unseen) => unseen,
-            Err(compacted) => return Ok(Err(compacted)),
+            Err(compacted) => return Ok(Err(compacted.into())),
         };
         if unseen.commits.is_empty() {
             watch.next = watch.next.max(unseen.reached + 1);
@@ -339,7 +358,7 @@ impl WatchStream {
                 }
                 self.tell_latest(watch, documents).await
             }
-            Telling::Latest { .. } | Telling::Each => self.tell_each(watch, unseen).await.map(Ok),
+            Telling::Latest { .. } | Telling::Each => self.tell_each(watch, unseen).await,
         }
     }
 
@@ -349,13 +368,15 @@ impl WatchStream {
         &mut self,
         watch: &mut WatchState,
         documents: usize,
-    ) -> Result<Result<Told, Compacted>, Ending> {
-        self.written().await?;
+    ) -> Result<Result<Told, Lost>, Ending> {
+        if let Err(lost) = self.ready(&watch.range).await? {
+            return Ok(Err(lost));
+        }
         let replica = Arc::clone(&self.services.replica);
         let unseen = replica.read(|store| store.unseen(&watch.range, watch.next, usize::MAX));
         let Unseen { commits, reached, .. } = match unseen {
             Ok(unseen) => unseen,
-            Err(compacted) => return Ok(Err(compacted)),
+            Err(compacted) => return Ok(Err(compacted.into())),
         };
         // Some room for the header of the response.
         let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
@@ -387,20 +408,27 @@ impl WatchStream {
     }
 
     /// Tells a watch each change of each revision.
-    async fn tell_each(&mut self, watch: &mut WatchState, unseen: Unseen) -> Result<Told, Ending> {
+    async fn tell_each(
+        &mut self,
+        watch: &mut WatchState,
+        unseen: Unseen,
+    ) -> Result<Result<Told, Lost>, Ending> {
         let replica = Arc::clone(&self.services.replica);
         for commit in unseen.commits {
             for response in watch.responses(&commit, replica.options.response_limit) {
+                if let Err(lost) = self.ready(&watch.range).await? {
+                    return Ok(Err(lost));
+                }
                 watch.spoke();
                 let events = response.events.len();
-                let bytes = self.send(response).await?;
+                let bytes = self.outlet.send(&response, Bytes::new());
                 replica.counters.watch_responses.add(1);
                 replica.counters.watch_events.add(events);
                 replica.counters.watch_bytes.add(bytes);
             }
         }
         watch.next = unseen.reached + 1;
-        Ok(Told { more: unseen.more, rest: None })
+        Ok(Ok(Told { more: unseen.more, rest: None }))
     }
 
     /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.
@@ -423,16 +451,23 @@ impl WatchStream {
         Ok(())
     }
 
-    async fn cancel_compacted(&self, id: i64, compact_revision: i64) -> Result<(), Ending> {
-        self.send(WatchResponse {
-            header: Some(self.services.header()),
-            watch_id: id,
-            canceled: true,
-            compact_revision,
-            cancel_reason: refusal::COMPACTED.to_owned(),
-            ..WatchResponse::default()
-        })
-        .await?;
+    /// Tells a client that it has lost a watch, and why.
+    async fn lose(&self, id: i64, lost: Lost) -> Result<(), Ending> {
+        let why = match lost {
+            Lost::Compacted(compact_revision) => WatchResponse {
+                compact_revision,
+                cancel_reason: refusal::COMPACTED.to_owned(),
+                ..WatchResponse::default()
+            },
+            Lost::Denied(cancel_reason) => WatchResponse { cancel_reason, ..WatchResponse::default() },
+        };
+        self.cancel(id, why).await
+    }
+
+    /// Tells a client that a watch has ended; `why` says no more than that.
+    async fn cancel(&self, id: i64, why: WatchResponse) -> Result<(), Ending> {
+        let header = Some(self.services.header());
+        self.send(WatchResponse { header, watch_id: id, canceled: true, ..why }).await?;
         Ok(())
     }
 

@@ -1,0 +1,48 @@
+//! Reading what somebody else may be writing.
+
+/// How often something is read anew until it stays the same.
+const MOST_READS: usize = 5;
+
+/// What `read` finds, with a digest of it; `known` is the digest of what it found when it was last asked.
+///
+/// Files are replaced one by one, or written piece by piece between two of our reads. So something new counts when two
+/// reads in a row find it; where they never agree, the last one counts, and the next look will find another.
+pub(super) fn read_settled<D: Copy + PartialEq, T>(
+    known: Option<D>,
+    mut read: impl FnMut() -> (D, T),
+) -> (D, T) {
+    let (mut digest, mut found) = read();
+    for _ in 0..MOST_READS {
+        if Some(digest) == known {
+            break;
+        }
+        let before = digest;
+        (digest, found) = read();
+        if digest == before {
+            break;
+        }
+    }
+    (digest, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_new_counts_when_it_is_found_twice_and_what_is_known_at_once() {
+        for (known, finds, expected, reads) in [
+            (Some(1), vec![1], 1, 1),
+            (Some(1), vec![2, 2], 2, 2),
+            (None, vec![1, 1], 1, 2),
+            (Some(1), vec![2, 3, 3], 3, 3),
+            (Some(1), vec![2, 1], 1, 2),
+            (Some(1), vec![2, 3, 4, 5, 6, 7], 7, 6),
+        ] {
+            let mut left = finds.iter();
+            let read = || left.next().map(|found| (*found, *found)).expect("no more reads than needed");
+            assert_eq!(read_settled(known, read), (expected, expected), "{finds:?}");
+            assert_eq!(finds.len() - left.len(), reads, "{finds:?}");
+        }
+    }
+}
