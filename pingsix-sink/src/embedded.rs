@@ -87,6 +87,7 @@ use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::{Published, Revision, Sink};
 use replica::Replica;
+pub(crate) use service::UNKNOWN_SCOPE;
 
 /// The bytes that PingSIX accepts in one message; a scope that lists to more cannot be read by it.
 pub const LIST_LIMIT: usize = 4 * 1024 * 1024;

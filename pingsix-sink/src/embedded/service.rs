@@ -27,6 +27,7 @@ use crate::proto::etcdserverpb::lease_server::LeaseServer;
 use crate::proto::etcdserverpb::maintenance_server::MaintenanceServer;
 use crate::proto::etcdserverpb::watch_server::WatchServer;
 use own_body::WithOwnBodies;
+pub(crate) use refusal::UNKNOWN_SCOPE;
 
 /// The number of the one cluster there is: "pingsix" in ASCII.
 const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;

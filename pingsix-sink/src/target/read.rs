@@ -12,6 +12,7 @@ use super::{AdminTarget, CredentialError, EtcdTarget, FileTarget, Target};
 use crate::admin::AdminSink;
 use crate::desired::{DocumentSet, Scope};
 use crate::document::{Document, Key, OrderHint, Owner};
+use crate::embedded::UNKNOWN_SCOPE;
 use crate::error::SinkError;
 use crate::etcd::{self, ClientTls, EtcdSink};
 use crate::file::FileSink;
@@ -63,9 +64,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a scope may hold at most. PingSIX itself reads 4 MiB.
 const READ_LIMIT: usize = 64 * 1024 * 1024;
-
-/// What an embedded server says of a prefix that nothing was published for.
-const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
 
 impl Target {
     /// The documents of a scope that were published to the target, as they are now; nothing is written.

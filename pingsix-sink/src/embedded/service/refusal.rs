@@ -7,6 +7,9 @@ use super::txn::Unanswered;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
+/// What is said of a range in which nothing was published. Who reads a feed tells it from other reasons to wait.
+pub(crate) const UNKNOWN_SCOPE: &str = "no published scope has keys in this range";
+
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
 /// How much of a key goes to the log. Clients choose it, and it may be as long as a request.
@@ -82,7 +85,7 @@ impl Services {
             Refusal::UnknownScope => {
                 self.replica.counters.refused.add(1);
                 self.log_unknown(range);
-                Status::unavailable("no published scope has keys in this range")
+                Status::unavailable(UNKNOWN_SCOPE)
             }
             Refusal::Compacted => Status::out_of_range(COMPACTED),
             Refusal::Future => {
