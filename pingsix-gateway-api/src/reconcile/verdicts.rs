@@ -24,12 +24,25 @@ impl Speakers {
     ) -> BTreeSet<Arc<ObjectKey>> {
         let mut changed = BTreeSet::new();
         for key in own(before) {
-            self.remove(&key, owner);
-            changed.insert(key);
+            self.remove(key, owner);
+            changed.insert(key.clone());
         }
         for key in own(after) {
-            self.add(&key, owner);
-            changed.insert(key);
+            self.add(key, owner);
+            changed.insert(key.clone());
+        }
+        // Of an Ingress there is nothing to say but that it is served.
+        let served = |verdicts: Option<&Verdicts>| -> BTreeSet<Arc<ObjectKey>> {
+            verdicts.into_iter().flat_map(|verdicts| &verdicts.ingresses).cloned().collect()
+        };
+        let (served_before, served_after) = (served(before), served(after));
+        for key in served_before.difference(&served_after) {
+            self.remove(key, owner);
+            changed.insert(key.clone());
+        }
+        for key in served_after.difference(&served_before) {
+            self.add(key, owner);
+            changed.insert(key.clone());
         }
         for change in routes(after).changes(&routes(before)) {
             match change {
@@ -79,12 +92,11 @@ impl Speakers {
     }
 }
 
-/// The objects that only their owner has something to say about.
-fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = Arc<ObjectKey>> {
+/// The Gateway and its ListenerSets. How far delivery has come is part of what is said of them.
+fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = &Arc<ObjectKey>> {
     let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
     let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());
-    let ingresses = verdicts.into_iter().flat_map(|verdicts| &verdicts.ingresses);
-    gateway.into_iter().chain(sets).chain(ingresses).cloned()
+    gateway.into_iter().chain(sets)
 }
 
 fn routes(verdicts: Option<&Verdicts>) -> SharedMap<Arc<ObjectKey>, RouteVerdict> {

@@ -38,12 +38,24 @@ impl World {
         let OwnerSnapshot::Gateway(snapshot) = snapshot else {
             return changed.objects.is_empty() && changed.sliced.is_empty();
         };
+        // Services that routes referred to. Whether any still does shows when all routes are as they are now.
+        let mut left = BTreeSet::new();
         let is_done = changed.objects.iter().all(|key @ ObjectKey { kind, name }| match kind {
-            Kind::HttpRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.http_routes, name),
-            Kind::GrpcRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.grpc_routes, name),
-            Kind::TlsRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.tls_routes, name),
-            Kind::TcpRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.tcp_routes, name),
-            Kind::UdpRoute => self.recut_route(snapshot, |snapshot| &mut snapshot.udp_routes, name),
+            Kind::HttpRoute => {
+                self.recut_route(snapshot, |snapshot| &mut snapshot.http_routes, name, &mut left)
+            }
+            Kind::GrpcRoute => {
+                self.recut_route(snapshot, |snapshot| &mut snapshot.grpc_routes, name, &mut left)
+            }
+            Kind::TlsRoute => {
+                self.recut_route(snapshot, |snapshot| &mut snapshot.tls_routes, name, &mut left)
+            }
+            Kind::TcpRoute => {
+                self.recut_route(snapshot, |snapshot| &mut snapshot.tcp_routes, name, &mut left)
+            }
+            Kind::UdpRoute => {
+                self.recut_route(snapshot, |snapshot| &mut snapshot.udp_routes, name, &mut left)
+            }
             Kind::Service => {
                 if self.refers(snapshot, name) {
                     self.hold(&mut snapshot.referents.services, name);
@@ -79,6 +91,11 @@ impl World {
             | Kind::Ingress => false,
         });
         if is_done {
+            left.retain(|service| !self.refers(snapshot, service));
+            for service in &left {
+                snapshot.referents.services.remove(service);
+                snapshot.referents.endpoint_slices.remove(service);
+            }
             for service in &changed.sliced {
                 if self.refers(snapshot, service) {
                     self.hold_slices(snapshot, service);
@@ -88,12 +105,13 @@ impl World {
         is_done
     }
 
-    /// Takes in how a route is now.
+    /// Takes in how a route is now, and notes the Services it has left.
     fn recut_route<R: Stored + RouteReferences>(
         &self,
         snapshot: &mut Snapshot,
         routes: Routes<R>,
         name: &ObjectName,
+        left: &mut BTreeSet<ObjectName>,
     ) -> bool {
         let before = routes(snapshot).get(name).cloned();
         let after = self.get::<R>(name).filter(|route| is_child(snapshot, &**route, name));
@@ -122,12 +140,7 @@ impl World {
             self.hold(&mut snapshot.referents.services, service);
             self.hold_slices(snapshot, service);
         }
-        for service in old.difference(&new) {
-            if !self.refers(snapshot, service) {
-                snapshot.referents.services.remove(service);
-                snapshot.referents.endpoint_slices.remove(service);
-            }
-        }
+        left.extend(old.difference(&new).cloned());
         self.hold_namespace(snapshot, &name.namespace);
         true
     }
