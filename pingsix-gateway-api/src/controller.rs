@@ -239,7 +239,7 @@ impl<F: Feed + 'static> Controller<F> {
                 Err(ControllerError::Watches) if stop.is_cancelled() => Ok(()),
                 ran => ran,
             },
-            Some(Err(error)) = tasks.join_next() => Err(ControllerError::Task(error)),
+            error = first_fault(&mut tasks) => Err(ControllerError::Task(error)),
         };
         parts.cancel();
         watches.ended().await.map_err(ControllerError::Task)?;
@@ -248,4 +248,14 @@ impl<F: Feed + 'static> Controller<F> {
         }
         run
     }
+}
+
+/// Waits until one of the tasks fails, for ever if none does.
+async fn first_fault(tasks: &mut JoinSet<()>) -> JoinError {
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended {
+            return error;
+        }
+    }
+    std::future::pending().await
 }

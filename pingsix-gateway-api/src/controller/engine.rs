@@ -215,13 +215,16 @@ impl<F: Feed> Engine<F> {
                 self.say(key, wanted);
             }
         }
+        let now = Instant::now();
+        for owner in &owners {
+            self.since.entry(owner.clone()).or_insert(now);
+        }
         self.push(owners);
     }
 
     fn push(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in owners {
-            self.since.entry(owner.clone()).or_insert(now);
             self.queue.push(owner, now);
         }
     }

@@ -204,6 +204,8 @@ impl StatusWriter {
         desk.settled(key, Instant::now());
         if stated.is_done_once() {
             self.board.let_go(key, &stated);
+            // Nobody will speak of it any more, not even when it goes.
+            desk.forget(key);
         }
         None
     }
