@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::lab::truth::{Dump, Truth, held};
-use crate::lab::{Lab, PATIENCE, conditions, hasty};
+use crate::lab::{Lab, PATIENCE, conditions, eventually_found, hasty};
 use stories::{BASE, Sight, Story, story};
 
 fn addresses() -> Vec<Address> {
@@ -115,7 +115,8 @@ async fn each_kind_shows_when_it_is_created_changed_and_deleted() {
         let api = lab.objects(*kind, namespace_of(*kind));
         api.delete(name, &DeleteParams::default()).await.unwrap();
         sees(&lab, &format!("{kind} {name} is deleted"), &deleted).await;
-        assert!(find().await.is_none(), "{kind} {name} is still there");
+        // A namespace takes a while to go.
+        eventually_found(&format!("the end of {kind} {name}"), async || find().await.is_none()).await;
     }
     running.stop().await;
 }
