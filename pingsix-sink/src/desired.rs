@@ -5,6 +5,7 @@ mod set;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 pub use set::{DocumentSet, Documents};
 
 use crate::document::Key;
@@ -44,6 +45,11 @@ impl Scope {
     /// What every key of the scope starts with: the prefix and a slash.
     pub fn key_prefix(&self) -> String {
         format!("{}/", self.0)
+    }
+
+    /// Key and range end, as etcd takes them, of all keys of the scope. A slash is followed by a zero.
+    pub(crate) fn key_range(&self) -> (Bytes, Bytes) {
+        (Bytes::from(self.key_prefix()), Bytes::from(format!("{}0", self.0)))
     }
 
     /// The key of a document as a key-value store sees it.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -57,7 +56,7 @@ impl Client {
 
     /// Everything under the scope, as of one revision that no earlier write is missing from.
     pub(super) async fn list(&self, scope: &Scope) -> Result<RangeResponse, EtcdError> {
-        let (key, range_end) = range_of(scope);
+        let (key, range_end) = scope.key_range();
         let request = RangeRequest { key, range_end, ..RangeRequest::default() };
         self.call(scope, request, |channel, request| async move {
             KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await
@@ -78,7 +77,7 @@ impl Client {
         scope: &Scope,
         start_revision: i64,
     ) -> Result<Streaming<WatchResponse>, EtcdError> {
-        let (key, range_end) = range_of(scope);
+        let (key, range_end) = scope.key_range();
         let create = WatchCreateRequest { key, range_end, start_revision, ..WatchCreateRequest::default() };
         self.call(scope, create, |channel, create: Request<WatchCreateRequest>| async move {
             let request = create.map(|create| {
@@ -172,9 +171,4 @@ impl Client {
             Err(_) => Err(Fault::Endpoint(EtcdError::Timeout(self.timeout))),
         }
     }
-}
-
-/// First key and end of the range that a scope is. A slash is followed by a zero.
-fn range_of(scope: &Scope) -> (Bytes, Bytes) {
-    (Bytes::from(scope.key_prefix()), Bytes::from(format!("{scope}0")))
 }

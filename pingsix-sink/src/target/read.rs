@@ -163,12 +163,8 @@ async fn list(address: SocketAddr, scope: &Scope) -> Result<DocumentSet, ReadErr
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(failed)?;
     let channel = endpoint.connect_timeout(TIMEOUT).timeout(TIMEOUT).connect().await.map_err(failed)?;
     let prefix = scope.key_prefix();
-    // The prefix ends with a slash, which a zero follows.
-    let request = RangeRequest {
-        key: prefix.clone().into(),
-        range_end: format!("{scope}0").into(),
-        ..RangeRequest::default()
-    };
+    let (key, range_end) = scope.key_range();
+    let request = RangeRequest { key, range_end, ..RangeRequest::default() };
     let answer = match KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await {
         Ok(answer) => answer.into_inner(),
         Err(status) if status.code() == Code::Unavailable && status.message() == UNKNOWN_SCOPE => {
