@@ -32,15 +32,14 @@ impl Speakers {
             changed.insert(key.clone());
         }
         // Of an Ingress there is nothing to say but that it is served.
-        let served = |verdicts: Option<&Verdicts>| -> BTreeSet<Arc<ObjectKey>> {
-            verdicts.into_iter().flat_map(|verdicts| &verdicts.ingresses).cloned().collect()
-        };
-        let (served_before, served_after) = (served(before), served(after));
-        for key in served_before.difference(&served_after) {
+        let none = BTreeSet::new();
+        let served_before = before.map_or(&none, |verdicts| &verdicts.ingresses);
+        let served_after = after.map_or(&none, |verdicts| &verdicts.ingresses);
+        for key in served_before.difference(served_after) {
             self.remove(key, owner);
             changed.insert(key.clone());
         }
-        for key in served_after.difference(&served_before) {
+        for key in served_after.difference(served_before) {
             self.add(key, owner);
             changed.insert(key.clone());
         }
