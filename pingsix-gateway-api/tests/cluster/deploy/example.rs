@@ -2,9 +2,9 @@
 //! with the certificates that `feed-certificates` makes; a PingSIX with the example's configuration reads it and answers.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as Ports};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
@@ -40,20 +40,6 @@ async fn feed(certificates: &Path) -> (EmbeddedEtcd, SocketAddr, DropGuard) {
     (etcd, address, stop.drop_guard())
 }
 
-/// Ends with the test.
-struct PingSix(Child);
-
-impl Drop for PingSix {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_port() -> u16 {
-    Ports::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_answers() {
     const TEST: &str = "the_example_answers";
@@ -70,7 +56,8 @@ async fn the_example_answers() {
     let running = installation.run_with(&etcd).await;
 
     let text = example.get("ConfigMap", "pingsix")["data"]["config.yaml"].as_str().unwrap();
-    let (http, status) = (free_port(), free_port());
+    let cluster = &installation.lab.cluster;
+    let (http, status) = (cluster.free_port().unwrap(), cluster.free_port().unwrap());
     let service = "https://pingsix-gateway-feed.pingsix-system.svc:2379";
     let in_folder = |name: &str| made.path().join(name).display().to_string();
     let mut config = text.to_owned();
@@ -88,21 +75,18 @@ async fn the_example_answers() {
         config = config.replace(given, &here);
     }
     fs::write(in_folder("config.yaml"), config).unwrap();
-    let log = made.path().join("log");
-    let output = fs::File::create(&log).unwrap();
     let deployment = example.get("Deployment", "pingsix");
     let arguments = deployment.pointer("/spec/template/spec/containers/0/args").unwrap().as_array().unwrap();
     let arguments = arguments.iter().map(|argument| {
-        argument.as_str().unwrap().replace("/etc/pingsix/config/config.yaml", &in_folder("config.yaml"))
+        argument
+            .as_str()
+            .unwrap()
+            .replace("/etc/pingsix/config/config.yaml", &in_folder("config.yaml"))
+            .into()
     });
-    let child = Command::new(binary)
-        .args(arguments)
-        .current_dir(made.path())
-        .stdin(Stdio::null())
-        .stdout(output.try_clone().unwrap())
-        .stderr(output)
-        .spawn();
-    let _pingsix = PingSix(child.unwrap());
+    let command = [binary].into_iter().chain(arguments).collect();
+    let process = cluster.run("pingsix", command).await.unwrap();
+    let log = process.log();
 
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         let container = deployment.pointer("/spec/template/spec/containers/0").unwrap();
@@ -114,4 +98,5 @@ async fn the_example_answers() {
     })
     .await;
     running.stop().await;
+    process.kill().await.unwrap();
 }
