@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - **Transactions.** A change is one transaction when it fits into etcd's limits, 128 operations and 1.5 MiB unless
-//!   the [`Builder`] says otherwise, and several in the order of the plan when it does not. Equal content writes nothing.
+//!   the [`Builder`] says otherwise, and [units](crate::units) of it when it does not. Equal content writes nothing.
 //! - **Ownership.** What was written is recorded under `<scope>/.pingsix_sink_owned.0` to `.f`, which PingSIX does not
 //!   read, in the transaction that writes it: twelve bytes for each document. What is not in the record is left alone,
 //!   reported by [`EtcdSink::foreign`] and logged. A document that is wanted under a key of somebody else takes its

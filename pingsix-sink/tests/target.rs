@@ -36,15 +36,20 @@ fn admin(url: &str) -> AdminTarget {
     }
 }
 
-/// URLs, what they mean, and how they are shown if that differs.
-fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
-    let plain = EtcdTarget {
-        endpoints: vec![endpoint("a", 2379)],
+fn etcd(host: &str, port: u16) -> EtcdTarget {
+    EtcdTarget {
+        endpoints: vec![endpoint(host, port)],
         user: None,
         tls: None,
         allow_plaintext: false,
         keyring: None,
-    };
+        max_txn_ops: None,
+    }
+}
+
+/// URLs, what they mean, and how they are shown if that differs.
+fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
+    let plain = etcd("a", 2379);
     let file = |path: &str| FileTarget { place: Place::File(path.into()), base: None };
     let tls = |client, domain: Option<&str>| {
         Some(EtcdTls { ca_file: "/ca.crt".into(), client, domain: domain.map(str::to_owned) })
@@ -64,9 +69,10 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             None,
         ),
         (
-            "etcd://a:2379?keyring-file=/run/keyring",
+            "etcd://a:2379?keyring-file=/run/keyring&max-txn-ops=1024",
             Target::Etcd(EtcdTarget {
                 keyring: Some(Credential::File("/run/keyring".into())),
+                max_txn_ops: Some(1024),
                 ..plain.clone()
             }),
             None,

@@ -27,7 +27,7 @@ use super::sealed::Sealer;
 use super::{GUARD, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Steps, plan};
+use crate::plan::{Step, Steps, Units, plan, units};
 use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
 use crate::resource::Keyring;
 use crate::{Changed, Published, Revision};
@@ -157,21 +157,27 @@ impl Keeper {
         Ok(steps)
     }
 
-    /// Takes all steps, in as few transactions as the limits allow.
+    /// Takes all steps: in one transaction if they fit, else in units as far as these fit.
     async fn write(&self, picture: &mut Picture, steps: &Steps, changed: &mut Changed) -> Result<(), Failed> {
-        let mut rest = steps.as_slice();
-        while !rest.is_empty() {
-            let batch = Batch::of(picture, &self.scope, rest, self.limits);
+        let fitting =
+            |picture: &Picture, rest: &[Step]| Batch::fitting(picture, &self.scope, rest, self.limits);
+        let is_one = fitting(picture, steps.as_slice()) == steps.len();
+        let units = if is_one { Units::one(steps.clone()) } else { units(steps, &picture.documents()) };
+        let mut written = 0;
+        while let rest = &units.steps().as_slice()[written..]
+            && !rest.is_empty()
+        {
+            let taken = &rest[..units.whole(written, fitting(picture, rest))];
+            let batch = Batch::of(picture, &self.scope, taken);
             let bytes = batch.bytes();
             let answer = self.client.txn(&self.scope, batch.request).await?;
             if !answer.succeeded {
                 return Err(Failed::Comparison);
             }
-            let (taken, after) = rest.split_at(batch.steps);
             tracing::debug!(scope = %self.scope, steps = taken.len(), bytes, "wrote a transaction");
             *changed = changed.with(taken);
             picture.committed(answer.header.map_or(0, |header| header.revision), batch.change);
-            rest = after;
+            written += taken.len();
         }
         Ok(())
     }

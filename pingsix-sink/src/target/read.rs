@@ -160,6 +160,9 @@ impl EtcdTarget {
         if let Some(keyring) = &self.keyring {
             builder = builder.keyring(Keyring::parse(keyring.read(env)?.expose())?);
         }
+        if let Some(operations) = self.max_txn_ops {
+            builder = builder.max_txn_ops(operations);
+        }
         Ok(builder)
     }
 }
