@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use pingsix_sink::proto::etcdserverpb::RangeRequest;
@@ -101,6 +101,19 @@ fn controller(shop: &Shop, name: &str, sink: &str) -> Controller {
     shop.controller(&arguments, &[("POD_NAME", name)])
 }
 
+/// Everything in the files below a directory.
+fn written(directory: &Path) -> String {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    // A file that is being written goes away.
+    entries
+        .map(
+            |path| {
+                if path.is_dir() { written(&path) } else { std::fs::read_to_string(path).unwrap_or_default() }
+            },
+        )
+        .collect()
+}
+
 fn programmed(gateway: &Value) -> Option<&Value> {
     gateway["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Programmed")
 }
@@ -156,11 +169,7 @@ async fn what_is_written_to_a_file_is_said_to_wait_for_a_restart() {
     let mut controller = controller(&shop, "only", &sink);
     let health = controller.address_of("health");
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
-    let written = || {
-        let files = std::fs::read_dir(directory.path()).unwrap();
-        files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect::<String>()
-    };
-    until("it is written", async || written().contains("10.1.2.3")).await;
+    until("it is written", async || written(directory.path()).contains("10.1.2.3")).await;
     until("its status says so", async || {
         let gateway = shop.object("Gateway", "web").await;
         programmed(&gateway).is_some_and(|condition| {
