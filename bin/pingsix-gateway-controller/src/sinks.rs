@@ -112,10 +112,12 @@ async fn start_server(configuration: &Configuration) -> anyhow::Result<EmbeddedE
         builder = builder.allow_plaintext_beyond_loopback();
     }
     builder.start().await.map_err(|error| {
-        let key = match &error {
-            SinkError::Tls(_) => "feed.tls",
-            SinkError::Clients(_) => "feed.clients-file",
-            _ => "feed.state-file",
+        let key = if matches!(error, SinkError::Tls(_)) {
+            "feed.tls"
+        } else if matches!(error, SinkError::Clients(_)) {
+            "feed.clients-file"
+        } else {
+            "feed.state-file"
         };
         anyhow::Error::new(error).context(format!("cannot start the feed ({key})"))
     })

@@ -79,7 +79,9 @@ fn sinks(choices: serde_json::Map<String, Node>) -> Result<Vec<String>, String> 
     for (data_plane, urls) in choices {
         let urls = match urls {
             Node::Array(urls) => urls,
-            one => vec![one],
+            one @ (Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Object(_)) => {
+                vec![one]
+            }
         };
         for url in urls {
             let url = url_of(url).ok_or_else(|| {
@@ -97,7 +99,9 @@ fn url_of(node: Node) -> Option<String> {
         Node::Object(mapping) if mapping.len() == 1 => {
             mapping.into_iter().find_map(|(scheme, rest)| rest.is_null().then(|| format!("{scheme}:")))
         }
-        other => scalar(other),
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) | Node::Object(_) => {
+            scalar(node)
+        }
     }
 }
 

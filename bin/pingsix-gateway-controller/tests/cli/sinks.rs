@@ -32,6 +32,7 @@ impl Drop for Etcd {
 
 impl Etcd {
     /// Nothing, which is said, where there is none.
+    #[expect(clippy::print_stderr, reason = "whoever runs the tests has to know what they did not test")]
     async fn start() -> Option<Self> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let program: Option<PathBuf> =
