@@ -21,6 +21,7 @@ mod engine;
 mod feed;
 mod instances;
 mod observers;
+mod outlets;
 mod publisher;
 #[cfg(test)]
 mod slow_feed;
@@ -38,8 +39,9 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
-pub use feed::Feed;
+pub use feed::{Feed, Reach};
 pub use observers::Observers;
+pub use outlets::{Outlet, Outlets};
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
@@ -198,6 +200,7 @@ impl<F: Feed + 'static> Controller<F> {
             }
             None => Leadership::always(),
         };
+        feed.begin(&leadership, metrics.as_ref());
         let reconciler = Reconciler::new(options.translation.clone());
         let readers = Readers::of(reconciler.world());
         let writer =

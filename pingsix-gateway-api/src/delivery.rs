@@ -25,6 +25,8 @@ const FAULT_LIMIT: usize = 300;
 pub enum Instances {
     /// Nothing can be known of them: the sink is one that nobody reads from directly.
     Unknown,
+    /// They take over what is published when they are started again; nothing tells whether they were.
+    AtRestart,
     /// How many are connected; nothing else can be known of them.
     Connected(usize),
     /// What the status page of each of them says, or why it says nothing.
@@ -116,6 +118,10 @@ impl Deliveries {
             None | Some(Instances::Connected(0)) => {
                 Delivery::Pending("No PingSIX instance is connected.".to_owned())
             }
+            Some(Instances::AtRestart) => Delivery::Pending(
+                "The configuration is published. PingSIX takes it over when it is started again, and nothing tells whether it was."
+                    .to_owned(),
+            ),
             Some(Instances::Unknown | Instances::Connected(_)) => Delivery::Delivered,
             Some(Instances::Pages(pages)) => by_pages(pages, revision),
         }
@@ -200,6 +206,9 @@ mod tests {
     #[test]
     fn a_connection_is_a_delivery_and_a_status_page_a_confirmation() {
         assert_eq!(after(Some(Instances::Connected(2))), Delivery::Delivered);
+        assert_eq!(after(Some(Instances::Unknown)), Delivery::Delivered);
+        let Delivery::Pending(message) = after(Some(Instances::AtRestart)) else { panic!() };
+        assert!(message.contains("started again"), "{message}");
         assert_eq!(after(Some(pages(&[Ok((7, None)), Ok((9, None))]))), Delivery::Confirmed);
         assert_eq!(
             after(Some(pages(&[Ok((7, None)), Ok((6, None))]))),

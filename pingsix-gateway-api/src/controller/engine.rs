@@ -97,6 +97,8 @@ pub(super) struct Engine<F> {
     since: BTreeMap<ObjectKey, Instant>,
     /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
     withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
+    /// Owners of which something was left to the replica that leads.
+    left: BTreeSet<ObjectKey>,
     /// Owners that were there when everything was known, and of which not everything is published yet.
     outstanding: BTreeSet<ObjectKey>,
     /// Everything that is watched has been read once.
@@ -122,6 +124,7 @@ impl<F: Feed + 'static> Engine<F> {
             waiting: BTreeMap::new(),
             since: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
+            left: BTreeSet::new(),
             outstanding: BTreeSet::new(),
             is_known: false,
             is_open: false,
@@ -139,6 +142,7 @@ impl<F: Feed + 'static> Engine<F> {
         let mut readers = self.parts.feed.readers_changed();
         let mut addresses = self.parts.addresses.clone();
         let mut bundles = self.parts.bundles.clone();
+        let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
         let mut reconsider = Instant::now() + RECONSIDER;
         let interval = self.parts.health.as_ref().map_or(BEAT, |health| health.interval().min(BEAT));
         let mut beats = tokio::time::interval(interval);
@@ -163,9 +167,13 @@ impl<F: Feed + 'static> Engine<F> {
                     reconsider = Instant::now() + RECONSIDER;
                     self.push(self.parts.reconciler.ours());
                 }
+                () = turn(&mut leadership, leads) => {
+                    leads = !leads;
+                    if leads { self.take_over() } else { self.hand_over() }
+                }
                 attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
-                Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
+                Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
                 Ok(()) = bundles.changed() => {
                     // What was absent may have come with them.
@@ -308,6 +316,11 @@ async fn at(moment: Option<Instant>) {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
     }
+}
+
+/// Waits for the end of being a leader, or of being none.
+async fn turn(leadership: &mut Leadership, leads: bool) {
+    if leads { leadership.lost().await } else { leadership.gained().await }
 }
 
 /// Waits for a request, for ever if nobody can ask.

@@ -1,7 +1,23 @@
 //! A sink that data planes read from.
 
-use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
+use std::sync::Arc;
+
+use pingsix_sink::{Effect, EmbeddedEtcd, MemorySink, Scope, Sink};
 use tokio::sync::watch;
+
+use crate::leader::Leadership;
+use crate::operations::metrics::Metrics;
+
+/// How much of a publication this replica makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All of it.
+    All,
+    /// What is not shared by all replicas; the rest is for the one that leads.
+    Part,
+    /// It is for the one that leads.
+    Nothing,
+}
 
 /// A sink together with what it knows of its readers.
 ///
@@ -21,6 +37,25 @@ pub trait Feed: Sink {
     /// Everything there is has been published once: from now on reads may be answered. Until then a reader must not be
     /// told that there is nothing, or less than there is.
     fn open(&self);
+
+    /// Told once, before anything is published: who leads, and where to count.
+    fn begin(&self, _leadership: &Leadership, _metrics: Option<&Arc<Metrics>>) {}
+
+    /// Whether it counts its publications itself.
+    fn counts_itself(&self) -> bool {
+        false
+    }
+
+    /// How much of a publication this replica would make now. What is left to the leader is published as soon as this
+    /// replica leads.
+    fn reach(&self, _scope: &Scope) -> Reach {
+        Reach::All
+    }
+
+    /// How what is published of a scope comes into force.
+    fn effect_on(&self, _scope: &Scope) -> Effect {
+        self.effect()
+    }
 
     /// How many publications may be under way at the same time, each of another data plane.
     fn concurrency(&self) -> usize {

@@ -126,7 +126,7 @@ pub struct Metrics {
     publications: Family<OfSink, Counter>,
     publication_failures: Family<OfFailure, Counter>,
     plan_steps: Family<OfStep, Counter>,
-    published_revision: Gauge,
+    published_revision: Family<OfSink, Gauge>,
     confirmed_revision: Gauge,
     data_planes: Family<OfDelivery, Gauge>,
     problems: Family<OfProblem, Gauge>,
@@ -192,7 +192,7 @@ impl Metrics {
             add.add("publication_failures", "Publications that could not be made", Family::default());
         let plan_steps = add.add("plan_steps", "Documents written and deleted", Family::default());
         let published_revision =
-            add.add("published_revision", "The highest revision that was published", Gauge::default());
+            add.add("published_revision", "The highest revision that was published", Family::default());
         let confirmed_revision = add.add(
             "confirmed_revision",
             "The highest revision that all PingSIX instances of a data plane have confirmed",
@@ -274,7 +274,7 @@ impl Metrics {
         for (step, count) in steps {
             self.plan_steps.get_or_create(&OfStep { sink, step }).inc_by(count as u64);
         }
-        highest(&self.published_revision, *revision);
+        highest(&self.published_revision.get_or_create(&OfSink { sink }), *revision);
     }
 
     /// A publication could not be made; the category is that of the error.

@@ -140,9 +140,7 @@ impl Replica {
     fn try_publish(&self, desired: &Desired) -> Result<Option<Published>, SinkError> {
         let scope = desired.scope();
         let mut held = self.held.lock();
-        if let Some(other) = held.keys().find(|other| *other != scope && other.overlaps(scope)) {
-            return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: other.clone() });
-        }
+        scope.beside(held.keys())?;
         let current = held.get(scope);
         let nothing = DocumentSet::default();
         let documents = current.map_or(&nothing, |held| &held.documents);

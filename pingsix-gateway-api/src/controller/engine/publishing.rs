@@ -15,7 +15,7 @@ use tracing::Span;
 
 use super::Engine;
 use crate::controller::publisher::{Attempt, Ticket};
-use crate::controller::{ControllerError, Feed};
+use crate::controller::{ControllerError, Feed, Reach};
 use crate::operations::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct UnderWay {
     /// The newest publication of each data plane that has not ended.
-    tickets: BTreeMap<DataPlaneKey, Ticket>,
+    tickets: BTreeMap<DataPlaneKey, (Ticket, Reach)>,
     is_ours: bool,
     /// Whether a publication is to be tried again.
     has_failed: bool,
@@ -122,9 +122,16 @@ impl<F: Feed + 'static> Engine<F> {
 
     fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
         let data_plane = publication.data_plane.clone();
+        let reach = self.parts.feed.reach(publication.desired.scope());
+        if reach != Reach::All {
+            self.left.insert(owner.clone());
+        }
+        if reach == Reach::Nothing {
+            return;
+        }
         let (ticket, attempt) = self.publisher.submit(publication);
         if let Some(under_way) = self.under_way.get_mut(owner) {
-            under_way.tickets.insert(data_plane.clone(), ticket);
+            under_way.tickets.insert(data_plane.clone(), (ticket, reach));
         }
         match attempt {
             Some(attempt) => self.record(owner, attempt),
@@ -150,10 +157,11 @@ impl<F: Feed + 'static> Engine<F> {
         let Attempt { data_plane, ticket, result } = attempt;
         self.report(&data_plane, &result);
         let Some(under_way) = self.under_way.get_mut(owner) else { return };
-        if under_way.tickets.get(&data_plane) != Some(&ticket) {
+        let newest = under_way.tickets.get(&data_plane).copied();
+        let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
             // There is a newer one, and how things stand depends on that.
             return;
-        }
+        };
         under_way.tickets.remove(&data_plane);
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
         let is_over = match &result {
@@ -168,7 +176,10 @@ impl<F: Feed + 'static> Engine<F> {
         };
         if is_over && !is_current {
             self.deliveries.forget(&data_plane);
-            if let Some(withdrawals) = self.withdrawals.get_mut(owner) {
+            // The leader may end before it withdraws what it should.
+            if let Some(withdrawals) = self.withdrawals.get_mut(owner)
+                && reach == Reach::All
+            {
                 withdrawals.remove(&data_plane);
             }
             self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
@@ -180,20 +191,21 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     fn report(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
-        let (metrics, sink) = (self.parts.metrics.as_ref(), self.parts.feed.name());
+        let feed = &self.parts.feed;
+        let metrics = self.parts.metrics.as_ref().filter(|_| !feed.counts_itself());
         match result {
             Ok(published) => {
                 if !published.changed.is_empty() {
                     tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
                 }
                 if let Some(metrics) = metrics {
-                    metrics.published(sink, published);
+                    metrics.published(feed.name(), published);
                 }
             }
             Err(error) => {
                 tracing::warn!(%data_plane, %error, "a data plane cannot be published");
                 if let Some(metrics) = metrics {
-                    metrics.publication_failed(sink, error.category());
+                    metrics.publication_failed(feed.name(), error.category());
                 }
             }
         }
@@ -250,6 +262,23 @@ impl<F: Feed + 'static> Engine<F> {
         // It may have come back meanwhile.
         if !is_ours && !self.queue.contains(owner) {
             self.queue.forget(owner);
+        }
+    }
+
+    /// This replica leads now: what was left to the leader is its to publish.
+    pub(super) fn take_over(&mut self) {
+        let left = std::mem::take(&mut self.left);
+        self.push(left);
+    }
+
+    /// Another replica may lead, and change what this one has published: that is published anew when it leads again.
+    pub(super) fn hand_over(&mut self) {
+        for owner in self.parts.reconciler.ours() {
+            let planes = self.parts.reconciler.data_planes(&owner);
+            let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
+            if scopes.any(|scope| self.parts.feed.reach(&scope) != Reach::All) {
+                self.left.insert(owner);
+            }
         }
     }
 

@@ -84,7 +84,7 @@ async fn everything_is_counted_where_it_belongs() {
         "plan_steps_total{sink=\"embedded\",step=\"created\"} 1",
         "plan_steps_total{sink=\"embedded\",step=\"updated\"} 2",
         "plan_steps_total{sink=\"embedded\",step=\"deleted\"} 3",
-        "published_revision 7",
+        "published_revision{sink=\"embedded\"} 7",
         "confirmed_revision 6",
         "data_planes{delivery=\"confirmed\"} 2",
         "data_planes{delivery=\"pending\"} 1",
