@@ -10,6 +10,7 @@ use pingsix_gateway_api::controller::{Controller, Observers};
 use pingsix_gateway_api::operations::health::Health;
 use pingsix_gateway_api::operations::metrics::Metrics;
 use pingsix_gateway_api::operations::{debug, server};
+use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::{EmbeddedEtcd, SinkError};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -37,12 +38,16 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
         pages.spawn(server::serve("debug", listener, server::debug(debug_client), last.clone()));
     }
 
-    let etcd = start_feed(configuration).await?;
-    metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
     let (client, namespace) = connect(&configuration.kube).await?;
     let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
+    let replicas = options.lease.as_ref().map(|lease| Replicas::new(client.clone(), lease));
+    let etcd = start_feed(configuration, replicas.as_ref()).await?;
+    metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
     let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
-    let controller = Controller::new(client, Arc::new(etcd.clone()), options).observed_by(observers);
+    let mut controller = Controller::new(client, Arc::new(etcd.clone()), options).observed_by(observers);
+    if let Some(replicas) = replicas {
+        controller = controller.among(replicas);
+    }
     let listener = listen(configuration.feed.address, "feed.address").await?;
 
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
@@ -81,12 +86,15 @@ async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} ({key})"))
 }
 
-/// The server that PingSIX reads from. It says nothing before its gate is opened.
-async fn start_feed(configuration: &Configuration) -> anyhow::Result<EmbeddedEtcd> {
+/// The server that PingSIX reads from. It says nothing before its gate is opened. Its revisions are in a file, where there
+/// is one, else in what replicas share.
+async fn start_feed(configuration: &Configuration, replicas: Option<&Replicas>) -> anyhow::Result<EmbeddedEtcd> {
     let feed = &configuration.feed;
     let mut builder = EmbeddedEtcd::builder().drain_timeout(configuration.shutdown_grace.duration() / 2);
-    if let Some(path) = &feed.state_file {
-        builder = builder.state_file(path);
+    match (&feed.state_file, replicas) {
+        (Some(path), _) => builder = builder.state_file(path),
+        (None, Some(replicas)) => builder = builder.reservations(replicas.reservations()),
+        (None, None) => {}
     }
     if let Some(tls) = feed.tls.server() {
         builder = builder.tls(tls);

@@ -1,5 +1,7 @@
 //! A sink that data planes read from.
 
+use std::collections::BTreeMap;
+
 use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
 use tokio::sync::watch;
 
@@ -28,6 +30,12 @@ pub trait Feed: Sink {
         None
     }
 
+    /// How many read each scope that anybody reads; nothing, unless told otherwise, when that cannot be known. Other
+    /// replicas are told.
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        BTreeMap::new()
+    }
+
     /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
     /// cannot be known.
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
@@ -50,6 +58,10 @@ impl Feed for EmbeddedEtcd {
 
     fn readers_of(&self, scope: &Scope) -> Option<usize> {
         Some(Self::readers_of(self, scope))
+    }
+
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        Self::readers(self)
     }
 
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
