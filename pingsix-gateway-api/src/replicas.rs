@@ -93,7 +93,10 @@ pub struct Replica {
 
 impl std::fmt::Debug for Replicas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Replicas").field("name", &self.0.name).field("identity", &self.0.identity).finish_non_exhaustive()
+        f.debug_struct("Replicas")
+            .field("name", &self.0.name)
+            .field("identity", &self.0.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -101,7 +104,8 @@ impl Replicas {
     /// The replicas that stand for the same election. Nothing is asked of the API server before it is needed.
     pub fn new(client: Client, lease: &LeaseOptions) -> Self {
         let api: Api<Lease> = Api::namespaced(client, &lease.namespace);
-        let reservations = LeaseReservations::new(api.clone(), revisions_name(&lease.name), lease.clock.clone());
+        let reservations =
+            LeaseReservations::new(api.clone(), revisions_name(&lease.name), lease.clock.clone());
         Self(Arc::new(Inner {
             api,
             name: replicas_name(&lease.name),

@@ -168,7 +168,8 @@ impl EmbeddedEtcd {
     /// How many watches are open that want keys of each scope of which there are any. Costs a look at each scope for every
     /// range that is watched.
     pub fn readers(&self) -> BTreeMap<Scope, usize> {
-        let scopes: Vec<Scope> = self.replica.read(|store| store.scopes().map(|(scope, _)| scope.clone()).collect());
+        let scopes: Vec<Scope> =
+            self.replica.read(|store| store.scopes().map(|(scope, _)| scope.clone()).collect());
         self.replica.readers.by_scope(&scopes)
     }
 

@@ -88,7 +88,10 @@ async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
 
 /// The server that PingSIX reads from. It says nothing before its gate is opened. Its revisions are in a file, where there
 /// is one, else in what replicas share.
-async fn start_feed(configuration: &Configuration, replicas: Option<&Replicas>) -> anyhow::Result<EmbeddedEtcd> {
+async fn start_feed(
+    configuration: &Configuration,
+    replicas: Option<&Replicas>,
+) -> anyhow::Result<EmbeddedEtcd> {
     let feed = &configuration.feed;
     let mut builder = EmbeddedEtcd::builder().drain_timeout(configuration.shutdown_grace.duration() / 2);
     match (&feed.state_file, replicas) {

@@ -333,6 +333,7 @@ impl<F: Feed> Engine<F> {
             queue: &self.queue,
             deliveries: &self.deliveries,
             etcd: self.parts.feed.embedded(),
+            replicas: self.parts.feed.replicas(),
             now: Instant::now(),
         });
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
 use tokio::sync::watch;
 
+use crate::replicas::Replicas;
+
 /// A sink together with what it knows of its readers.
 ///
 /// [`EmbeddedEtcd`] is the one that PingSIX reads. A sink of one's own becomes a feed by saying what [`open`](Self::open)
@@ -17,6 +19,11 @@ pub trait Feed: Sink {
 
     /// The embedded server, if it is one: dumps show what it serves.
     fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        None
+    }
+
+    /// The other replicas that serve the same, if there may be any: dumps show them.
+    fn replicas(&self) -> Option<&Replicas> {
         None
     }
 

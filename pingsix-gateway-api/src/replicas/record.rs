@@ -62,10 +62,16 @@ mod tests {
 
     #[test]
     fn a_record_of_many_data_planes_stays_within_bounds() {
-        let readers = (0..10_000).map(|plane| (Scope::new(format!("/pingsix/infra/{plane}")).unwrap(), plane % 2));
+        let readers =
+            (0..10_000).map(|plane| (Scope::new(format!("/pingsix/infra/{plane}")).unwrap(), plane % 2));
         let readers = told(&readers.collect());
         assert_eq!(readers.len(), MOST);
-        let record = Record { identity: "pod_0123456789abcdef".to_owned(), time: Some(i64::MAX), told: u64::MAX, readers };
+        let record = Record {
+            identity: "pod_0123456789abcdef".to_owned(),
+            time: Some(i64::MAX),
+            told: u64::MAX,
+            readers,
+        };
         let text = serde_json::to_string(&record).unwrap();
         assert!(text.len() < 52_000, "{}", text.len());
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);

@@ -79,7 +79,8 @@ impl LeaseReservations {
             };
             let written = match stored {
                 Ok(mut lease) => {
-                    let block = Block::above(ceiling_of(&lease), at_least, count)?;
+                    let ceiling = ceiling_of(&lease).or_else(|| self.time.now());
+                    let block = Block::above(ceiling, at_least, count)?;
                     note(&mut lease, block);
                     let replace = self.api.replace(&self.name, &parameters, &lease);
                     // When it was removed, it is created next.
@@ -88,8 +89,8 @@ impl LeaseReservations {
                 }
                 Err(fault) if fault.category == FaultCategory::NotFound => {
                     // Nothing is remembered, or no longer.
-                    let now = self.clock_revision().max(self.time.now()).unwrap_or(at_least);
-                    let block = Block::above(None, at_least.max(now), count)?;
+                    let now = self.clock_revision().unwrap_or(at_least);
+                    let block = Block::above(self.time.now(), at_least.max(now), count)?;
                     let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
                     let mut lease = Lease { metadata, ..Lease::default() };
                     note(&mut lease, block);

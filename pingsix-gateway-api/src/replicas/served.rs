@@ -57,6 +57,10 @@ impl<F: Feed> Feed for Served<F> {
         self.feed.embedded()
     }
 
+    fn replicas(&self) -> Option<&Replicas> {
+        self.replicas.as_ref()
+    }
+
     fn open(&self) {
         self.feed.open();
     }

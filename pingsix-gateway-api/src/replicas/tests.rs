@@ -160,7 +160,8 @@ async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
     two.task.abort();
     let took = one.comes_to(0).await;
     assert!(took > Duration::from_secs(8) && took <= Duration::from_secs(16), "{took:?}");
-    let records = || api.get(&path("replicas")).unwrap()["metadata"]["annotations"].as_object().unwrap().len();
+    let records =
+        || api.get(&path("replicas")).unwrap()["metadata"]["annotations"].as_object().unwrap().len();
     assert_eq!(records(), 2);
     sleep(Duration::from_secs(65)).await;
     assert_eq!(records(), 1);
@@ -169,7 +170,8 @@ async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
 #[tokio::test(start_paused = true)]
 async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
     let api = ApiServer::default();
-    let (one, two) = (Running::start(&api, "one", Leadership::always()), Running::start(&api, "two", nobody()));
+    let (one, two) =
+        (Running::start(&api, "one", Leadership::always()), Running::start(&api, "two", nobody()));
     two.feed.set(3);
     one.comes_to(3).await;
     let is_away = Arc::new(AtomicBool::new(true));
@@ -190,7 +192,8 @@ async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
 #[tokio::test(start_paused = true)]
 async fn revisions_are_reserved_above_each_other_whoever_is_faster() {
     let api = ApiServer::default();
-    let stores: Vec<_> = (0..4).map(|pod| Replicas::new(api.client(), &lease(&pod.to_string())).reservations()).collect();
+    let stores: Vec<_> =
+        (0..4).map(|pod| Replicas::new(api.client(), &lease(&pod.to_string())).reservations()).collect();
     api.script(|_| Fate::Slow {
         before: Duration::from_millis(fastrand::u64(..5)),
         after: Duration::from_millis(fastrand::u64(..5)),
@@ -201,7 +204,11 @@ async fn revisions_are_reserved_above_each_other_whoever_is_faster() {
         let mut round = Vec::new();
         for block in futures::future::join_all(reserve).await {
             let block = block.unwrap();
-            assert!(blocks.last().is_none_or(|last: &pingsix_sink::embedded::revisions::Block| last.last < block.first));
+            assert!(
+                blocks
+                    .last()
+                    .is_none_or(|last: &pingsix_sink::embedded::revisions::Block| last.last < block.first)
+            );
             round.push(block);
         }
         round.sort_by_key(|block| block.first);

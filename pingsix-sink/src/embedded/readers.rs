@@ -60,7 +60,9 @@ impl Readers {
                 ranges.extend(alike.first().map(|range| ((*range).clone(), alike.len())));
             }
         }
-        let readers = |scope: &Scope| ranges.iter().filter(|(range, _)| range.meets(scope)).map(|(_, count)| count).sum();
+        let readers = |scope: &Scope| {
+            ranges.iter().filter(|(range, _)| range.meets(scope)).map(|(_, count)| count).sum()
+        };
         let readers = scopes.iter().map(|scope| (scope.clone(), readers(scope)));
         readers.filter(|(_, readers)| *readers > 0).collect()
     }
