@@ -12,6 +12,7 @@ use pingsix_translate::{FieldPath, ObjectKey};
 use super::*;
 use crate::fixture::api_server::ApiServer;
 use crate::leader::LeaseOptions;
+use crate::replicas::Replicas;
 use crate::status::StatusCounts;
 use crate::world::World;
 
