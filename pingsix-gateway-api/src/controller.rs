@@ -46,6 +46,7 @@ pub use outlets::{Outlet, Outlets};
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
 use crate::reconcile::{Pace, Reconciler};
+use crate::replicas::{Replicas, Served};
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
@@ -142,6 +143,7 @@ pub struct Controller<F> {
     observers: Observers,
     status: StatusBoard,
     events: EventBoard,
+    replicas: Option<Replicas>,
 }
 
 impl<F> std::fmt::Debug for Controller<F> {
@@ -161,7 +163,17 @@ impl<F: Feed + 'static> Controller<F> {
             observers: Observers::default(),
             status: StatusBoard::default(),
             events: EventBoard::default(),
+            replicas: None,
         }
+    }
+
+    /// Other replicas serve the same: their readers count as well. They have to be those of the
+    /// [election](ControllerOptions::lease), and an embedded server has its revisions from
+    /// [the store that they share](Replicas::reservations).
+    #[must_use]
+    pub fn among(mut self, replicas: Replicas) -> Self {
+        self.replicas = Some(replicas);
+        self
     }
 
     /// How far it has come, now and from now on.
@@ -182,7 +194,7 @@ impl<F: Feed + 'static> Controller<F> {
     ///
     /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
-        let Self { client, feed, options, progress, observers, status, events } = self;
+        let Self { client, feed, options, progress, observers, status, events, replicas } = self;
         let Observers { health, metrics, debug } = observers;
         // However this ends, also by being dropped, its parts end too.
         let parts = stop.child_token();
@@ -200,7 +212,12 @@ impl<F: Feed + 'static> Controller<F> {
             }
             None => Leadership::always(),
         };
+        if let (Some(metrics), Some(replicas)) = (&metrics, &replicas) {
+            metrics.observe_replicas(replicas.clone());
+        }
+        let feed = Arc::new(Served::new(feed, replicas));
         feed.begin(&leadership, metrics.as_ref());
+        tasks.spawn(Arc::clone(&feed).live(leadership.clone(), parts.clone()));
         let reconciler = Reconciler::new(options.translation.clone());
         let readers = Readers::of(reconciler.world());
         let writer =

@@ -46,7 +46,7 @@
 //!
 //! With the feature `controller` it watches a cluster. `Controller` in the module `controller` is all of it in one value,
 //! and the parts are public too, each with what it promises at the top of its module: `watch`, `store`, `world`,
-//! `reconcile`, `delivery`, `status`, `leader`, `operations`, `permissions`. `store`, a reflector with secondary maps for any kind of object, is of use
+//! `reconcile`, `delivery`, `status`, `leader`, `replicas`, `operations`, `permissions`. `store`, a reflector with secondary maps for any kind of object, is of use
 //! to operators that have nothing to do with gateways.
 //!
 //! The folder `examples` has a program for each way of use.
@@ -80,6 +80,8 @@ pub mod operations;
 pub mod permissions;
 #[cfg(feature = "controller")]
 pub mod reconcile;
+#[cfg(feature = "controller")]
+pub mod replicas;
 #[cfg(feature = "controller")]
 pub mod status;
 #[cfg(feature = "controller")]

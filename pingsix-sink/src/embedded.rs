@@ -71,6 +71,7 @@ mod stats;
 mod store;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -162,6 +163,14 @@ impl EmbeddedEtcd {
     /// open watch.
     pub fn readers_of(&self, scope: &Scope) -> usize {
         self.replica.readers.of(scope)
+    }
+
+    /// How many watches are open that want keys of each scope of which there are any. Costs a look at each scope for every
+    /// range that is watched.
+    pub fn readers(&self) -> BTreeMap<Scope, usize> {
+        let scopes: Vec<Scope> =
+            self.replica.read(|store| store.scopes().map(|(scope, _)| scope.clone()).collect());
+        self.replica.readers.by_scope(&scopes)
     }
 
     /// Changes whenever a watch is opened or ends, so that [`readers_of`](Self::readers_of) may say something else.

@@ -223,8 +223,8 @@ pub(crate) struct Feed {
     #[garde(dive)]
     pub(crate) tls: Tls,
 
-    /// A file that keeps revisions from going back over a restart. Without it, they do not as long as clocks are not set
-    /// back.
+    /// A file that keeps revisions from going back over a restart, for one replica that is alone. Without it, replicas that
+    /// elect a leader share them in a Lease; without election, they do not go back as long as clocks are not set back.
     #[arg(id = "feed.state-file", value_name = "FILE")]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,7 @@ use pingsix_gateway_api::controller::{Controller, Observers};
 use pingsix_gateway_api::operations::health::Health;
 use pingsix_gateway_api::operations::metrics::Metrics;
 use pingsix_gateway_api::operations::{debug, server};
+use pingsix_gateway_api::replicas::Replicas;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,14 +38,18 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
         pages.spawn(server::serve("debug", listener, server::debug(debug_client), last.clone()));
     }
 
-    let Opened { outlets, etcd } = sinks::open(configuration).await?;
+    let (client, namespace) = connect(&configuration.kube).await?;
+    let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
+    let replicas = options.lease.as_ref().map(|lease| Replicas::new(client.clone(), lease));
+    let Opened { outlets, etcd } = sinks::open(configuration, replicas.as_ref()).await?;
     if let Some(etcd) = &etcd {
         metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
     }
-    let (client, namespace) = connect(&configuration.kube).await?;
-    let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
     let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
-    let controller = Controller::new(client, Arc::new(outlets), options).observed_by(observers);
+    let mut controller = Controller::new(client, Arc::new(outlets), options).observed_by(observers);
+    if let Some(replicas) = replicas.filter(|_| etcd.is_some()) {
+        controller = controller.among(replicas);
+    }
 
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
     if let Some(etcd) = etcd {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use pingsix_gateway_api::controller::{Outlet, Outlets};
+use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::embedded::Access;
 use pingsix_sink::{EmbeddedEtcd, Scope, SinkError, Target};
 use pingsix_translate::DataPlaneKey;
@@ -52,7 +53,10 @@ pub(crate) struct Opened {
 }
 
 /// Opens everything that is published to. Secrets are read from where the URLs say.
-pub(crate) async fn open(configuration: &Configuration) -> anyhow::Result<Opened> {
+pub(crate) async fn open(
+    configuration: &Configuration,
+    replicas: Option<&Replicas>,
+) -> anyhow::Result<Opened> {
     let sinks = configuration.sinks();
     let mut opened = BTreeMap::new();
     let mut etcd = None;
@@ -62,7 +66,7 @@ pub(crate) async fn open(configuration: &Configuration) -> anyhow::Result<Opened
             continue;
         }
         let outlet = if let Target::Embedded { .. } = target {
-            let server = start_server(configuration).await?;
+            let server = start_server(configuration, replicas).await?;
             etcd = Some(server.clone());
             Outlet::embedded(server)
         } else {
@@ -92,15 +96,20 @@ async fn open_shared(target: &Target) -> anyhow::Result<Outlet> {
     })
 }
 
-/// The server that PingSIX reads from.
-async fn start_server(configuration: &Configuration) -> anyhow::Result<EmbeddedEtcd> {
+/// The server that PingSIX reads from. Its revisions are in a file, where there is one, else in what replicas share.
+async fn start_server(
+    configuration: &Configuration,
+    replicas: Option<&Replicas>,
+) -> anyhow::Result<EmbeddedEtcd> {
     let feed = &configuration.feed;
     let mut builder = EmbeddedEtcd::builder()
         .drain_timeout(configuration.shutdown_grace.duration() / 2)
         .connection_limit(feed.connection_limit)
         .stream_limit(feed.stream_limit);
-    if let Some(path) = &feed.state_file {
-        builder = builder.state_file(path);
+    match (&feed.state_file, replicas) {
+        (Some(path), _) => builder = builder.state_file(path),
+        (None, Some(replicas)) => builder = builder.reservations(replicas.reservations()),
+        (None, None) => {}
     }
     if let Some(path) = &feed.clients_file {
         builder = builder.access(Access::from_file(path));

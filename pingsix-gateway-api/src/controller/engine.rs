@@ -288,6 +288,7 @@ impl<F: Feed + 'static> Engine<F> {
             queue: &self.queue,
             deliveries: &self.deliveries,
             etcd: self.parts.feed.embedded(),
+            replicas: self.parts.feed.replicas(),
             now: Instant::now(),
         });
     }

@@ -1,5 +1,6 @@
 //! A sink that data planes read from.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pingsix_sink::{Effect, EmbeddedEtcd, MemorySink, Scope, Sink};
@@ -7,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::leader::Leadership;
 use crate::operations::metrics::Metrics;
+use crate::replicas::Replicas;
 
 /// How much of a publication this replica makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,11 @@ pub trait Feed: Sink {
 
     /// The embedded server, if it is one: dumps show what it serves.
     fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        None
+    }
+
+    /// The other replicas that serve the same, if there may be any: dumps show them.
+    fn replicas(&self) -> Option<&Replicas> {
         None
     }
 
@@ -68,6 +75,12 @@ pub trait Feed: Sink {
         None
     }
 
+    /// How many read each scope that anybody reads; nothing, unless told otherwise, when that cannot be known. Other
+    /// replicas are told.
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        BTreeMap::new()
+    }
+
     /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
     /// cannot be known.
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
@@ -90,6 +103,10 @@ impl Feed for EmbeddedEtcd {
 
     fn readers_of(&self, scope: &Scope) -> Option<usize> {
         Some(Self::readers_of(self, scope))
+    }
+
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        Self::readers(self)
     }
 
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {

@@ -201,6 +201,10 @@ impl Feed for Outlets {
         Some(self.of(scope).first()?.0.embedded.as_ref()?.readers_of(scope))
     }
 
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        self.embedded().map(EmbeddedEtcd::readers).unwrap_or_default()
+    }
+
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
         Some(self.embedded()?.readers_changed())
     }

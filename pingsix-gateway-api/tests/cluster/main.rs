@@ -20,6 +20,7 @@ mod life;
 mod noise;
 mod pingsix;
 mod processes;
+mod replicas;
 mod secrets;
 mod status;
 mod watch;

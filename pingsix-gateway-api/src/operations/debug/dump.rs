@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::{Dump, Holdings};
 use crate::bridge::origins_of;
 use crate::operations::kinds::{PerKind, with_kind};
+use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
 use crate::world::{Stored, Target, World};
@@ -68,14 +69,25 @@ impl Holdings<'_> {
                 "documents": size.documents,
                 "bytes": size.bytes,
                 "readers": etcd.readers_of(scope),
+                "readersElsewhere": self.replicas.map(|replicas| replicas.readers_of(scope)),
             });
             (scope.as_str().to_owned(), shown)
+        });
+        let others = self.replicas.map(Replicas::others).unwrap_or_default();
+        let others = others.iter().map(|replica| {
+            json!({
+                "identity": replica.identity,
+                "readers": replica.readers,
+                "silentForSeconds": replica.silent_for.as_secs_f64(),
+            })
         });
         let planes = self.reconciler.ours();
         let planes = planes.iter().flat_map(|owner| self.reconciler.data_planes(owner));
         json!({
             "open": self.etcd.map(pingsix_sink::EmbeddedEtcd::is_open),
             "revision": self.etcd.map(|etcd| etcd.revision().get()),
+            "revisionsReserved": self.etcd.map(|etcd| !etcd.stats().store_away),
+            "otherReplicas": others.collect::<Value>(),
             "scopes": scopes.collect::<Value>(),
             "dataPlanes": planes.map(|key| (key.to_string(), self.delivery(&key))).collect::<Value>(),
         })

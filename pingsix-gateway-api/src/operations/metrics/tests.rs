@@ -10,6 +10,9 @@ use pingsix_translate::verdict::{Reason, Severity};
 use pingsix_translate::{FieldPath, ObjectKey};
 
 use super::*;
+use crate::fixture::api_server::ApiServer;
+use crate::leader::LeaseOptions;
+use crate::replicas::Replicas;
 use crate::status::StatusCounts;
 use crate::world::World;
 
@@ -60,6 +63,8 @@ async fn eventful() -> Metrics {
     metrics.observe_world(&World::default());
     metrics.observe_status(|| StatusCounts { written: 5, suppressed: 4, conflicts: 1, failures: 2 });
     metrics.observe_feed(feed_with_one_document().await, 1000);
+    let lease = LeaseOptions::new("home", "example.com/controller", "pod");
+    metrics.observe_replicas(Replicas::new(ApiServer::default().client(), &lease));
     metrics
 }
 

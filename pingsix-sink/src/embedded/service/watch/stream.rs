@@ -13,7 +13,7 @@ use tonic::{Status, Streaming};
 use super::outlet::{Gone, Outlet};
 use super::state::{Telling, WatchState};
 use crate::embedded::access::Credentials;
-use crate::embedded::replica::Adoption;
+use crate::embedded::replica::Origin;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -194,8 +194,7 @@ impl WatchStream {
         if let Err(denied) = self.permit(&range) {
             return self.refuse(NO_WATCH, denied).await;
         }
-        let (admission, now, compacted) =
-            self.services.replica.read(|store| (store.admit(&range), store.header(), store.compacted()));
+        let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
             // A client that retries a broken stream waits for the scope; other watches are not broken for it.
@@ -217,13 +216,7 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        let elsewhere = if next > now + 1 {
-            self.adopt(next).await?
-        } else {
-            // What is no longer kept is told as such below.
-            next >= compacted && !self.services.replica.read(|store| store.has_given(next - 1))
-        };
-        if elsewhere {
+        if self.comes_from_elsewhere(next).await? {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
             return self.lose(id, Lost::Compacted(header)).await;
@@ -290,15 +283,17 @@ impl WatchStream {
         Ok(self.next_id - 1)
     }
 
-    /// Raises the header to what a client has seen that starts beyond it. Such a client saw another server, or this one
-    /// before a restart; what it missed since is not known, so it has to list again.
-    async fn adopt(&mut self, start: i64) -> Result<bool, Ending> {
-        match self.services.replica.adopt(start).await {
-            Ok(Adoption::Raised) => {
+    /// Whether a client has listed on another server, or on this one before a restart. What it missed since is not known,
+    /// so it has to list again.
+    async fn comes_from_elsewhere(&mut self, start: i64) -> Result<bool, Ending> {
+        match self.services.replica.origin_of(start).await {
+            Ok(Origin::Here) => Ok(false),
+            Ok(Origin::Elsewhere) => Ok(true),
+            Ok(Origin::Ahead) => {
                 tracing::info!(start, "a client has seen a later revision; ours was raised to it");
                 Ok(true)
             }
-            Ok(Adoption::Refused) => {
+            Ok(Origin::Implausible) => {
                 tracing::warn!(
                     start,
                     "a watch starts at a revision too far ahead to be believed; it will wait"
