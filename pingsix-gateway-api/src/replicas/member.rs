@@ -43,7 +43,7 @@ impl Replicas {
                 inner.tell(feed, &leadership),
             )
         };
-        stop.run_until_cancelled(live).await;
+        stop.run_until_cancelled(Box::pin(live)).await;
         inner.leave().await;
     }
 }

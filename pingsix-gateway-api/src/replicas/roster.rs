@@ -195,7 +195,7 @@ mod tests {
         for told in 1..4 {
             roster.see(&[record("own", told, 0), record("other", told, 2)].into());
             tokio::time::advance(RENEW).await;
-            assert_eq!(roster.is_alone(), false);
+            assert!(!roster.is_alone());
         }
         let seen = roster.see(&[record("own", 4, 0)].into());
         assert!(seen.is_change && !seen.is_new, "it has taken its record away");

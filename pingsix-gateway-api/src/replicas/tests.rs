@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use pingsix_sink::embedded::revisions::SharedTime;
 use pingsix_sink::{Desired, EmbeddedEtcd, Revision, Sink as _};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -98,7 +99,7 @@ impl Running {
     async fn comes_to(&self, readers: usize) -> Duration {
         let (start, mut changed) = (Instant::now(), self.served.readers_changed().unwrap());
         while self.readers() != Some(readers) {
-            timeout(Duration::from_secs(60), changed.changed()).await.unwrap().unwrap();
+            timeout(Duration::from_mins(1), changed.changed()).await.unwrap().unwrap();
         }
         start.elapsed()
     }
@@ -178,7 +179,7 @@ async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
     let away = Arc::clone(&is_away);
     api.script(move |_| if away.load(Ordering::Relaxed) { Fate::Failed(503) } else { Fate::Served });
     api.break_watches_of("coordination.k8s.io/leases");
-    sleep(Duration::from_secs(600)).await;
+    sleep(Duration::from_mins(10)).await;
     assert_eq!(one.readers(), Some(3));
     is_away.store(false, Ordering::Relaxed);
     for _ in 0..300 {
@@ -264,7 +265,7 @@ async fn one_that_is_alone_goes_by_its_clock_and_others_go_by_it() {
         tokio::spawn(served.live(nobody(), CancellationToken::new()));
         replicas
     };
-    let now = |replicas: &Replicas| replicas.reservations().shared().and_then(|time| time.now());
+    let now = |replicas: &Replicas| replicas.reservations().shared().and_then(SharedTime::now);
     let one = with("one", hour);
     sleep(Duration::from_secs(12)).await;
     assert!(now(&one).unwrap().get() > (jiff::Timestamp::now() + hour / 2).as_microsecond());

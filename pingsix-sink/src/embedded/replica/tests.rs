@@ -159,7 +159,9 @@ impl World {
         let connected = || self.servers.iter().filter(|server| !server.is_cut());
         let latest = connected().filter_map(|server| server.way.time.now()).max();
         for server in connected() {
-            latest.iter().for_each(|latest| server.way.time.raise(*latest));
+            if let Some(latest) = latest {
+                server.way.time.raise(latest);
+            }
         }
     }
 
@@ -172,7 +174,9 @@ impl World {
                 std::mem::take(&mut self.news).into_iter().partition(|news| news.at <= now);
             self.news = coming;
             for server in self.servers.iter().filter(|server| !server.is_cut()) {
-                due.iter().for_each(|news| server.way.time.raise(news.reading));
+                for news in &due {
+                    server.way.time.raise(news.reading);
+                }
                 let said = [server.way.time.now(), *self.ceiling.lock()];
                 let said = said.into_iter().flatten();
                 self.news.extend(
