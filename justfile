@@ -87,6 +87,11 @@ fuzz target="translate" seconds="60":
 soak seconds="600":
     SOAK_SECONDS={{ seconds }} cargo test --release -p pingsix-sink --test embedded_soak -- --nocapture
 
+# Changes on a real API server while clients judge every answer of the real PingSIX, then once more while the controller is
+# killed ten times; says so when PINGSIX_BIN or the test cluster is missing.
+load changes="10000":
+    LOAD_CHANGES={{ changes }} cargo test --release -p pingsix-gateway-api --features controller --test cluster under_load -- --nocapture --test-threads 1
+
 # Regenerate the etcd wire types from the .proto files.
 proto:
     cargo run --manifest-path pingsix-sink/proto/codegen/Cargo.toml

@@ -99,11 +99,6 @@ impl Traffic {
         Self { tally, stop, clients }
     }
 
-    /// Looks at what has come so far.
-    pub(crate) fn look<T>(&self, at: impl FnOnce(&Tally) -> T) -> T {
-        at(&self.tally.lock())
-    }
-
     /// Stops asking, when the last answers have come.
     pub(crate) async fn stop(mut self) -> Tally {
         self.stop.cancel();
