@@ -43,12 +43,12 @@ fn rounds() -> usize {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if let [mode, count] = &arguments[..]
+    if let [mode, count, pacing] = &arguments[..]
         && mode == server::MODE
     {
         // One thread, so that the time of the process is that of the server.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(server::run(count.parse().unwrap()));
+        runtime.block_on(server::run(count.parse().unwrap(), pacing));
         return;
     }
     let sizes: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();

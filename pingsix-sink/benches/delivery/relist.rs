@@ -8,7 +8,7 @@ use crate::process;
 use crate::ratio::median;
 use crate::rounds;
 use crate::routes::PREFIX;
-use crate::server::{HISTORY, Server};
+use crate::server::{HISTORY, Pacing, Server};
 use crate::wire::{Watcher, under, watch_under};
 
 /// How many there are.
@@ -19,7 +19,7 @@ pub(crate) async fn relist(size: usize) {
     let mut ratios = Vec::new();
     let (mut events, mut steady, mut peak) = (0, 0, 0);
     for _ in 0..rounds() {
-        let mut server = Server::start(size);
+        let mut server = Server::start(size, Pacing::Default);
         let mut channels = Vec::new();
         for _ in 0..CLIENTS {
             channels.push(server.channel().await);

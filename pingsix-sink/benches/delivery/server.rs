@@ -15,6 +15,13 @@ use crate::wire::Served;
 /// The first argument of such a process.
 pub(crate) const MODE: &str = "server";
 
+/// How often it tells a watch of changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pacing {
+    Default,
+    None,
+}
+
 /// How many publications it remembers for watches.
 pub(crate) const HISTORY: usize = 16;
 
@@ -27,9 +34,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(routes: usize) -> Self {
+    pub(crate) fn start(routes: usize, pacing: Pacing) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([MODE, &routes.to_string()])
+            .args([MODE, &routes.to_string(), &format!("{pacing:?}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -73,9 +80,10 @@ impl Drop for Server {
 }
 
 /// What such a process does.
-pub(crate) async fn run(count: usize) {
+pub(crate) async fn run(count: usize, pacing: &str) {
+    let pace = if pacing == "None" { Pace::NONE } else { Pace::default() };
     let mut routes = Routes::new(count);
-    let served = Served::start(EmbeddedEtcd::builder().pace(Pace::NONE).history(HISTORY, 64 << 20)).await;
+    let served = Served::start(EmbeddedEtcd::builder().pace(pace).history(HISTORY, 64 << 20)).await;
     served.etcd.publish(&routes.desired()).await.unwrap();
     served.etcd.open();
     say(&served.address.to_string());

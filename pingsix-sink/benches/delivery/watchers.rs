@@ -2,30 +2,35 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::process;
 use crate::ratio::{Ratios, middle};
 use crate::rounds;
 use crate::routes::PREFIX;
-use crate::server::Server;
+use crate::server::{Pacing, Server};
 use crate::wire::{Watcher, watch_under};
 
 /// How many there are, in the arm that has many.
 const MANY: usize = 100;
 
 /// How many changes make a round.
-const CHANGES: usize = 50;
+const CHANGES: usize = 100;
+
+/// A second has a hundred of these.
+const TICK: Duration = Duration::from_millis(10);
 
 /// A server with clients that watch.
 struct Watched {
     server: Server,
-    watchers: Vec<Watcher>,
+    /// How far each client has read.
+    read: Vec<watch::Receiver<i64>>,
 }
 
 impl Watched {
-    async fn start(size: usize, watches: usize) -> Self {
-        let mut watched = Self { server: Server::start(size), watchers: Vec::new() };
+    async fn start(size: usize, pacing: Pacing, watches: usize) -> Self {
+        let mut watched = Self { server: Server::start(size, pacing), read: Vec::new() };
         watched.add(watches).await;
         watched
     }
@@ -34,43 +39,85 @@ impl Watched {
         for _ in 0..watches {
             let mut watcher = Watcher::open(self.server.channel().await).await.unwrap();
             watcher.create(watch_under(&format!("{PREFIX}/"), 0)).await;
-            self.watchers.push(watcher);
+            let (reads, read) = watch::channel(0);
+            tokio::spawn(async move {
+                while let Ok(Some(response)) = watcher.try_next().await {
+                    if reads.send(response.header.unwrap().revision).is_err() {
+                        break;
+                    }
+                }
+            });
+            self.read.push(read);
         }
     }
 
-    /// The time that some changes take, each told to all before the next.
-    async fn round(&mut self) -> Duration {
+    async fn all_have_read(&mut self, revision: i64) {
+        for read in &mut self.read {
+            read.wait_for(|read| *read >= revision).await.unwrap();
+        }
+    }
+
+    /// The time that some changes take, each read by all before the next.
+    async fn one_by_one(&mut self) -> Duration {
         let before = process::time(self.server.pid());
         for number in 0..CHANGES {
-            self.server.change(number);
-            join_all(self.watchers.iter_mut().map(Watcher::next)).await;
+            let revision = self.server.change(number);
+            self.all_have_read(revision).await;
         }
+        process::time(self.server.pid()).saturating_sub(before)
+    }
+
+    /// The time that they take when they come a hundred a second.
+    async fn churn(&mut self) -> Duration {
+        let before = process::time(self.server.pid());
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut last = 0;
+        for number in 0..CHANGES {
+            ticks.tick().await;
+            last = self.server.change(number);
+        }
+        self.all_have_read(last).await;
         process::time(self.server.pid()).saturating_sub(before)
     }
 }
 
 /// B16: processor time and memory with many, beside those with one.
 pub(crate) async fn cost(size: usize) {
-    let mut one = Watched::start(size, 1).await;
-    let mut many = Watched::start(size, 1).await;
-    // What the first changes need, is there afterwards.
-    one.round().await;
-    many.round().await;
-    let alone = many.server.memory();
-    many.add(MANY - 1).await;
-    many.round().await;
-    let each = many.server.memory().saturating_sub(alone) / (MANY as u64 - 1);
-    let (mut of_one, mut of_many) = (Vec::new(), Vec::new());
-    for _ in 0..rounds() {
-        of_one.push(one.round().await);
-        of_many.push(many.round().await);
+    for pacing in [Pacing::Default, Pacing::None] {
+        let mut one = Watched::start(size, pacing, 1).await;
+        let mut many = Watched::start(size, pacing, 1).await;
+        // What the first changes need, is there afterwards.
+        one.churn().await;
+        many.churn().await;
+        let alone = many.server.memory();
+        many.add(MANY - 1).await;
+        many.churn().await;
+        let each = many.server.memory().saturating_sub(alone) / (MANY as u64 - 1);
+        let (mut of_one, mut of_many) = (Vec::new(), Vec::new());
+        for _ in 0..rounds() {
+            match pacing {
+                Pacing::Default => {
+                    of_one.push(one.churn().await);
+                    of_many.push(many.churn().await);
+                }
+                Pacing::None => {
+                    of_one.push(one.one_by_one().await);
+                    of_many.push(many.one_by_one().await);
+                }
+            }
+        }
+        let changes = u32::try_from(CHANGES).unwrap();
+        let (what, bar) = match pacing {
+            Pacing::Default => ("of a hundred a second, paced as by default", "<= 3; <= 64 KiB"),
+            Pacing::None => ("that all read before the next, without a pace", ""),
+        };
+        println!(
+            "| B16 | {size} | the server's processor time for a change {what}, {MANY} watches / one; RSS of a watch | {:.0?} / {:.0?}; {} KiB | {} | {bar} |",
+            middle(&of_many) / changes,
+            middle(&of_one) / changes,
+            each / 1024,
+            Ratios::of(&of_many, &of_one)
+        );
     }
-    let changes = u32::try_from(CHANGES).unwrap();
-    println!(
-        "| B16 | {size} | processor time of a change, {MANY} watches / one; RSS of a watch | {:.0?} / {:.0?}; {} KiB | {} | <= 3; <= 64 KiB |",
-        middle(&of_many) / changes,
-        middle(&of_one) / changes,
-        each / 1024,
-        Ratios::of(&of_many, &of_one)
-    );
 }
