@@ -133,7 +133,7 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
     let is_long = duration > 2 * WARM;
     let warm = if is_long { WARM } else { duration / 2 };
     let settled = mean(&sizes, warm, duration);
-    let end = mean(&sizes, duration - duration / 10, duration);
+    let end = mean(&sizes, duration * 9 / 10, duration);
     done.send(Some(last)).unwrap();
 
     let listed = served.list("/p/web/").await.unwrap();

@@ -4,9 +4,11 @@
 //! `LOAD_CHANGES` says how many changes are made (`just load` makes 10,000), `LOAD_SEED` repeats the choices of a run.
 
 mod backends;
+mod cast;
 mod changes;
 mod judge;
 mod lines;
+mod objects;
 mod scene;
 mod subjects;
 mod traffic;
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::lab::pingsix::say;
 use crate::lab::truth::{Dump, Truth};
 use scene::Scene;
+use subjects::Subject;
 use traffic::{Tally, Traffic, ask_everything};
 
 /// How many changes are made if nobody says otherwise.
@@ -79,7 +82,8 @@ async fn run(test: &str, changes: usize, kills: usize) {
     let open = changes::settle(&scene.subjects).await;
     let took = started.elapsed();
     let tally = traffic.stop().await;
-    say(&summary(test, changes, kills, took, &counts, &tally));
+    say(&summary(test, kills, took, &counts, &tally));
+    say(&lags(test, &scene.subjects));
     let logs = || format!("{test}, LOAD_SEED={seed}\n{}", scene::end_of(&scene.controller.log()));
     assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.faults(), logs());
     assert_eq!(open, Vec::<String>::new(), "{}", logs());
@@ -95,7 +99,7 @@ async fn run(test: &str, changes: usize, kills: usize) {
 /// Kills the controller so often, at random moments, and starts it again, while changes are made.
 async fn kill(scene: &Scene, kills: usize, changes: usize, over: &CancellationToken, dice: &mut StdRng) {
     for _ in 0..kills {
-        let longest = CHANGE.mul_f64(changes as f64 / kills as f64);
+        let longest = CHANGE * u32::try_from(changes / kills).unwrap();
         let life = longest.mul_f64(dice.random_range(0.02..1.0));
         // What is left of them when there are no changes any more comes at once.
         over.run_until_cancelled(sleep(life)).await;
@@ -132,21 +136,28 @@ async fn is_up_to_date(scene: &Scene) {
     }
 }
 
-fn summary(
-    test: &str,
-    changes: usize,
-    kills: usize,
-    took: Duration,
-    counts: &changes::Counts,
-    tally: &Tally,
-) -> String {
-    let seconds = took.as_secs_f64();
+/// How long after a change was made somebody saw it.
+fn lags(test: &str, subjects: &[Subject]) -> String {
+    let mut lags: Vec<Duration> = subjects.iter().flat_map(|subject| subject.book.lags()).collect();
+    lags.sort();
+    let of = |percent: usize| lags.get((lags.len() * percent / 100).min(lags.len().saturating_sub(1)));
+    format!(
+        "{test}: changes were seen after {:.1?} (p50), {:.1?} (p99), {:.1?} (at most)",
+        of(50),
+        of(99),
+        of(100)
+    )
+}
+
+fn summary(test: &str, kills: usize, took: Duration, counts: &changes::Counts, tally: &Tally) -> String {
+    let each_second = |count: usize| f64::from(u32::try_from(count).unwrap()) / took.as_secs_f64();
+    let changes: usize = counts.values().sum();
     format!(
         "{test}: {changes} changes ({:.0}/s) {counts:?}, the controller killed {kills} times; {} answers ({:.0}/s) {:?}, \
          {} wrong, {} failed, {} asked again on a new connection, the longest took {:.1?}",
-        changes as f64 / seconds,
+        each_second(changes),
         tally.total(),
-        tally.total() as f64 / seconds,
+        each_second(tally.total()),
         tally.by_protocol(),
         tally.wrong.len(),
         tally.failed.len(),

@@ -23,7 +23,7 @@ pub(crate) enum Pacing {
 }
 
 /// How many publications it remembers for watches.
-pub(crate) const HISTORY: usize = 16;
+pub(crate) const HISTORY: usize = 256;
 
 /// A server that is measured. Ends with this value.
 pub(crate) struct Server {

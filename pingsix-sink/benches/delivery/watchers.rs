@@ -29,14 +29,14 @@ struct Watched {
 }
 
 impl Watched {
-    async fn start(size: usize, pacing: Pacing, watches: usize) -> Self {
+    async fn start(size: usize, pacing: Pacing, count: usize) -> Self {
         let mut watched = Self { server: Server::start(size, pacing), read: Vec::new() };
-        watched.add(watches).await;
+        watched.add(count).await;
         watched
     }
 
-    async fn add(&mut self, watches: usize) {
-        for _ in 0..watches {
+    async fn add(&mut self, count: usize) {
+        for _ in 0..count {
             let mut watcher = Watcher::open(self.server.channel().await).await.unwrap();
             watcher.create(watch_under(&format!("{PREFIX}/"), 0)).await;
             let (reads, read) = watch::channel(0);

@@ -4,6 +4,7 @@
 //! but this machine. What is sent there does not leave it.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use bytes::Bytes;
@@ -74,16 +75,17 @@ async fn serve(name: &'static str, listener: TcpListener) {
             continue;
         }
         stream.set_nodelay(true).unwrap();
-        let answer = service_fn(move |request| answer(name, request));
+        let answer = service_fn(move |request| ready(Ok::<_, Infallible>(answer(name, &request))));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
     }
 }
 
 /// Who answers, the path that was asked for, and what a filter has added.
-async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+fn answer(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let mut said = format!("{name} {}", request.uri().path());
     if let Some(asked) = request.headers().get("x-asked") {
-        said += &format!(" asked {}", String::from_utf8_lossy(asked.as_bytes()));
+        said.push_str(" asked ");
+        said.push_str(&String::from_utf8_lossy(asked.as_bytes()));
     }
-    Ok(Response::new(Full::new(said.into())))
+    Response::new(Full::new(said.into()))
 }

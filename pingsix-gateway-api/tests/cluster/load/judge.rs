@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -36,6 +37,10 @@ struct Pages {
     states: Vec<State>,
     /// The last state that an answer has shown.
     seen: usize,
+    /// When each change was about to be made.
+    made: Vec<Instant>,
+    /// How long after that those were seen that were not overtaken by others.
+    lags: Vec<Duration>,
 }
 
 /// The state that was seen last when a request was sent.
@@ -55,18 +60,26 @@ pub(crate) struct Wrong {
 
 impl Book {
     pub(crate) fn new(state: State) -> Self {
-        Self { pages: Mutex::new(Pages { states: vec![state], seen: 0 }) }
+        let (made, lags) = (vec![Instant::now()], Vec::new());
+        Self { pages: Mutex::new(Pages { states: vec![state], seen: 0, made, lags }) }
     }
 
     /// A change is about to be made.
     pub(crate) fn change(&self, state: State) {
-        self.pages.lock().states.push(state);
+        let mut pages = self.pages.lock();
+        pages.states.push(state);
+        pages.made.push(Instant::now());
     }
 
     /// Whether all changes have been seen.
     pub(crate) fn is_settled(&self) -> bool {
         let pages = self.pages.lock();
         pages.seen + 1 == pages.states.len()
+    }
+
+    /// How long it took until changes were seen.
+    pub(crate) fn lags(&self) -> Vec<Duration> {
+        self.pages.lock().lags.clone()
     }
 
     /// A request is about to be sent.
@@ -86,7 +99,11 @@ impl Book {
                 is_back: pages.states[..sent.0].iter().any(is_right),
             });
         };
-        pages.seen = pages.seen.max(sent.0 + first);
+        if sent.0 + first > pages.seen {
+            pages.seen = sent.0 + first;
+            let lag = pages.made[pages.seen].elapsed();
+            pages.lags.push(lag);
+        }
         Ok(())
     }
 }

@@ -46,10 +46,10 @@ impl Reply {
         let mut said = self.status.to_string();
         let body = (self.status == 200).then_some(self.body.as_str());
         for text in [body, self.location.as_deref()].into_iter().flatten() {
-            said += &format!(" {text}");
+            said = format!("{said} {text}");
         }
         if let Some(marked) = &self.marked {
-            said += &format!(" marked {marked}");
+            said = format!("{said} marked {marked}");
         }
         said
     }

@@ -16,8 +16,10 @@ use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
 
 use super::backends::Backends;
+use super::cast::Cast;
 use super::changes;
-use super::subjects::{AWAY, Cast, Door, Subject};
+use super::objects::AWAY;
+use super::subjects::{Door, Subject};
 use super::traffic::Doors;
 use crate::lab::programs::program;
 use crate::lab::readers::list;

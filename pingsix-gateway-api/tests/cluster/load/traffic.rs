@@ -23,11 +23,11 @@ pub(crate) struct Doors {
 }
 
 /// Connections by door, and whether they speak HTTP/2.
-const CONNECTIONS: [(Door, bool, usize); 4] =
+const CONNECTIONS: [(Door, bool, u32); 4] =
     [(Door::Plain, false, 8), (Door::Plain, true, 4), (Door::Secure, false, 2), (Door::Secure, true, 2)];
 
 /// How many requests a second they send together.
-const RATE: f64 = 1_000.0;
+const RATE: u32 = 1_000;
 
 /// What cannot be told of more than the first few.
 const TOLD: usize = 20;
@@ -81,8 +81,8 @@ impl Traffic {
         let tally = Arc::new(Mutex::new(Tally::default()));
         let stop = CancellationToken::new();
         let mut clients = JoinSet::new();
-        let all: usize = CONNECTIONS.iter().map(|(_, _, count)| count).sum();
-        let pace = Duration::from_secs_f64(all as f64 / RATE);
+        let all: u32 = CONNECTIONS.iter().map(|(_, _, count)| count).sum();
+        let pace = Duration::from_secs(1) * all / RATE;
         for (door, http2, count) in CONNECTIONS {
             for _ in 0..count {
                 let client = Client {
@@ -138,17 +138,23 @@ impl Client {
     async fn run(mut self, pace: Duration, stop: CancellationToken) {
         let mine: Vec<usize> =
             (0..self.subjects.len()).filter(|index| self.subjects[*index].door == self.door).collect();
+        let is_stable = |index: &usize| self.subjects[*index].sort == Sort::Stable;
+        let stable: Vec<usize> = mine.iter().copied().filter(is_stable).collect();
         let mut ticks = interval(pace);
         // On a machine that cannot keep up, fewer requests are sent.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            // A quarter goes where nothing changes, half where something is about to change, if that is anywhere.
             let mut index = mine[self.dice.random_range(0..mine.len())];
-            // Half of them go where something is about to change, if that is anywhere.
-            if self.dice.random_bool(0.5) {
-                let from = self.dice.random_range(0..mine.len());
-                let changing = mine.iter().cycle().skip(from).take(mine.len());
-                let changing = changing.copied().find(|index| !self.subjects[*index].book.is_settled());
-                index = changing.unwrap_or(index);
+            match self.dice.random_range(0..4) {
+                0 => index = stable[self.dice.random_range(0..stable.len())],
+                1 | 2 => {
+                    let from = self.dice.random_range(0..mine.len());
+                    let changing = mine.iter().cycle().skip(from).take(mine.len());
+                    let changing = changing.copied().find(|index| !self.subjects[*index].book.is_settled());
+                    index = changing.unwrap_or(index);
+                }
+                _ => {}
             }
             let probe = self.dice.random_range(0..self.subjects[index].probes.len());
             self.ask(index, probe).await;
