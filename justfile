@@ -71,13 +71,18 @@ examples:
 # Benchmarks; results are recorded in docs/results.
 bench:
     cargo bench -p pingsix-translate
-    cargo bench -p pingsix-sink
+    cargo bench -p pingsix-sink --bench embedded
     cargo bench -p pingsix-gateway-api --features controller --bench reconcile
     cargo bench -p pingsix-gateway-api --features controller --bench memory
 
 # What a change costs on a real API server; says so when that is not built. Results are recorded in docs/results.
 bench-live *routes:
     cargo bench -p pingsix-gateway-api --features controller --bench live -- {{ routes }}
+
+# What delivery costs, by ratios: the embedded server beside etcd, the real PingSIX reading both (PINGSIX_BIN); says what is
+# missing. Some four minutes. Results are recorded in docs/results.
+bench-delivery *routes:
+    cargo bench -p pingsix-sink --bench delivery -- {{ routes }}
 
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":

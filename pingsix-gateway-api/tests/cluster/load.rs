@@ -140,7 +140,9 @@ async fn is_up_to_date(scene: &Scene) {
 fn lags(test: &str, subjects: &[Subject]) -> String {
     let mut lags: Vec<Duration> = subjects.iter().flat_map(|subject| subject.book.lags()).collect();
     lags.sort();
-    let of = |percent: usize| lags.get((lags.len() * percent / 100).min(lags.len().saturating_sub(1)));
+    let of = |percent: usize| {
+        lags.get((lags.len() * percent / 100).min(lags.len().max(1) - 1)).copied().unwrap_or_default()
+    };
     format!(
         "{test}: changes were seen after {:.1?} (p50), {:.1?} (p99), {:.1?} (at most)",
         of(50),
