@@ -79,8 +79,8 @@ bench:
 bench-live *routes:
     cargo bench -p pingsix-gateway-api --features controller --bench live -- {{ routes }}
 
-# What delivery costs, by ratios: the embedded server beside etcd, the real PingSIX reading both (PINGSIX_BIN); says what is
-# missing. Some four minutes. Results are recorded in docs/results.
+# The real PingSIX reads both (PINGSIX_BIN); says what is missing. Some four minutes, recorded in docs/results.
+# What delivery costs, by ratios: the embedded server beside etcd.
 bench-delivery *routes:
     cargo bench -p pingsix-sink --bench delivery -- {{ routes }}
 
@@ -92,8 +92,8 @@ fuzz target="translate" seconds="60":
 soak seconds="600":
     SOAK_SECONDS={{ seconds }} cargo test --release -p pingsix-sink --test embedded_soak -- --nocapture
 
-# Changes on a real API server while clients judge every answer of the real PingSIX, then once more while the controller is
-# killed ten times; says so when PINGSIX_BIN or the test cluster is missing.
+# Twice, the second time while the controller is killed again and again; says so when PINGSIX_BIN or the cluster is missing.
+# Changes on a real API server while clients judge every answer of the real PingSIX.
 load changes="10000":
     LOAD_CHANGES={{ changes }} cargo test --release -p pingsix-gateway-api --features controller --test cluster under_load -- --nocapture --test-threads 1
 

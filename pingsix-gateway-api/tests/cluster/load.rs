@@ -1,7 +1,8 @@
 //! The whole way under load: a real API server, the controller's program, the real PingSIX, and clients that judge every
 //! answer while something changes all the time.
 //!
-//! `LOAD_CHANGES` says how many changes are made (`just load` makes 10,000), `LOAD_SEED` repeats the choices of a run.
+//! `LOAD_CHANGES` says how many changes are made (`just load` makes 10,000), `LOAD_KILLS` how often the controller is
+//! killed meanwhile, and `LOAD_SEED` repeats the choices of a run.
 
 mod backends;
 mod cast;
@@ -47,7 +48,7 @@ async fn under_load_every_answer_is_as_before_a_change_or_as_after_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_nobody_notices_that_the_controller_is_killed() {
     let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
-    let kills = if changes > CHANGES { 10 } else { 3 };
+    let kills = number("LOAD_KILLS").unwrap_or(if changes > CHANGES { 10 } else { 3 });
     run("under_load_nobody_notices_that_the_controller_is_killed", changes, kills).await;
 }
 

@@ -1,5 +1,6 @@
 //! A cluster, the controller and PingSIX, each in a process of its own.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
@@ -67,12 +68,12 @@ impl Scene {
         for (kind, object) in &cast.objects {
             changes::create(&cluster.admin(), *kind, object).await;
         }
-        let free = || SocketAddr::from(([127, 0, 0, 1], cluster.free_port().unwrap()));
-        let (feed, [plain, secure]) = (free(), [free(), free()]);
+        let [feed, health, plain, plain_status, secure, secure_status] = free_addresses(&cluster);
         let (responder, responds) = pingsix::responder().await;
-        let controller = start_controller(&cluster, feed, responder, free(), [plain, secure]).await;
-        let plain = PingSix::start(&cluster, &binary, Door::Plain, feed, plain).await;
-        let secure = PingSix::start(&cluster, &binary, Door::Secure, feed, secure).await;
+        let statuses = [plain_status, secure_status];
+        let controller = start_controller(&cluster, feed, responder, health, statuses).await;
+        let plain = PingSix::start(&cluster, &binary, Door::Plain, feed, plain, plain_status).await;
+        let secure = PingSix::start(&cluster, &binary, Door::Secure, feed, secure, secure_status).await;
         let scene = Self {
             cluster,
             subjects: Arc::new(cast.subjects),
@@ -150,6 +151,16 @@ impl Scene {
     }
 }
 
+/// Addresses that nobody has, each another.
+fn free_addresses<const COUNT: usize>(cluster: &TestCluster) -> [SocketAddr; COUNT] {
+    let mut ports = BTreeSet::new();
+    while ports.len() < COUNT {
+        ports.insert(cluster.free_port().unwrap());
+    }
+    let mut ports = ports.into_iter();
+    std::array::from_fn(|_| SocketAddr::from(([127, 0, 0, 1], ports.next().unwrap())))
+}
+
 async fn start_controller(
     cluster: &TestCluster,
     feed: SocketAddr,
@@ -188,9 +199,9 @@ impl PingSix {
         binary: &OsString,
         door: Door,
         feed: SocketAddr,
+        address: SocketAddr,
         status: SocketAddr,
     ) -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], cluster.free_port().unwrap()));
         let folder = cluster.folder().display().to_string();
         let (name, plane, listener) = match door {
             Door::Plain => ("plain", "/pingsix/default/web:80", "offer_h2c: true".to_owned()),
