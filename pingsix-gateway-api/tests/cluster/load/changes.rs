@@ -34,7 +34,7 @@ pub(crate) const LATEST: Duration = Duration::from_mins(1);
 /// What was changed how often.
 pub(crate) type Counts = BTreeMap<Sort, usize>;
 
-/// Makes this many changes. A subject is changed again when its last change was seen.
+/// Makes this many changes, or fewer if one is never seen. A subject is changed again when its last change was seen.
 pub(crate) async fn make(
     client: &Client,
     subjects: &Arc<Vec<Subject>>,
@@ -51,15 +51,19 @@ pub(crate) async fn make(
         ticks.tick().await;
         let wanted = if dice.random_ratio(BURSTS, 100) { MANY } else { FEW };
         let wanted = dice.random_range(wanted).min(count - made);
-        let mut free = Vec::new();
+        let (mut free, mut is_late) = (Vec::new(), false);
         for (index, subject) in
             subjects.iter().enumerate().filter(|(_, subject)| subject.sort != Sort::Stable)
         {
             if subject.book.is_settled() {
                 free.push(index);
             } else {
-                assert!(changed[index].elapsed() < LATEST, "the change of {} is not seen", subject.name);
+                is_late |= changed[index].elapsed() > LATEST;
             }
+        }
+        if is_late {
+            // Who waits for the rest of them finds out which it is.
+            return counts;
         }
         free.shuffle(dice);
         free.truncate(wanted);
