@@ -17,6 +17,7 @@ mod kinds;
 mod lab;
 mod leaders;
 mod life;
+mod load;
 mod noise;
 mod pingsix;
 mod processes;

@@ -67,6 +67,8 @@ struct Told {
     more: bool,
     /// Some have more to be told at this time.
     rest: Option<Instant>,
+    /// All of them have, so that what changes until then is nothing that they could be told now.
+    all_rest: bool,
 }
 
 impl Told {
@@ -79,7 +81,7 @@ impl Told {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        Self { more: self.more || other.more, rest }
+        Self { more: self.more || other.more, rest, all_rest: self.all_rest && other.all_rest }
     }
 }
 
@@ -156,8 +158,9 @@ impl WatchStream {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // The sender lives as long as the replica, which this task holds.
-                _ = advanced.changed() => {}
+                // The sender lives as long as the replica, which this task holds. A hundred streams that rest are not
+                // woken a hundred times for each change.
+                _ = advanced.changed(), if !told.all_rest => {}
                 () = rested => {}
                 () = std::future::ready(()), if told.more => {}
             }
@@ -311,8 +314,8 @@ impl WatchStream {
 
     /// Tells every watch what it has not seen, a bounded part at a time.
     async fn tell_all(&mut self) -> Result<Told, Ending> {
-        let mut all = Told::default();
         let ids: Vec<i64> = self.watches.keys().copied().collect();
+        let mut all = Told { all_rest: !ids.is_empty(), ..Told::default() };
         for id in ids {
             let Some(mut watch) = self.watches.remove(&id) else { continue };
             match self.tell(&mut watch).await? {
@@ -322,6 +325,7 @@ impl WatchStream {
                 }
                 Err(lost) => {
                     drop(watch);
+                    all.all_rest = false;
                     if matches!(lost, Lost::Compacted(_)) {
                         self.services.replica.counters.watches_compacted.add(1);
                     }
@@ -349,7 +353,7 @@ impl WatchStream {
         match telling {
             Telling::Latest { documents } if replica.options.coalesce => {
                 if let Some(rest) = watch.rests_until.filter(|rest| *rest > Instant::now()) {
-                    return Ok(Ok(Told { rest: Some(rest), more: false }));
+                    return Ok(Ok(Told { rest: Some(rest), more: false, all_rest: true }));
                 }
                 self.tell_latest(watch, documents).await
             }
@@ -399,7 +403,7 @@ impl WatchStream {
         if more {
             watch.rests_until = None;
         }
-        Ok(Ok(Told { more, rest: None }))
+        Ok(Ok(Told { more, ..Told::default() }))
     }
 
     /// Tells a watch each change of each revision.
@@ -423,7 +427,7 @@ impl WatchStream {
             }
         }
         watch.next = unseen.reached + 1;
-        Ok(Ok(Told { more: unseen.more, rest: None }))
+        Ok(Ok(Told { more: unseen.more, ..Told::default() }))
     }
 
     /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.
