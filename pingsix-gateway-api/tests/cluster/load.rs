@@ -9,6 +9,7 @@ mod cast;
 mod changes;
 mod judge;
 mod lines;
+mod namespace;
 mod objects;
 mod scene;
 mod subjects;
@@ -53,6 +54,9 @@ async fn under_load_nobody_notices_that_the_controller_is_killed() {
 }
 
 async fn run(test: &str, changes: usize, kills: usize) {
+    if !namespace::is_inside(test).await {
+        return;
+    }
     let Some(scene) = Scene::start(test).await else { return };
     let seed = number("LOAD_SEED").unwrap_or_else(|| rand::rng().random());
     say(&format!("{test}: LOAD_SEED={seed}"));

@@ -60,7 +60,7 @@ impl Scene {
     /// Starts everything, or says why a test does not run.
     pub(crate) async fn start(test: &str) -> Option<Self> {
         let binary = pingsix::binary(test)?;
-        let backends = Backends::start(test).await?;
+        let backends = Backends::start().await;
         let cluster = TestCluster::builder().start_or_skip().await?;
         cluster.namespace(AWAY).await.unwrap();
         cluster.apply(shop::CLASS).await.unwrap();
