@@ -23,11 +23,13 @@ use super::drift::Drift;
 use super::error::{EtcdError, Fault};
 use super::mark::Mark;
 use super::picture::Picture;
+use super::sealed::Sealer;
 use super::{GUARD, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::{Steps, plan};
 use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
+use crate::resource::Keyring;
 use crate::{Changed, Published, Revision};
 
 /// How often a publication starts over because somebody else wrote at the same time.
@@ -56,6 +58,8 @@ struct State {
     highest: i64,
     /// How many publications were begun.
     publications: u64,
+    /// `None` when secrets lie there in plaintext.
+    sealer: Option<Sealer>,
 }
 
 /// What ended a transaction.
@@ -72,8 +76,15 @@ impl From<EtcdError> for Failed {
 }
 
 impl Keeper {
-    pub(super) fn new(scope: Scope, client: Arc<Client>, drift: Arc<Drift>, limits: Limits) -> Self {
-        Self { scope, client, drift, limits, state: Mutex::default() }
+    pub(super) fn new(
+        scope: Scope,
+        client: Arc<Client>,
+        drift: Arc<Drift>,
+        limits: Limits,
+        keyring: Option<Keyring>,
+    ) -> Self {
+        let state = State { sealer: keyring.map(Sealer::new), ..State::default() };
+        Self { scope, client, drift, limits, state: Mutex::new(state) }
     }
 
     /// Brings the scope to what is desired.
@@ -81,6 +92,8 @@ impl Keeper {
         refuse_reserved_keys(desired)?;
         let mut state = self.state.lock().await;
         state.publications += 1;
+        let sealed = state.sealer.as_mut().map(|sealer| sealer.seal(desired));
+        let desired = sealed.as_ref().unwrap_or(desired);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
         let (mut changed, mut is_fresh) = (Changed::default(), false);
         for _ in 0..ATTEMPTS {

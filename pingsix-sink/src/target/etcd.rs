@@ -17,6 +17,8 @@ pub struct EtcdTarget {
     pub tls: Option<EtcdTls>,
     /// Whether plaintext may leave the machine: `allow-plaintext`.
     pub allow_plaintext: bool,
+    /// Where the keyring is that secrets are encrypted with, an entry on each line: `keyring-env` or `keyring-file`.
+    pub keyring: Option<Credential>,
 }
 
 /// Host and port of a member.
@@ -79,6 +81,7 @@ impl EtcdTarget {
             user,
             tls: EtcdTls::parse(scheme, tls, parameters)?,
             allow_plaintext: !tls && parameters.flag("allow-plaintext")?,
+            keyring: parameters.optional_credential("keyring")?,
         })
     }
 
@@ -102,6 +105,9 @@ impl EtcdTarget {
             query.add("domain", tls.domain.clone());
         }
         query.flag("allow-plaintext", self.allow_plaintext);
+        if let Some(keyring) = &self.keyring {
+            query.credential("keyring", keyring, "");
+        }
         Ok(())
     }
 }
