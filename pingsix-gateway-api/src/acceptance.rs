@@ -14,6 +14,7 @@
 //! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since. Nothing
 //! here waits, reads a clock or talks to anybody.
 
+mod named;
 mod parts;
 mod search;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use crate::world::OwnerSnapshot;
+pub(crate) use named::named_sources;
 use parts::{differences, only, parts_of, put};
 use search::{Clues, Content, Outcome, Search};
 
@@ -139,6 +141,8 @@ struct HeldBack {
 struct Published {
     number: DraftNumber,
     content: Content,
+    /// Data planes that it is to be published to.
+    planes: BTreeSet<DataPlaneKey>,
     revisions: BTreeMap<DataPlaneKey, Revision>,
 }
 
@@ -186,7 +190,12 @@ impl Acceptance {
         // Of what nobody has heard of, nothing will be heard; and not everything can be remembered.
         let most = if self.heard.is_empty() { 1 } else { PENDING };
         let number = self.last_number;
-        self.published.push_back(Published { number, content: content.clone(), revisions: BTreeMap::new() });
+        self.published.push_back(Published {
+            number,
+            content: content.clone(),
+            planes: BTreeSet::new(),
+            revisions: BTreeMap::new(),
+        });
         let superfluous = self.published.len().saturating_sub(most);
         self.published.drain(..superfluous);
         number
@@ -199,6 +208,14 @@ impl Acceptance {
         };
         self.quarantined.retain(|_, held| is_same(&held.version, &held.parts));
         self.held_back.retain(|held| is_same(&held.version, &held.parts));
+    }
+
+    /// A draft will be published to these data planes: nothing is said of it before all of them have it.
+    pub fn expects(&mut self, number: DraftNumber, planes: impl IntoIterator<Item = DataPlaneKey>) {
+        if let Some(published) = self.published.iter_mut().rev().find(|published| published.number == number)
+        {
+            published.planes = planes.into_iter().collect();
+        }
     }
 
     /// A draft was published to a data plane.
@@ -264,6 +281,15 @@ impl Acceptance {
             ),
         };
         self.held_back().map(problem).collect()
+    }
+
+    /// Gives up what is being found out, and publishes what there is: nobody listens to PingSIX any more. Returns whether
+    /// that makes a difference.
+    pub fn give_up(&mut self) -> bool {
+        self.heard.clear();
+        self.fault = None;
+        self.published.clear();
+        self.search.take().is_some()
     }
 
     /// Looks what has become of what was published.
@@ -384,7 +410,7 @@ enum Verdict {
 /// Refused if any data plane refuses it; accepted if all have taken it of which anybody says what it does.
 fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> Verdict {
     let mut verdict = Verdict::Pending;
-    let mut is_pending = false;
+    let mut is_pending = !published.planes.iter().all(|plane| published.revisions.contains_key(plane));
     for (data_plane, revision) in &published.revisions {
         let Some(Reception { accepted, refused }) = heard.get(data_plane) else { continue };
         if accepted.is_some_and(|accepted| accepted >= *revision) {

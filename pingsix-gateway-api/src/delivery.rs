@@ -5,6 +5,7 @@
 //! that the publication reaches it, and no more. With no instance at all nothing is programmed, however good the
 //! configuration is.
 
+pub mod reception;
 pub mod status_page;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ struct Progress {
     /// Whether a later one is being made.
     is_under_way: bool,
     instances: Option<Instances>,
+    /// Why what was published is not all that is asked for.
+    withheld: Option<String>,
 }
 
 impl Deliveries {
@@ -75,6 +78,15 @@ impl Deliveries {
         // An answer may come late, about a data plane that is gone.
         let Some(progress) = self.planes.get_mut(data_plane) else { return false };
         progress.instances = Some(instances);
+        before != self.delivery(data_plane)
+    }
+
+    /// Not all that is asked for is published, or all of it again. Returns whether that changes what is known of the
+    /// delivery.
+    pub fn withhold(&mut self, data_plane: &DataPlaneKey, why: Option<String>) -> bool {
+        let before = self.delivery(data_plane);
+        let Some(progress) = self.planes.get_mut(data_plane) else { return false };
+        progress.withheld = why;
         before != self.delivery(data_plane)
     }
 
@@ -112,6 +124,9 @@ impl Deliveries {
         let Some(revision) = progress.revision.filter(|_| !progress.is_under_way) else {
             return Delivery::Pending("The configuration is not published yet.".to_owned());
         };
+        if let Some(why) = &progress.withheld {
+            return Delivery::Refused(why.clone());
+        }
         match &progress.instances {
             None | Some(Instances::Connected(0)) => {
                 Delivery::Pending("No PingSIX instance is connected.".to_owned())
@@ -165,6 +180,7 @@ mod tests {
     fn pages(pages: &[Result<(i64, Option<&str>), &str>]) -> Instances {
         let page = |(published_revision, fault): (i64, Option<&str>)| StatusPage {
             published_revision,
+            observed_revision: published_revision,
             error_kind: fault.map(|_| "candidate_invalid".to_owned()),
             last_error: fault.map(ToOwned::to_owned),
         };

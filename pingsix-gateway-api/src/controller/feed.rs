@@ -1,5 +1,6 @@
 //! A sink that data planes read from.
 
+use pingsix_sink::embedded::Reception;
 use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
 use tokio::sync::watch;
 
@@ -33,6 +34,18 @@ pub trait Feed: Sink {
         None
     }
 
+    /// How those who read a scope take what they are given, as far as it shows in how they read; `None`, unless told
+    /// otherwise, when that cannot be known.
+    fn reception_of(&self, _scope: &Scope) -> Option<Reception> {
+        None
+    }
+
+    /// Changes whenever [`reception_of`](Self::reception_of) may say something else; `None`, unless told otherwise, when
+    /// that cannot be known.
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
     /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
     /// cannot be known.
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
@@ -59,6 +72,14 @@ impl Feed for EmbeddedEtcd {
 
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
         Some(Self::readers_changed(self))
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        Some(Self::reception_of(self, scope))
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::receptions_changed(self))
     }
 }
 

@@ -45,6 +45,9 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
+        if let Instances::Pages(pages) = &instances {
+            self.listen(data_plane, pages);
+        }
         if self.deliveries.observe(data_plane, instances) {
             if let Some(metrics) = &self.parts.metrics
                 && self.deliveries.delivery(data_plane) == Delivery::Confirmed
