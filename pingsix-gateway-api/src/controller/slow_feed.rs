@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -34,6 +35,8 @@ pub(super) struct SlowFeed {
     /// What has begun: scopes, and how many documents they shall hold.
     pub(super) begun: Mutex<Vec<(String, usize)>>,
     pub(super) open: watch::Sender<bool>,
+    /// How its readers take what it has.
+    pub(super) reception: Mutex<Option<Reception>>,
 }
 
 impl SlowFeed {
@@ -80,6 +83,10 @@ impl Sink for SlowFeed {
 impl Feed for SlowFeed {
     fn open(&self) {
         self.open.send_replace(true);
+    }
+
+    fn reception_of(&self, _: &Scope) -> Option<Reception> {
+        *self.reception.lock()
     }
 
     fn concurrency(&self) -> usize {

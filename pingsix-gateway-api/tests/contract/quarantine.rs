@@ -230,7 +230,10 @@ impl Lab {
 
     fn apply(&mut self, kind: Kind, namespace: &str, name: &str, spec: Value) {
         let generation = self.version + 1;
-        let metadata = json!({"namespace": namespace, "name": name, "generation": generation});
+        let mut metadata = json!({"name": name, "generation": generation});
+        if !namespace.is_empty() {
+            metadata["namespace"] = json!(namespace);
+        }
         self.put(kind, json!({"metadata": metadata, "spec": spec}));
     }
 
