@@ -150,7 +150,10 @@ impl Receptions {
         state.happened += 1;
         if !std::mem::replace(&mut state.is_announced, true) {
             drop(state);
-            tokio::spawn(self.clone().announce());
+            // The last watches may end with the runtime, and then nobody looks any more.
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(self.clone().announce());
+            }
         }
     }
 

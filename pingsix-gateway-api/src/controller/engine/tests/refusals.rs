@@ -22,7 +22,9 @@ fn new_route(index: usize, path: &str, generation: u32) -> Value {
         },
         "spec": {
             "parentRefs": [{"name": "web"}], "hostnames": [format!("new-{index}.example")],
-            "rules": [{"matches": [{"path": {"value": path}}]}],
+            "rules": [{
+                "matches": [{"path": {"value": path}}], "backendRefs": [{"name": "backend", "port": 80}],
+            }],
         },
     })
 }
@@ -68,6 +70,23 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     let mut accepted = None;
     rig.react(&mut accepted, |_| true);
     assert!(rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_none());
+    rig.apply(
+        Kind::Service,
+        json!({
+            "metadata": {"name": "backend", "namespace": "infra", "resourceVersion": "1"},
+            "spec": {"ports": [{"port": 80}]},
+        }),
+    );
+    rig.apply(
+        Kind::EndpointSlice,
+        json!({
+            "metadata": {
+                "name": "backend", "namespace": "infra", "resourceVersion": "1",
+                "labels": {"kubernetes.io/service-name": "backend"},
+            },
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+        }),
+    );
     for index in 0..8 {
         rig.apply(Kind::HttpRoute, new_route(index, "/fine", 1));
     }
