@@ -19,6 +19,7 @@ mod parts;
 mod search;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

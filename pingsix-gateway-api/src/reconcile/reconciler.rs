@@ -309,9 +309,12 @@ impl Reconciler {
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
-        let Translation { data_planes, stream_planes, verdicts } = translation;
+        let Translation { data_planes, stream_planes, mut verdicts } = translation;
         let made = self.owners.entry(owner.clone()).or_default();
         let mut before = std::mem::take(made);
+        if let Some(cut) = &before.memo.cut {
+            before.acceptance.amend(&cut.snapshot, &mut verdicts.routes);
+        }
         let mut reconciled = Reconciled::default();
         let mut problems = verdicts.problems.clone();
         for (key, plane) in &data_planes {
