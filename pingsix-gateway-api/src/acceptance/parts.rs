@@ -247,16 +247,15 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
     };
     let referents = match snapshot {
         OwnerSnapshot::Gateway(snapshot) => {
-            let rules = match part.kind {
-                Kind::HttpRoute => snapshot
-                    .http_routes
-                    .get(name)
-                    .map(|route| route.spec.rules.as_ref().map_or(1, |rules| rules.len().max(1))),
-                Kind::GrpcRoute => snapshot
-                    .grpc_routes
-                    .get(name)
-                    .map(|route| route.spec.rules.as_ref().map_or(1, |rules| rules.len().max(1))),
-                _ => None,
+            let count = |rules: Option<usize>| rules.unwrap_or(1).max(1);
+            let rules = if part.kind == Kind::HttpRoute {
+                let route = snapshot.http_routes.get(name);
+                route.map(|route| count(route.spec.rules.as_ref().map(Vec::len)))
+            } else if part.kind == Kind::GrpcRoute {
+                let route = snapshot.grpc_routes.get(name);
+                route.map(|route| count(route.spec.rules.as_ref().map(Vec::len)))
+            } else {
+                None
             };
             if let Some(rules) = rules {
                 return of(part, (0..rules).map(Section::Rule).collect());
@@ -272,10 +271,10 @@ pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin>
         }
     };
     let service = ObjectKey { kind: Kind::Service, name: name.clone() };
-    let is_there = match part.kind {
-        Kind::Service | Kind::EndpointSlice => referents.services.contains_key(name),
-        Kind::Secret => referents.secrets.contains_key(name),
-        _ => false,
+    let is_there = if part.kind == Kind::Secret {
+        referents.secrets.contains_key(name)
+    } else {
+        matches!(part.kind, Kind::Service | Kind::EndpointSlice) && referents.services.contains_key(name)
     };
     let whole = if part.kind == Kind::Secret { part } else { &service };
     if is_there { of(whole, vec![Section::Whole]) } else { Vec::new() }

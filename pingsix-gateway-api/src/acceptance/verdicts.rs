@@ -55,12 +55,12 @@ fn verdict<R: RouteReferences + Resource>(
     let route = routes.get(&key.name)?;
     let generation = route.meta().generation.unwrap_or_default();
     let metadata = &snapshot.gateway.metadata;
-    let is_ours = |parent: &ObjectKey| match parent.kind {
-        Kind::ListenerSet => snapshot.listener_sets.contains_key(&parent.name),
-        _ => {
-            metadata.name.as_deref() == Some(&*parent.name.name)
-                && metadata.namespace.as_deref() == Some(&*parent.name.namespace)
+    let is_ours = |parent: &ObjectKey| {
+        if parent.kind == Kind::ListenerSet {
+            return snapshot.listener_sets.contains_key(&parent.name);
         }
+        metadata.name.as_deref() == Some(&*parent.name.name)
+            && metadata.namespace.as_deref() == Some(&*parent.name.namespace)
     };
     let parents = route.parent_refs().into_iter();
     let parents =

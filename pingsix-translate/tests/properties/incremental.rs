@@ -186,10 +186,8 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
     let keys: Vec<ObjectKey> = objects.values().map(|(_, object)| object.key()).collect();
     let keys: Vec<&ObjectKey> = keys.iter().filter(|key| kinds.contains(&key.kind)).collect();
     let Some(key) = keys.choose(rng) else { return };
-    let section = match key.kind {
-        Kind::HttpRoute | Kind::GrpcRoute => Section::Rule(rng.random_range(0..3)),
-        _ => Section::Whole,
-    };
+    let is_route = [Kind::HttpRoute, Kind::GrpcRoute].contains(&key.kind);
+    let section = if is_route { Section::Rule(rng.random_range(0..3)) } else { Section::Whole };
     let origin = Origin { object: Arc::new((*key).clone()), section };
     quarantine.insert(origin, format!("refused {}", rng.random_range(0..2)).into());
 }

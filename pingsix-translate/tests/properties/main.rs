@@ -126,7 +126,7 @@ fn every_answer_beside_listener_sets_is_the_oracles() {
 fn rules_in_quarantine_answer_an_error_and_all_others_are_the_oracles() {
     for layout in [Layout::Shared, Layout::PerPort] {
         let setting = Setting { layout, responder: true };
-        let (mut refused, mut tally) = (0, Tally::default());
+        let (mut refused, mut tally) = (0_u64, Tally::default());
         for seed in 0..cases() {
             let mut rng = SmallRng::seed_from_u64(seed);
             let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
@@ -143,7 +143,7 @@ fn rules_in_quarantine_answer_an_error_and_all_others_are_the_oracles() {
             let of_rule = |probe: &&Probe| {
                 held.world.decide(None, probe).rule.is_some_and(|rule| rules.contains(&rule))
             };
-            refused += probes.iter().filter(of_rule).count();
+            refused += probes.iter().filter(of_rule).count() as u64;
             match check(&objects, 2) {
                 Ok(done) => tally.add(done),
                 Err(_) => report(seed, setting, objects, |objects| {
@@ -152,7 +152,7 @@ fn rules_in_quarantine_answer_an_error_and_all_others_are_the_oracles() {
             }
         }
         println!("{setting:?}: {refused} requests to rules in quarantine, {tally:?}");
-        assert!(refused * 50 > cases() as usize * 100, "hardly any rule was refused: {refused}");
+        assert!(refused * 50 > cases() * 100, "hardly any rule was refused: {refused}");
     }
 }
 
