@@ -82,27 +82,24 @@ mod tests {
         format!("http://127.0.0.1:{}", 7000 + index).parse().unwrap()
     }
 
-    fn page(
-        published_revision: i64,
-        observed_revision: i64,
-        fault: Option<&str>,
-    ) -> Result<StatusPage, String> {
-        Ok(StatusPage {
-            published_revision,
-            observed_revision,
+    /// A page that can be read.
+    fn page(published: i64, observed: i64, fault: Option<&str>) -> StatusPage {
+        StatusPage {
+            published_revision: published,
+            observed_revision: observed,
             error_kind: fault.map(|_| "candidate_invalid".to_owned()),
             last_error: fault.map(ToOwned::to_owned),
-        })
+        }
     }
 
-    fn read(
-        reader: &mut PageReader,
-        pages: &[Result<StatusPage, String>],
-        now: Instant,
-    ) -> Option<(Option<i64>, Option<(i64, String)>)> {
-        let pages = pages.iter().cloned().enumerate();
-        let pages = pages.map(|(index, page)| (url(u16::try_from(index).unwrap()), page)).collect();
-        let Reception { accepted, refused } = reader.read(&pages, now)?;
+    /// What was accepted, and what was refused at which revision.
+    type Read = (Option<i64>, Option<(i64, String)>);
+
+    fn read(reader: &mut PageReader, pages: &[Option<StatusPage>], now: Instant) -> Option<Read> {
+        let pages = pages.iter().cloned().enumerate().map(|(index, page)| {
+            (url(u16::try_from(index).unwrap()), page.ok_or_else(|| "no answer".to_owned()))
+        });
+        let Reception { accepted, refused } = reader.read(&pages.collect(), now)?;
         Some((accepted.map(Revision::get), refused.map(|(at, said)| (at.get(), said.to_string()))))
     }
 
@@ -110,30 +107,29 @@ mod tests {
     fn a_fault_counts_for_what_was_observed_when_it_has_stood_for_a_moment() {
         let (mut reader, start) = (PageReader::default(), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
-        assert_eq!(read(&mut reader, &[page(7, 7, None)], at(0)), Some((Some(7), None)));
-        assert_eq!(read(&mut reader, &[page(7, 9, Some("bad"))], at(100)), Some((Some(7), None)));
+        assert_eq!(read(&mut reader, &[Some(page(7, 7, None))], at(0)), Some((Some(7), None)));
+        assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(100)), Some((Some(7), None)));
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
-        assert_eq!(read(&mut reader, &[page(7, 9, Some("bad"))], at(600)), refused);
+        assert_eq!(read(&mut reader, &[Some(page(7, 9, Some("bad")))], at(600)), refused);
         // The next is observed, and what is said is still of the one before.
-        assert_eq!(read(&mut reader, &[page(7, 12, Some("bad"))], at(700)), Some((Some(7), None)));
-        assert_eq!(read(&mut reader, &[page(12, 12, None)], at(750)), Some((Some(12), None)));
-        assert_eq!(read(&mut reader, &[page(12, 13, Some("bad"))], at(800)), Some((Some(12), None)));
-        assert_eq!(read(&mut reader, &[page(12, 13, Some("worse"))], at(1300)), Some((Some(12), None)));
+        assert_eq!(read(&mut reader, &[Some(page(7, 12, Some("bad")))], at(700)), Some((Some(7), None)));
+        assert_eq!(read(&mut reader, &[Some(page(12, 12, None))], at(750)), Some((Some(12), None)));
+        assert_eq!(read(&mut reader, &[Some(page(12, 13, Some("bad")))], at(800)), Some((Some(12), None)));
+        assert_eq!(read(&mut reader, &[Some(page(12, 13, Some("worse")))], at(1300)), Some((Some(12), None)));
         let refused = Some((Some(12), Some((13, "worse".to_owned()))));
-        assert_eq!(read(&mut reader, &[page(12, 13, Some("worse"))], at(1800)), refused);
+        assert_eq!(read(&mut reader, &[Some(page(12, 13, Some("worse")))], at(1800)), refused);
     }
 
     #[test]
     fn all_that_can_be_read_have_to_accept_and_one_is_enough_to_refuse() {
         let (mut reader, start) = (PageReader::default(), Instant::now());
-        let gone = Err("no answer".to_owned());
-        assert_eq!(read(&mut reader, &[gone.clone(), gone.clone()], start), None);
+        assert_eq!(read(&mut reader, &[None, None], start), None);
         assert_eq!(read(&mut reader, &[], start), None);
-        let pages = [page(9, 9, None), page(7, 9, Some("bad")), gone.clone()];
+        let pages = [Some(page(9, 9, None)), Some(page(7, 9, Some("bad"))), None];
         read(&mut reader, &pages, start);
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
         assert_eq!(read(&mut reader, &pages, start + JUDGED), refused);
-        let pages = [page(9, 9, None), page(0, 9, None), gone];
+        let pages = [Some(page(9, 9, None)), Some(page(0, 9, None)), None];
         assert_eq!(read(&mut reader, &pages, start + JUDGED), Some((None, None)), "one has nothing yet");
     }
 }

@@ -205,15 +205,15 @@ impl Lab {
             Kind::GatewayClass,
             "",
             "pingsix",
-            json!({"controllerName": "pingsix.io/gateway-controller"}),
+            &json!({"controllerName": "pingsix.io/gateway-controller"}),
         );
         lab.apply(
             Kind::Gateway,
             "infra",
             "web",
-            json!({"gatewayClassName": "pingsix", "listeners": listeners}),
+            &json!({"gatewayClassName": "pingsix", "listeners": listeners}),
         );
-        lab.apply(Kind::Service, "infra", "web", json!({"ports": [{"port": 80}]}));
+        lab.apply(Kind::Service, "infra", "web", &json!({"ports": [{"port": 80}]}));
         let (ip, port) = (lab.backend.address.ip().to_string(), lab.backend.address.port());
         lab.put(Kind::EndpointSlice, json!({
             "metadata": {"namespace": "infra", "name": "web", "labels": {"kubernetes.io/service-name": "web"}},
@@ -228,7 +228,7 @@ impl Lab {
         self.reconciler.apply(event(kind, watcher::Event::Apply(object)));
     }
 
-    fn apply(&mut self, kind: Kind, namespace: &str, name: &str, spec: Value) {
+    fn apply(&mut self, kind: Kind, namespace: &str, name: &str, spec: &Value) {
         let generation = self.version + 1;
         let mut metadata = json!({"name": name, "generation": generation});
         if !namespace.is_empty() {
@@ -245,7 +245,7 @@ impl Lab {
             })
             .collect();
         let spec = json!({"parentRefs": [{"name": "web"}], "hostnames": [host], "rules": rules});
-        self.apply(Kind::HttpRoute, "infra", name, spec);
+        self.apply(Kind::HttpRoute, "infra", name, &spec);
     }
 
     fn certificate(&mut self, host: &str) {
@@ -319,7 +319,8 @@ impl Lab {
             );
         }
         let (noticed, before) = noticed.unwrap_or((Duration::ZERO, publications));
-        Healing { noticed, healed: started.elapsed() - noticed, publications: publications - before }
+        let healed = started.elapsed().saturating_sub(noticed);
+        Healing { noticed, healed, publications: publications - before }
     }
 }
 
