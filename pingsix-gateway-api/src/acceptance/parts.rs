@@ -296,23 +296,21 @@ fn sections(ingress: &Ingress) -> Vec<Section> {
     sections
 }
 
-/// Everything of a snapshot that can be put into quarantine.
+/// Everything of a snapshot that can be put into quarantine without hiding something else: no Services, and of Ingresses no
+/// Secrets.
 pub(super) fn all_sources(snapshot: &OwnerSnapshot) -> BTreeSet<Origin> {
     let keys = |kind: Kind, names: Vec<&ObjectName>| -> Vec<ObjectKey> {
         names.into_iter().map(|name| ObjectKey { kind, name: name.clone() }).collect()
     };
-    let (mut parts, referents) = match snapshot {
+    let parts = match snapshot {
         OwnerSnapshot::Gateway(snapshot) => {
             let mut parts = keys(Kind::HttpRoute, snapshot.http_routes.keys().collect());
             parts.extend(keys(Kind::GrpcRoute, snapshot.grpc_routes.keys().collect()));
-            (parts, &snapshot.referents)
+            parts.extend(keys(Kind::Secret, snapshot.referents.secrets.keys().collect()));
+            parts
         }
-        OwnerSnapshot::Ingress(snapshot) => {
-            (keys(Kind::Ingress, snapshot.ingresses.keys().collect()), &snapshot.referents)
-        }
+        OwnerSnapshot::Ingress(snapshot) => keys(Kind::Ingress, snapshot.ingresses.keys().collect()),
     };
-    parts.extend(keys(Kind::Service, referents.services.keys().collect()));
-    parts.extend(keys(Kind::Secret, referents.secrets.keys().collect()));
     parts.iter().flat_map(|part| sources(snapshot, part)).collect()
 }
 

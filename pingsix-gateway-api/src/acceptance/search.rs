@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::{ObjectKey, Origin, Quarantine};
+use pingsix_translate::{ObjectKey, Origin, Quarantine, Section};
 
 use super::parts::{all_sources, concerns_all, differences, groups, parts_of, put, sources, without_routes};
 use crate::world::OwnerSnapshot;
@@ -295,11 +295,14 @@ impl Search {
         }
     }
 
-    /// What of a group could be put into quarantine.
-    fn sources_of(&self, group: &BTreeSet<ObjectKey>) -> impl Iterator<Item = Origin> {
+    /// What of a group could be put into quarantine: rules, or what they refer to when there are none. While a Service is in
+    /// quarantine nothing comes of its rules, so that both at once would hide what is at fault.
+    fn sources_of(&self, group: &BTreeSet<ObjectKey>) -> impl Iterator<Item = Origin> + use<> {
         let of_parts: BTreeSet<Origin> =
             group.iter().flat_map(|part| sources(&self.goal.snapshot, part)).collect();
-        of_parts.into_iter().filter(|source| !self.goal.quarantine.contains_key(source))
+        let free = of_parts.into_iter().filter(|source| !self.goal.quarantine.contains_key(source));
+        let (referents, rules): (Vec<_>, Vec<_>) = free.partition(|source| source.section == Section::Whole);
+        if rules.is_empty() { referents.into_iter() } else { rules.into_iter() }
     }
 
     /// The base with these steps done.

@@ -153,7 +153,14 @@ impl Lab {
         for (name, service) in &snapshot.referents.services {
             let object = Arc::new(ObjectKey { kind: Kind::Service, name: name.clone() });
             let is_held = quarantine.contains_key(&Origin { object, section: Section::Whole });
-            if service.metadata.labels.as_ref().unwrap()["what"] == "Poison" && !is_held {
+            // Nothing comes of one that no rule leads to.
+            let rules = snapshot
+                .http_routes
+                .get(name)
+                .and_then(|route| route.spec.rules.as_ref())
+                .map_or(0, Vec::len);
+            let is_used = (0..rules).any(|rule| !quarantine.contains_key(&rule_of(&name.name, rule)));
+            if service.metadata.labels.as_ref().unwrap()["what"] == "Poison" && !is_held && is_used {
                 found.push(name.to_string());
             }
         }
@@ -325,6 +332,10 @@ fn a_poisoned_service_is_found_and_its_routes_are_not() {
     let mut lab = ready(5);
     for index in 0..10 {
         lab.route(&format!("new-{index}"), &[Good]);
+        lab.service(&format!("new-{index}"), Good);
+    }
+    assert_eq!(lab.settle(), 1);
+    for index in 0..10 {
         lab.service(&format!("new-{index}"), if index == 4 { Poison } else { Good });
     }
     lab.settle();
@@ -334,6 +345,19 @@ fn a_poisoned_service_is_found_and_its_routes_are_not() {
     lab.service("new-4", Good);
     assert_eq!(lab.settle(), 1);
     assert_eq!(lab.held(), BTreeSet::new());
+}
+
+#[test]
+fn a_service_that_comes_with_a_poisoned_rule_is_not_blamed_for_it() {
+    let mut lab = ready(5);
+    lab.service("new", Good);
+    lab.route("new", &[Good, Good, Poison, Good]);
+    lab.settle();
+    assert_eq!(lab.held(), [rule_of("new", 2)].into(), "{}", lab.log);
+    lab.acceptance = Acceptance::default();
+    (lab.refused, lab.in_force) = (None, None);
+    lab.settle();
+    assert_eq!(lab.held(), [rule_of("new", 2)].into(), "{}", lab.log);
 }
 
 #[test]
