@@ -234,7 +234,7 @@ impl<F: Feed + 'static> Controller<F> {
         let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
         tasks.spawn(follow_bundles);
         let (published, pages) =
-            instances::start(&options.status_pages, &options.status_client, &leadership, &parts, &mut tasks);
+            instances::start(&options.status_pages, &options.status_client, &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());

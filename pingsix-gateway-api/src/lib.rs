@@ -65,6 +65,8 @@ mod fault;
 mod fixture;
 
 #[cfg(feature = "controller")]
+pub mod acceptance;
+#[cfg(feature = "controller")]
 mod clock;
 #[cfg(feature = "controller")]
 pub mod controller;

@@ -1,5 +1,6 @@
 //! The one task that owns the picture: what it hears, and what it does about it.
 
+mod acceptance;
 mod delivered;
 mod publishing;
 mod settling;
@@ -27,6 +28,7 @@ use super::observers::Gates;
 use super::publisher::Publisher;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
+use crate::delivery::reception::PageReader;
 use crate::leader::Leadership;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
@@ -88,6 +90,8 @@ pub(super) struct Engine<F> {
     /// What was made of owners and is not published yet.
     under_way: BTreeMap<ObjectKey, UnderWay>,
     deliveries: Deliveries,
+    /// What the status pages of data planes have said.
+    pages: BTreeMap<DataPlaneKey, PageReader>,
     availability: BTreeMap<Kind, Availability>,
     /// What is wrong with the objects that cannot be decoded.
     undecodable: BTreeMap<ObjectKey, Problem>,
@@ -119,6 +123,7 @@ impl<F: Feed + 'static> Engine<F> {
             under_way: BTreeMap::new(),
             parts,
             deliveries: Deliveries::default(),
+            pages: BTreeMap::new(),
             availability: BTreeMap::new(),
             undecodable: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -140,6 +145,7 @@ impl<F: Feed + 'static> Engine<F> {
         watches: &Watches,
     ) -> Result<(), ControllerError> {
         let mut readers = self.parts.feed.readers_changed();
+        let mut receptions = self.parts.feed.receptions_changed();
         let mut addresses = self.parts.addresses.clone();
         let mut bundles = self.parts.bundles.clone();
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
@@ -173,6 +179,7 @@ impl<F: Feed + 'static> Engine<F> {
                 }
                 attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
+                () = changed(receptions.as_mut()) => self.look_at_receptions(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
                 Ok(()) = bundles.changed() => {
@@ -297,6 +304,7 @@ impl<F: Feed + 'static> Engine<F> {
     fn beat(&mut self) {
         let now = Instant::now();
         self.settle(now);
+        self.stop_listening();
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pingsix_sink::{Effect, EmbeddedEtcd, MemorySink, Scope, Sink};
+use pingsix_sink::embedded::Reception;
+use pingsix_sink::{Effect, EmbeddedEtcd, MemorySink, Revision, Scope, Sink};
 use tokio::sync::watch;
 
 use crate::leader::Leadership;
@@ -81,6 +82,23 @@ pub trait Feed: Sink {
         BTreeMap::new()
     }
 
+    /// Whether a revision can be one of a scope that this replica has handed out, and not another one that serves the same.
+    fn gave(&self, _scope: &Scope, _revision: Revision) -> bool {
+        true
+    }
+
+    /// How those who read a scope take what they are given, as far as it shows in how they read; `None`, unless told
+    /// otherwise, when that cannot be known.
+    fn reception_of(&self, _scope: &Scope) -> Option<Reception> {
+        None
+    }
+
+    /// Changes whenever [`reception_of`](Self::reception_of) may say something else; `None`, unless told otherwise, when
+    /// that cannot be known.
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
     /// Changes whenever [`readers_of`](Self::readers_of) may say something else; `None`, unless told otherwise, when that
     /// cannot be known.
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
@@ -111,6 +129,18 @@ impl Feed for EmbeddedEtcd {
 
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
         Some(Self::readers_changed(self))
+    }
+
+    fn gave(&self, _scope: &Scope, revision: Revision) -> bool {
+        self.has_given(revision)
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        Some(Self::reception_of(self, scope))
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::receptions_changed(self))
     }
 }
 

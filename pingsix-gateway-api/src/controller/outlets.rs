@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
+use pingsix_sink::embedded::Reception;
 use pingsix_sink::several::Failure;
-use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Scope, Sink, SinkError};
+use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 
 use super::Feed;
@@ -100,6 +101,11 @@ impl Outlets {
 
     fn of(&self, scope: &Scope) -> &[Outlet] {
         self.chosen.get(scope).unwrap_or(&self.others)
+    }
+
+    /// The server of this replica, if a scope is read from it.
+    fn read_from(&self, scope: &Scope) -> Option<&EmbeddedEtcd> {
+        self.of(scope).first()?.0.embedded.as_ref()
     }
 
     fn leads(&self) -> bool {
@@ -198,7 +204,19 @@ impl Feed for Outlets {
     }
 
     fn readers_of(&self, scope: &Scope) -> Option<usize> {
-        Some(self.of(scope).first()?.0.embedded.as_ref()?.readers_of(scope))
+        Some(self.read_from(scope)?.readers_of(scope))
+    }
+
+    fn gave(&self, scope: &Scope, revision: Revision) -> bool {
+        self.read_from(scope).is_none_or(|etcd| etcd.has_given(revision))
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        Some(self.read_from(scope)?.reception_of(scope))
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.embedded()?.receptions_changed())
     }
 
     fn readers(&self) -> BTreeMap<Scope, usize> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -36,6 +37,8 @@ pub(super) struct SlowFeed {
     /// How much of a publication is made here.
     pub(super) reach: Mutex<Option<Reach>>,
     pub(super) open: watch::Sender<bool>,
+    /// How its readers take what it has.
+    pub(super) reception: Mutex<Option<Reception>>,
 }
 
 impl SlowFeed {
@@ -86,6 +89,10 @@ impl Feed for SlowFeed {
 
     fn reach(&self, _scope: &Scope) -> Reach {
         self.reach.lock().unwrap_or(Reach::All)
+    }
+
+    fn reception_of(&self, _: &Scope) -> Option<Reception> {
+        *self.reception.lock()
     }
 
     fn concurrency(&self) -> usize {

@@ -125,6 +125,7 @@ pub struct Metrics {
     oldest: Arc<Mutex<Option<Instant>>>,
     publications: Family<OfSink, Counter>,
     publication_failures: Family<OfFailure, Counter>,
+    trials: Counter,
     plan_steps: Family<OfStep, Counter>,
     published_revision: Family<OfSink, Gauge>,
     confirmed_revision: Gauge,
@@ -190,6 +191,8 @@ impl Metrics {
             add.add("publications", "Publications, also those without a change", Family::default());
         let publication_failures =
             add.add("publication_failures", "Publications that could not be made", Family::default());
+        let trials =
+            add.add("trials", "Publications of a part, to find out what PingSIX refuses", Counter::default());
         let plan_steps = add.add("plan_steps", "Documents written and deleted", Family::default());
         let published_revision =
             add.add("published_revision", "The highest revision that was published", Family::default());
@@ -223,6 +226,7 @@ impl Metrics {
             oldest,
             publications,
             publication_failures,
+            trials,
             plan_steps,
             published_revision,
             confirmed_revision,
@@ -275,6 +279,11 @@ impl Metrics {
             self.plan_steps.get_or_create(&OfStep { sink, step }).inc_by(count as u64);
         }
         highest(&self.published_revision.get_or_create(&OfSink { sink }), *revision);
+    }
+
+    /// Part of what there is was published, to find out what PingSIX refuses.
+    pub fn trial(&self) {
+        self.trials.inc();
     }
 
     /// A publication could not be made; the category is that of the error.

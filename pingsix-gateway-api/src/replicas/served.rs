@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Scope, Sink, SinkError};
+use pingsix_sink::embedded::Reception;
+use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -76,6 +77,18 @@ impl<F: Feed> Feed for Served<F> {
 
     fn reach(&self, scope: &Scope) -> Reach {
         self.feed.reach(scope)
+    }
+
+    fn gave(&self, scope: &Scope, revision: Revision) -> bool {
+        self.feed.gave(scope, revision)
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        self.feed.reception_of(scope)
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        self.feed.receptions_changed()
     }
 
     fn effect_on(&self, scope: &Scope) -> Effect {

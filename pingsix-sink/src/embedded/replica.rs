@@ -16,6 +16,7 @@ use super::lists::Lists;
 use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
+use super::receptions::Receptions;
 use super::revisions::{ADOPTION_WINDOW, Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
@@ -44,6 +45,7 @@ pub(super) struct Replica {
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
+    pub(super) receptions: Receptions,
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
     /// What was logged of connections.
@@ -102,6 +104,7 @@ impl Replica {
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
+            receptions: Receptions::default(),
             batches: Batches::default(),
             shared_lists: Lists::default(),
             news: News::default(),

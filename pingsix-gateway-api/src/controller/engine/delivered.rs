@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_sink::{Effect, Scope};
+use pingsix_sink::{Effect, Revision, Scope};
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::verdict::Delivery;
 
@@ -47,11 +47,18 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// Takes note of what status pages say, of instances that follow what is published.
-    pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, pages: Instances) {
-        let effect = self.scope(data_plane).map(|scope| self.parts.feed.effect_on(&scope));
-        if effect != Some(Effect::OnRestart) {
-            self.observe(data_plane, pages);
+    pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
+        let Some(scope) = self.scope(data_plane) else { return };
+        if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
+            return;
         }
+        if let Instances::Pages(pages) = &mut pages {
+            for page in pages.values_mut().flatten() {
+                let read = Revision::new(page.observed_revision);
+                page.is_elsewhere = read.is_some_and(|read| !self.parts.feed.gave(&scope, read));
+            }
+        }
+        self.observe(data_plane, pages);
     }
 
     /// Where a data plane is published.
@@ -61,6 +68,9 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
+        if let Instances::Pages(pages) = &instances {
+            self.listen(data_plane, pages);
+        }
         if self.deliveries.observe(data_plane, instances) {
             if let Some(metrics) = &self.parts.metrics
                 && self.deliveries.delivery(data_plane) == Delivery::Confirmed

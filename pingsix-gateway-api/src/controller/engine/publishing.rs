@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use super::Engine;
+use crate::acceptance::{DraftNumber, Heard};
 use crate::controller::publisher::{Attempt, Ticket};
 use crate::controller::{ControllerError, Feed, Reach};
 use crate::operations::metrics::Outcome;
@@ -28,6 +29,7 @@ pub(super) struct UnderWay {
     /// The newest publication of each data plane that has not ended.
     tickets: BTreeMap<DataPlaneKey, (Ticket, Reach)>,
     is_ours: bool,
+    draft: Option<DraftNumber>,
     /// Whether a publication is to be tried again.
     has_failed: bool,
     /// Objects about which there is something to tell when that is over.
@@ -54,10 +56,17 @@ impl<F: Feed + 'static> Engine<F> {
         is_ours: bool,
         started: Instant,
     ) {
-        let Reconciled { publications, unpublished, told } = reconciled;
+        let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let under_way = self.begin(owner, told, is_ours, started);
+        let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
+        self.explain_fault(owner);
+        if let Some(trial) = &trial {
+            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "a part is tried, to find what PingSIX refuses");
+            if let Some(metrics) = &self.parts.metrics {
+                metrics.trial();
+            }
+        }
         for (data_plane, error) in unpublished {
             tracing::error!(%data_plane, %error, "a data plane keeps what it has");
             self.deliveries.failed(&data_plane, error.to_string());
@@ -109,6 +118,7 @@ impl<F: Feed + 'static> Engine<F> {
         UnderWay {
             tickets: BTreeMap::new(),
             is_ours,
+            draft: None,
             has_failed: false,
             told,
             before,
@@ -164,9 +174,13 @@ impl<F: Feed + 'static> Engine<F> {
         };
         under_way.tickets.remove(&data_plane);
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
+        let mut heard = Heard::Nothing;
         let is_over = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
+                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                    heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                }
                 true
             }
             Err(error) => {
@@ -188,6 +202,7 @@ impl<F: Feed + 'static> Engine<F> {
         if !is_over && !std::mem::replace(&mut under_way.has_failed, true) {
             self.queue.retry(owner.clone(), Instant::now());
         }
+        self.act(owner, heard);
     }
 
     fn report(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{Dump, Holdings};
+use crate::acceptance::Acceptance;
 use crate::bridge::origins_of;
 use crate::operations::kinds::{PerKind, with_kind};
 use crate::replicas::Replicas;
@@ -58,6 +59,7 @@ impl Holdings<'_> {
         json!({
             "dataPlanes": planes.collect::<Value>(),
             "problems": self.reconciler.problems(owner).iter().map(ToString::to_string).collect::<Value>(),
+            "acceptance": self.reconciler.acceptance(owner).map_or(Value::Null, acceptance),
         })
     }
 
@@ -126,6 +128,22 @@ impl Holdings<'_> {
         });
         planes.collect()
     }
+}
+
+/// What PingSIX refuses of an owner.
+fn acceptance(acceptance: &Acceptance) -> Value {
+    let quarantined = acceptance.quarantined().map(|(source, said)| {
+        json!({"object": source.object.to_string(), "field": source.field().to_string(), "said": said})
+    });
+    let held_back =
+        acceptance.held_back().map(|(part, said)| json!({"object": part.to_string(), "said": said}));
+    let trial = acceptance.trial().map(|trial| json!({"number": trial.number, "suspects": trial.suspects}));
+    json!({
+        "fault": acceptance.fault(),
+        "trial": trial,
+        "quarantine": quarantined.collect::<Value>(),
+        "heldBack": held_back.collect::<Value>(),
+    })
 }
 
 /// How much later than now, in seconds; less than 0 for the past.

@@ -53,6 +53,7 @@ async fn eventful() -> Metrics {
     let changed = Changed { created: 1, updated: 2, deleted: 3 };
     metrics.published("embedded", &Published { revision: revision(7), changed });
     metrics.publication_failed("embedded", "revisions");
+    metrics.trial();
     metrics.confirmed(revision(6));
     metrics.deliveries([&Delivery::Confirmed, &Delivery::Pending(String::new()), &Delivery::Confirmed]);
     metrics.problems([&problem(Severity::Error, Reason::Quarantined)]);
@@ -86,6 +87,7 @@ async fn everything_is_counted_where_it_belongs() {
         "queue_age_seconds 2.0",
         "publications_total{sink=\"embedded\"} 1",
         "publication_failures_total{sink=\"embedded\",category=\"revisions\"} 1",
+        "trials_total 1",
         "plan_steps_total{sink=\"embedded\",step=\"created\"} 1",
         "plan_steps_total{sink=\"embedded\",step=\"updated\"} 2",
         "plan_steps_total{sink=\"embedded\",step=\"deleted\"} 3",

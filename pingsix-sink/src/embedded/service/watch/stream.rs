@@ -225,7 +225,8 @@ impl WatchStream {
             return self.lose(id, Lost::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()));
+        let client = self.credentials.peer().map(|peer| Arc::clone(peer.client()));
+        let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()), client);
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
@@ -392,7 +393,7 @@ impl WatchStream {
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            watch.spoke();
+            watch.spoke(reached);
             let bytes = self.outlet.send(&watch.response(reached, Vec::new()), batch.events.clone());
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.told);
@@ -418,7 +419,7 @@ impl WatchStream {
                 if let Err(lost) = self.ready(&watch.range).await? {
                     return Ok(Err(lost));
                 }
-                watch.spoke();
+                watch.spoke(commit.revision);
                 let events = response.events.len();
                 let bytes = self.outlet.send(&response, Bytes::new());
                 replica.counters.watch_responses.add(1);
