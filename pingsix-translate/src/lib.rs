@@ -2,6 +2,7 @@
 
 mod attach;
 mod feature;
+mod few;
 mod field;
 #[cfg(test)]
 mod fixture;

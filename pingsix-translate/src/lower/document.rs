@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::budget::Room;
 use super::closure::{Closed, Matched, close};
 use super::decision::{Decided, origin_of};
-use super::id::Ids;
+use super::id::{Ids, Name};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
 use super::ssl::id_of_certificate;
@@ -51,9 +51,7 @@ pub(super) struct PartKey {
 pub(super) struct WrittenRoute {
     /// Index of its zone.
     pub(super) zone: usize,
-    pub(super) key: TableKey,
-    pub(super) host: Option<Hostname>,
-    pub(super) id: String,
+    pub(super) key: Arc<TableKey>,
     /// The upstreams that were asked for.
     pub(super) uses: Vec<UpstreamKey>,
     /// What is refused because of it, each rule once.
@@ -118,21 +116,18 @@ impl<'a> Lowering<'a> {
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
             let Drafted { mut document, origin, uses, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
-            let (room, id) = (route.room(&groups[zone]), id_of(&route.key, &mut naming.ids));
+            let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
             closed.put_into(&mut document);
-            let key = DocumentKey { kind: ResourceKind::Route, id: id.clone() };
+            let key = DocumentKey { kind: ResourceKind::Route, id };
             let document = Document::Route(document);
             let bytes = listed_bytes(&key, &document);
             provenance.push((key.clone(), origin));
             documents.push((key, document));
             asked_for.extend(uses.iter().copied());
-            let TableRoute { key, host, .. } = route;
             written.push(WrittenRoute {
                 zone,
-                key,
-                host,
-                id,
+                key: route.key,
                 uses,
                 refused,
                 room,
@@ -196,7 +191,7 @@ pub(super) struct Drafted {
 
 /// Of what several Routes refuse of one rule, what the first of them says counts.
 fn first_refusals(table: &[WrittenRoute]) -> Vec<(RuleRef, Refusal)> {
-    let mut first: BTreeMap<RuleRef, (&TableKey, &Refusal)> = BTreeMap::new();
+    let mut first: BTreeMap<RuleRef, (&Arc<TableKey>, &Refusal)> = BTreeMap::new();
     for route in table {
         for (rule, refusal) in &route.refused {
             let held = first.entry(*rule).or_insert((&route.key, refusal));
@@ -286,8 +281,13 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
-/// The id of a Route.
-pub(super) fn id_of(key: &TableKey, ids: &mut Ids) -> String {
+/// What a Route is called, as long as no two documents are called the same.
+pub(super) fn document_key(key: &TableKey) -> DocumentKey {
+    DocumentKey { kind: ResourceKind::Route, id: name_of_route(key).short() }
+}
+
+/// What the id of a Route is made of.
+pub(super) fn name_of_route(key: &TableKey) -> Name {
     let host = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string).unwrap_or_default();
     let kind = match key.path.as_ref().map(|path| path.kind) {
         None => "guard",
@@ -295,7 +295,7 @@ pub(super) fn id_of(key: &TableKey, ids: &mut Ids) -> String {
         Some(PathKind::Prefix) => "prefix",
     };
     let path = key.path.as_ref().map(|path| &*path.text).unwrap_or_default();
-    ids.assign('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])
+    Name::new('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])
 }
 
 /// `kind/namespace/name/rule` of the first row.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::id::Ids;
+use super::id::{Ids, Name};
 use crate::object::{Kind, ObjectKey};
 use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::provenance::Provenance;
@@ -115,7 +115,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     ];
     let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
     attributes.extend(usages.iter().flatten().map(String::as_str));
-    ids.assign('u', &attributes)
+    ids.assign(&Name::new('u', &attributes))
 }
 
 fn of_backend(backend: &Backend) -> (Upstream, Provenance) {

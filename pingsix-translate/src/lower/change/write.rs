@@ -5,10 +5,11 @@
 //! everything is counted.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work, WrittenCertificate};
 use crate::attach::ServerName;
-use crate::lower::document::Lowering;
+use crate::lower::document::{Lowering, document_key};
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
@@ -74,10 +75,11 @@ impl LoweredPlane {
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
-        let keys: BTreeSet<TableKey> = drafts.keys().chain(closed.keys()).cloned().collect();
+        let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
         for key in keys {
             let Some(written) = self.table.get_mut(&key) else { continue };
-            let before = self.documents.data_plane.config.route(&written.id);
+            let document_key = document_key(&key);
+            let before = self.documents.data_plane.config.route(&document_key.id);
             let mut document: pingsix::Route = match (drafts.remove(&key), before) {
                 (Some(draft), Some(before)) => pingsix::Route {
                     uri: before.uri.clone(),
@@ -102,7 +104,6 @@ impl LoweredPlane {
                 (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
             }
             if !is_same {
-                let document_key = DocumentKey { kind: ResourceKind::Route, id: written.id.clone() };
                 written.bytes = self.documents.set(document_key, Document::Route(document), written.bytes);
             }
         }
