@@ -103,7 +103,7 @@ impl UpstreamKey {
 }
 
 fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
-    let BackendKey { service, port, usage } = &backend.key;
+    let BackendKey { service, port, usage } = &*backend.key;
     let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = usage;
     let port_text = port.to_string();
     let usages = [
@@ -119,7 +119,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
 }
 
 fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
-    let BackendKey { service, port, usage } = &backend.key;
+    let BackendKey { service, port, usage } = &*backend.key;
     let Usage { exchange: Exchange { timeout, retries }, host, tls, .. } = usage;
     let sent = tls.as_ref().or(host.as_ref());
     let upstream = Upstream {

@@ -38,7 +38,10 @@ impl Document {
     /// maps sorted, no id. Equal documents give equal bytes.
     pub fn to_json(&self) -> String {
         // Nothing in the types can fail to encode: all map keys are text.
-        serde_json::to_string(self).unwrap_or_default()
+        let mut json = serde_json::to_string(self).unwrap_or_default();
+        // It is kept as long as it is served.
+        json.shrink_to_fit();
+        json
     }
 
     /// The length of [`to_json`](Self::to_json) in bytes, without keeping it.

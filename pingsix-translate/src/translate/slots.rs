@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::JudgedRoute;
 use super::frame::Frame;
+use super::shared::Shared;
+use crate::few::Few;
 use crate::lower::{RouteChange, RouteInput};
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::resolve::{Backends, References};
@@ -23,10 +25,10 @@ pub(super) struct Slots {
     pub(super) inputs: Vec<Arc<RouteInput>>,
     /// By slot.
     details: Vec<Details>,
-    by_key: BTreeMap<ObjectKey, usize>,
+    by_key: BTreeMap<Arc<ObjectKey>, usize>,
     free: Vec<usize>,
     /// Slots of the routes that refer to a Service.
-    of_service: BTreeMap<ObjectName, BTreeSet<usize>>,
+    of_service: BTreeMap<ObjectName, Few<usize>>,
     /// Slots with something wrong.
     with_problems: BTreeSet<usize>,
 }
@@ -45,6 +47,7 @@ pub(super) struct Attaching<'a> {
     pub(super) frame: &'a Frame,
     pub(super) references: &'a References<'a>,
     pub(super) backends: &'a mut Backends,
+    pub(super) shared: &'a mut Shared,
     pub(super) changes: BTreeMap<usize, RouteChange>,
     /// How many routes were attached.
     pub(super) count: usize,
@@ -54,7 +57,7 @@ impl Slots {
     /// Takes the next slot for a route.
     pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
         let slot = self.inputs.len();
-        self.by_key.insert((*input.route.key).clone(), slot);
+        self.by_key.insert(input.route.key.clone(), slot);
         for service in services(&input.route) {
             self.of_service.entry(service).or_default().insert(slot);
         }
@@ -77,7 +80,7 @@ impl Slots {
     pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
         ROUTES.into_iter().flat_map(move |kind| {
             let first = ObjectKey { kind, name: ObjectName::new(namespace.clone(), "") };
-            let routes = self.by_key.range(first..);
+            let routes = self.by_key.range::<ObjectKey, _>(first..);
             let routes =
                 routes.take_while(move |(key, _)| key.kind == kind && key.name.namespace == *namespace);
             routes.map(|(_, slot)| *slot)
@@ -111,11 +114,11 @@ impl Slots {
     /// Puts a route in the place of the one with its name, or takes that away. Returns its slot.
     pub(super) fn replace(
         &mut self,
-        key: ObjectKey,
+        key: &ObjectKey,
         route: Option<Route>,
         attaching: &mut Attaching<'_>,
     ) -> Option<usize> {
-        let known = self.by_key.get(&key).copied();
+        let known = self.by_key.get(key).copied();
         if let Some(slot) = known {
             for service in services(&self.inputs[slot].route) {
                 if let Some(slots) = self.of_service.get_mut(&service) {
@@ -132,16 +135,16 @@ impl Slots {
             let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
             attaching.changes.insert(slot, RouteChange { before, is_there: false });
             self.details[slot].problems = Vec::new();
-            self.by_key.remove(&key);
+            self.by_key.remove(key);
             return Some(slot);
         };
-        let route = Arc::new(route);
+        let route = attaching.shared.route(route);
         let slot = known.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
         for service in services(&route) {
             self.of_service.entry(service).or_default().insert(slot);
         }
         if known.is_none() {
-            self.by_key.insert(key, slot);
+            self.by_key.insert(route.key.clone(), slot);
             let gone = Arc::new(RouteInput::gone(route.clone()));
             if slot == self.inputs.len() {
                 self.inputs.push(gone);
@@ -165,8 +168,8 @@ impl Slots {
     fn put(&mut self, slot: usize, route: Arc<Route>, attaching: &mut Attaching<'_>) {
         attaching.count += 1;
         let mut problems = Vec::new();
-        let Attaching { frame, references, backends, changes, .. } = attaching;
-        let input = frame.attach(route, references, backends, &mut problems);
+        let Attaching { frame, references, backends, shared, changes, .. } = attaching;
+        let input = frame.attach(route, references, (backends, shared), &mut problems);
         if self.details[slot].problems != problems {
             self.details[slot].problems = problems;
             self.note_problems(slot);

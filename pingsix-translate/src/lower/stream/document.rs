@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
         input: &RouteInput,
         shadowed: BTreeSet<Origin>,
     ) {
-        let targets = match input.rules.as_slice() {
+        let targets = match &*input.rules {
             [rule] => self.targets(&rule.action),
             // Stream routes are normalised to one rule.
             _ => vec![rejecting(Rejection::Invalid)],
