@@ -26,10 +26,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
-use pingsix_translate::pingsix::{self, Config, DocumentKey};
+use pingsix_translate::pingsix::{Config, DocumentKey, Held};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{
     DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, Section, SharedMap,
@@ -109,7 +108,7 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     let acceptance = acceptance(key, options);
     let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
     let Guarded { config, quarantined, refused, remarks } =
-        quarantine(&plane.config, failure, |config| validate(config, &acceptance));
+        quarantine(plane.config.detached(), failure, |config| validate(config, &acceptance));
     if !refused.is_empty() {
         return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
     }
@@ -140,6 +139,7 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     }
     problems.sort();
     problems.dedup();
+    let config = if quarantined.is_empty() { plane.config.clone() } else { config };
     Ok(Bridged { desired, config, quarantined, problems })
 }
 
@@ -178,16 +178,16 @@ fn desired(
     config: &Config,
     owner: impl Fn(&DocumentKey) -> Owner,
 ) -> Result<Desired, SinkError> {
-    let documents = config.iter().map(|(key, document)| delivered(key, document, owner(key)));
+    let documents = config.documents().iter().map(|(key, document)| delivered(key, document, owner(key)));
     let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
     Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
 }
 
-fn delivered(key: &DocumentKey, document: &pingsix::Document, owner: Owner) -> Result<Document, SinkError> {
+fn delivered(key: &DocumentKey, document: &Held, owner: Owner) -> Result<Document, SinkError> {
     Ok(Document {
         key: Key::new(key.to_string())?,
-        value: Bytes::from(document.to_json()),
-        order: order_hint(document),
+        value: document.json(),
+        order: order_hint(document.document()),
         owner,
     })
 }

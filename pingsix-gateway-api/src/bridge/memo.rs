@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pingsix_sink::{Desired, Document, Key};
 use pingsix_translate::pingsix::validate::{may_conflict, validate_document};
-use pingsix_translate::pingsix::{self, Config, DocumentKey, ResourceKind};
+use pingsix_translate::pingsix::{self, Config, DocumentKey, Held, ResourceKind};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, Options, Provenance, SharedMap, Size};
 
 use super::quarantine::is_ours_to_tell;
@@ -92,9 +92,14 @@ impl Last {
         let owner = Arc::new(self.key.owner());
         let mut delivery: BTreeMap<Key, Option<Document>> = BTreeMap::new();
         let mut gone: BTreeSet<&str> = BTreeSet::new();
+        // Nothing is to stay decoded of what is looked at.
+        let mut looked_at = plane.config.clone();
         for change in changes {
             let (key, document) = match change {
-                Change::Added(key, document) | Change::Replaced(key, _, document) => (key, Some(document)),
+                Change::Added(key, _) | Change::Replaced(key, ..) => {
+                    looked_at.detach(key);
+                    (key, looked_at.held(key))
+                }
                 Change::Removed(key, _) => (key, None),
             };
             match (key.kind, document) {
@@ -108,13 +113,13 @@ impl Last {
                 }
                 (ResourceKind::Upstream | ResourceKind::Route, _) => {}
             }
-            if let Some(pingsix::Document::Route(route)) = document
+            if let Some(pingsix::Document::Route(route)) = document.map(Held::document)
                 && (route.service_id.is_some() || may_conflict(route))
             {
                 return None;
             }
             if document.is_some() {
-                let violations = validate_document(&plane.config, key, &acceptance);
+                let violations = validate_document(&looked_at, key, &acceptance);
                 if violations.iter().any(is_ours_to_tell) {
                     return None;
                 }

@@ -146,11 +146,11 @@ impl LoweredPlane {
         let config = &plane.documents.data_plane().config;
         for (upstream, routes) in uses {
             let document = plane.naming.upstreams.key(upstream);
-            let bytes = document.and_then(|key| Some(listed_bytes(&key, config.get(&key)?)));
+            let bytes = document.and_then(|key| Some(listed_bytes(&key, config.held(&key)?)));
             plane.upstreams.insert(upstream, UpstreamUse { routes, bytes: bytes.unwrap_or_default() });
         }
         for (served, key) in lowering.plane.certificates.served.iter().zip(certificates) {
-            let bytes = config.get(&key).map(|document| listed_bytes(&key, document));
+            let bytes = config.held(&key).map(|document| listed_bytes(&key, document));
             let written = WrittenCertificate { id: key.id, bytes: bytes.unwrap_or_default() };
             plane.certificates.insert(served.name.clone(), written);
         }

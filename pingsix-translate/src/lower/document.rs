@@ -15,7 +15,7 @@ use super::upstream::{UpstreamKey, Upstreams};
 use crate::attach::Hostname;
 use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Document, DocumentKey, Plugins, ResourceKind, listed_bytes};
+use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind, listed_bytes};
 use crate::provenance::Provenance;
 use crate::resolve::Backends;
 use crate::route::{PathKind, Refusal};
@@ -109,7 +109,7 @@ impl<'a> Lowering<'a> {
         let closed = close(&matched, room)?;
 
         let mut naming = Naming::default();
-        let mut documents: Vec<(DocumentKey, Document)> = Vec::with_capacity(table.len());
+        let mut documents: Vec<(DocumentKey, Held)> = Vec::with_capacity(table.len());
         let mut provenance = Vec::with_capacity(table.len());
         let mut written: Vec<WrittenRoute> = Vec::with_capacity(table.len());
         let mut asked_for = BTreeSet::new();
@@ -120,7 +120,7 @@ impl<'a> Lowering<'a> {
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
             closed.put_into(&mut document);
             let key = DocumentKey { kind: ResourceKind::Route, id };
-            let document = Document::Route(document);
+            let document = Held::written(&Document::Route(document));
             let bytes = listed_bytes(&key, &document);
             provenance.push((key.clone(), origin));
             documents.push((key, document));
@@ -140,7 +140,7 @@ impl<'a> Lowering<'a> {
         for served in &self.plane.certificates.served {
             let id = id_of_certificate(&served.name, &mut naming.ids);
             let key = DocumentKey { kind: ResourceKind::Ssl, id };
-            documents.push((key.clone(), Document::Ssl(served.ssl())));
+            documents.push((key.clone(), Held::written(&Document::Ssl(served.ssl()))));
             provenance.push((key.clone(), served.provenance.clone()));
             certificates.push(key);
         }
@@ -148,7 +148,7 @@ impl<'a> Lowering<'a> {
             if let Some((key, (document, origin))) =
                 naming.upstreams.key(upstream).zip(upstream.write(self.options.responder, self.backends))
             {
-                documents.push((key.clone(), Document::Upstream(document)));
+                documents.push((key.clone(), Held::written(&Document::Upstream(document))));
                 provenance.push((key, origin));
             }
         }

@@ -71,6 +71,17 @@ impl Document {
         })
     }
 
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    pub(super) fn read(kind: ResourceKind, json: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(match kind {
+            ResourceKind::Upstream => Self::Upstream(serde_json::from_slice(json)?),
+            ResourceKind::Service => Self::Service(serde_json::from_slice(json)?),
+            ResourceKind::Route => Self::Route(serde_json::from_slice(json)?),
+            ResourceKind::GlobalRule => Self::GlobalRule(serde_json::from_slice(json)?),
+            ResourceKind::Ssl => Self::Ssl(serde_json::from_slice(json)?),
+        })
+    }
+
     /// The document as it may be shown to people: `<redacted>` stands for private keys and passwords.
     pub fn to_shown_value(&self) -> Value {
         redact_document(self.kind(), &self.to_value())

@@ -1,5 +1,7 @@
 //! One version of one key, and the changes between versions.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,6 +48,36 @@ impl Record {
     /// No less than the bytes the record takes in a watch response.
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
         self.key.len() + self.value.len() + EVENT_OVERHEAD
+    }
+}
+
+/// A record in the order of keys, which it has itself.
+#[derive(Debug)]
+pub(in crate::embedded) struct ByKey(pub(in crate::embedded) Arc<Record>);
+
+impl Borrow<[u8]> for ByKey {
+    fn borrow(&self) -> &[u8] {
+        &self.0.key
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
+
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key.cmp(&other.0.key)
     }
 }
 

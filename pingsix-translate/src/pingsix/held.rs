@@ -1,0 +1,86 @@
+//! A document of a configuration, as it is held.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::document::json_len;
+use super::{Document, ResourceKind};
+
+/// A document of a [`Config`](super::Config): decoded, or written down, or both.
+///
+/// What is written down takes a tenth of the memory and is what is delivered, so that is how translation holds its
+/// documents. Such a one is decoded when it is first looked at, and stays so; a [copy](Self::detached) of it can be looked
+/// at and dropped again.
+#[derive(Clone)]
+pub struct Held {
+    kind: ResourceKind,
+    /// At least one of the two is there.
+    json: OnceLock<Bytes>,
+    document: OnceLock<Box<Document>>,
+}
+
+impl Held {
+    /// A document that is written down.
+    pub(crate) fn written(document: &Document) -> Self {
+        let json = OnceLock::from(Bytes::from(document.to_json()));
+        Self { kind: document.kind(), json, document: OnceLock::new() }
+    }
+
+    /// The document.
+    pub fn document(&self) -> &Document {
+        self.document.get_or_init(|| Box::new(self.decode()))
+    }
+
+    /// The document, which does not stay decoded.
+    pub(crate) fn to_document(&self) -> Document {
+        self.document.get().map_or_else(|| self.decode(), |document| Document::clone(document))
+    }
+
+    /// The canonical JSON, see [`Document::to_json`].
+    pub fn json(&self) -> Bytes {
+        self.json.get().cloned().unwrap_or_else(|| Bytes::from(self.document().to_json()))
+    }
+
+    /// The length of [`json`](Self::json).
+    pub fn json_len(&self) -> usize {
+        self.json.get().map_or_else(|| json_len(self.document()), Bytes::len)
+    }
+
+    /// The same, without what was decoded of it since it was written down.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let document = if self.json.get().is_some() { OnceLock::new() } else { self.document.clone() };
+        Self { kind: self.kind, json: self.json.clone(), document }
+    }
+
+    fn decode(&self) -> Document {
+        let json = self.json.get().map(Bytes::as_ref).unwrap_or_default();
+        Document::read(self.kind, json).expect("it was written down by us, and what is written can be read")
+    }
+}
+
+impl From<Document> for Held {
+    fn from(document: Document) -> Self {
+        Self { kind: document.kind(), json: OnceLock::new(), document: OnceLock::from(Box::new(document)) }
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.json.get(), other.json.get()) {
+            (Some(one), Some(other_json)) => self.kind == other.kind && one == other_json,
+            (_, _) => self.document() == other.document(),
+        }
+    }
+}
+
+impl Eq for Held {}
+
+/// As the document, which shows no secrets.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_document().fmt(f)
+    }
+}
