@@ -105,6 +105,16 @@ fn sentences(violations: &[Violation]) -> String {
 ///
 /// [`BridgeError`] when nothing can be published at all. What was published before then stays the best there is.
 pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
+    bridge_and_read(key, plane, options).map(|(bridged, _)| bridged)
+}
+
+/// As [`bridge`]; the second is the configuration after quarantine once more, all of it decoded, to be looked at and
+/// dropped.
+fn bridge_and_read(
+    key: &DataPlaneKey,
+    plane: &DataPlane,
+    options: &Options,
+) -> Result<(Bridged, Config), BridgeError> {
     let acceptance = acceptance(key, options);
     let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
     let Guarded { config, quarantined, refused, remarks } =
@@ -139,8 +149,8 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     }
     problems.sort();
     problems.dedup();
-    let config = if quarantined.is_empty() { plane.config.clone() } else { config };
-    Ok(Bridged { desired, config, quarantined, problems })
+    let held = if quarantined.is_empty() { plane.config.clone() } else { config.detached() };
+    Ok((Bridged { desired, config: held, quarantined, problems }, config))
 }
 
 /// The rules a data plane is judged by.

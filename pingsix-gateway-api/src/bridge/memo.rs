@@ -10,11 +10,11 @@ use pingsix_translate::pingsix::{self, Config, DocumentKey, Held, ResourceKind};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, Options, Provenance, SharedMap, Size};
 
 use super::quarantine::is_ours_to_tell;
-use super::{BridgeError, Bridged, acceptance, bridge, delivered, owner_of};
+use super::{BridgeError, Bridged, acceptance, bridge_and_read, delivered, owner_of};
 
 /// Bridges one data plane again and again, and looks only at documents that are not those of the last time.
 ///
-/// Each result is the one that [`bridge`] gives. What is remembered is of use while there is nothing to say about the
+/// Each result is the one that [`bridge`](super::bridge()) gives. What is remembered is of use while there is nothing to say about the
 /// data plane; with faults and remarks, and for changes of certificates, global rules and services, and where patterns
 /// could conflict, everything is looked at again.
 #[derive(Debug, Default)]
@@ -40,11 +40,11 @@ impl Bridge {
         Self { last: None }
     }
 
-    /// As [`bridge`].
+    /// As [`bridge`](super::bridge()).
     ///
     /// # Errors
     ///
-    /// As [`bridge`].
+    /// As [`bridge`](super::bridge()).
     pub fn bridge(
         &mut self,
         key: &DataPlaneKey,
@@ -58,10 +58,10 @@ impl Bridge {
             let config = plane.config.clone();
             return Ok(Bridged { desired, config, quarantined: Vec::new(), problems: Vec::new() });
         }
-        let bridged = bridge(key, plane, options)?;
+        let (bridged, read) = bridge_and_read(key, plane, options)?;
         let nothing_to_say = bridged.quarantined.is_empty() && bridged.problems.is_empty();
-        let is_plain = bridged.config.services().next().is_none()
-            && !bridged.config.routes().any(|(_, route)| may_conflict(route));
+        let is_plain =
+            read.services().next().is_none() && !read.routes().any(|(_, route)| may_conflict(route));
         if nothing_to_say && is_plain {
             let mut references = BTreeMap::new();
             for document in bridged.desired.documents() {

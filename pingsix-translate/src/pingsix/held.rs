@@ -84,3 +84,39 @@ impl fmt::Debug for Held {
         self.to_document().fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pingsix::{Config, DocumentKey, Route};
+
+    fn route() -> Document {
+        Document::Route(Route {
+            uris: vec!["/a".to_owned(), "/a/{*p}".to_owned()],
+            host: Some("a.test".to_owned()),
+            priority: 7,
+            upstream_id: Some("u".to_owned()),
+            ..Route::default()
+        })
+    }
+
+    #[test]
+    fn what_is_written_down_is_the_document() {
+        let (written, decoded) = (Held::written(&route()), Held::from(route()));
+        assert_eq!(written.document(), &route());
+        assert_eq!((written.json(), written.json_len()), (decoded.json(), decoded.json_len()));
+        assert_eq!(written, decoded);
+        assert_ne!(written, Held::written(&Document::Route(Route { priority: 8, ..Route::default() })));
+    }
+
+    #[test]
+    fn looking_at_a_copy_leaves_the_original_as_it_is() {
+        let key = DocumentKey::new(ResourceKind::Route, "r");
+        let config: Config = [(key.clone(), Held::written(&route()))].into_iter().collect();
+        assert_eq!(config.detached().get(&key), Some(&route()));
+        let mut copy = config.clone();
+        copy.detach(&key);
+        assert_eq!(copy.get(&key), Some(&route()));
+        assert!(config.held(&key).is_some_and(|held| held.document.get().is_none()));
+    }
+}
