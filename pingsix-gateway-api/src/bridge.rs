@@ -118,7 +118,7 @@ fn bridge_and_read(
     let acceptance = acceptance(key, options);
     let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
     let Guarded { config, quarantined, refused, remarks } =
-        quarantine(plane.config.detached(), failure, |config| validate(config, &acceptance));
+        quarantine(&plane.config.detached(), failure, |config| validate(config, &acceptance));
     if !refused.is_empty() {
         return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
     }

@@ -71,7 +71,7 @@ pub(super) struct Guarded {
 /// Ends after at most three rounds per document, because each round takes a further step against every document that
 /// is at fault.
 pub(super) fn quarantine(
-    original: Config,
+    original: &Config,
     status: impl Fn(&DocumentKey) -> u16,
     check: impl Fn(&Config) -> Vec<Violation>,
 ) -> Guarded {
@@ -98,7 +98,7 @@ pub(super) fn quarantine(
         for (key, violation) in at_fault {
             let status = status(&key);
             let held = taken.get(&key).map(|held| held.measure);
-            let (measure, replacement) = next_measure(&original, &key, status, held);
+            let (measure, replacement) = next_measure(original, &key, status, held);
             match replacement {
                 Some(route) => config.insert(key.id.clone(), route),
                 None => config.remove(&key),

@@ -1,5 +1,6 @@
 //! A document of a configuration, as it is held.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -33,9 +34,9 @@ impl Held {
         self.document.get_or_init(|| Box::new(self.decode()))
     }
 
-    /// The document, which does not stay decoded.
-    pub(crate) fn to_document(&self) -> Document {
-        self.document.get().map_or_else(|| self.decode(), |document| Document::clone(document))
+    /// The document, which does not stay decoded if it is not.
+    pub(crate) fn look(&self) -> Cow<'_, Document> {
+        self.document.get().map_or_else(|| Cow::Owned(self.decode()), |document| Cow::Borrowed(&**document))
     }
 
     /// The canonical JSON, see [`Document::to_json`].
@@ -71,7 +72,7 @@ impl PartialEq for Held {
     fn eq(&self, other: &Self) -> bool {
         match (self.json.get(), other.json.get()) {
             (Some(one), Some(other_json)) => self.kind == other.kind && one == other_json,
-            (_, _) => self.document() == other.document(),
+            (_, _) => self.look() == other.look(),
         }
     }
 }
@@ -81,13 +82,14 @@ impl Eq for Held {}
 /// As the document, which shows no secrets.
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_document().fmt(f)
+        self.look().fmt(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pingsix::validate::{Rule, ValidateOptions, validate_document};
     use crate::pingsix::{Config, DocumentKey, Route};
 
     fn route() -> Document {
@@ -118,5 +120,26 @@ mod tests {
         copy.detach(&key);
         assert_eq!(copy.get(&key), Some(&route()));
         assert!(config.held(&key).is_some_and(|held| held.document.get().is_none()));
+    }
+
+    #[test]
+    fn judging_one_document_leaves_the_others_as_they_are() {
+        let (faulty, other) =
+            (DocumentKey::new(ResourceKind::Route, "faulty"), DocumentKey::new(ResourceKind::Route, "other"));
+        let route = Route {
+            uris: vec!["/{*rest}".to_owned(), "/{a}{b}".to_owned()],
+            hosts: vec!["{*rest}.a.test".to_owned(), "{a}{b}.a.test".to_owned()],
+            upstream: Some(Box::default()),
+            ..Route::default()
+        };
+        let document = Held::written(&Document::Route(route));
+        let config: Config = [(faulty.clone(), document), (other.clone(), Held::written(&self::route()))]
+            .into_iter()
+            .collect();
+        let violations = validate_document(&config, &faulty, &ValidateOptions::default());
+        assert!(violations.iter().any(|violation| violation.rule == Rule::PatternMeaning), "{violations:?}");
+        assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
+        assert_eq!(config.held(&other), Some(&Held::from(self::route())));
+        assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
     }
 }

@@ -106,7 +106,7 @@ fn secrets_are_never_shown() {
         rules: vec![SplitRule {
             vars: vec![],
             weighted_upstreams: vec![WeightedUpstream {
-                upstream: Some(Upstream { tls: Some(tls.clone().into()), ..upstream() }.into()),
+                upstream: Some(Upstream { tls: Some(tls.clone().into()), ..upstream() }),
                 weight: 1,
                 ..WeightedUpstream::default()
             }],

@@ -80,7 +80,7 @@ impl LoweredPlane {
             let Some(written) = self.table.get_mut(&key) else { continue };
             let document_key = document_key(&key);
             let held = self.documents.data_plane.config.held(&document_key);
-            let before = held.and_then(|held| match held.to_document() {
+            let before = held.and_then(|held| match held.look().into_owned() {
                 Document::Route(route) => Some(route),
                 Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {
                     None
