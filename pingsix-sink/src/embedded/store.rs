@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(super) use key_range::KeyRange;
-pub(super) use record::{ByKey, Change, Commit, EVENT_OVERHEAD, Record};
+pub(super) use record::{ByKey, Change, Commit, EVENT_OVERHEAD, Gone, Record};
 
 use super::revisions::Block;
 use crate::desired::Scope;
@@ -211,8 +211,8 @@ impl Store {
                         size.bytes += record.listed_bytes();
                         self.keys.replace(ByKey(Arc::clone(record)));
                     }
-                    Change::Delete { key, .. } => {
-                        self.keys.remove(&**key);
+                    Change::Delete { gone, .. } => {
+                        self.keys.remove(&*gone.key);
                     }
                 }
             }

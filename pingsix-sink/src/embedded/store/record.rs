@@ -93,14 +93,21 @@ pub(in crate::embedded) enum Change {
     /// The key has a new value.
     Put { record: Arc<Record>, before: Option<Arc<Record>> },
     /// The key is gone.
-    Delete { key: Bytes, revision: i64, before: Option<Arc<Record>> },
+    Delete { gone: Box<Gone>, before: Option<Arc<Record>> },
+}
+
+/// A key that is gone.
+#[derive(Clone, Debug)]
+pub(in crate::embedded) struct Gone {
+    pub(in crate::embedded) key: Bytes,
+    pub(in crate::embedded) revision: i64,
 }
 
 impl Change {
     pub(in crate::embedded) fn key(&self) -> &Bytes {
         match self {
             Self::Put { record, .. } => &record.key,
-            Self::Delete { key, .. } => key,
+            Self::Delete { gone, .. } => &gone.key,
         }
     }
 
@@ -114,7 +121,7 @@ impl Change {
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
         match self {
             Self::Put { record, .. } => record.event_bytes(),
-            Self::Delete { key, .. } => key.len() + EVENT_OVERHEAD,
+            Self::Delete { gone, .. } => gone.key.len() + EVENT_OVERHEAD,
         }
     }
 
@@ -129,7 +136,8 @@ impl Change {
             Self::Put { record, .. } => {
                 Event { r#type: EventType::Put.into(), kv: Some(record.to_proto()), prev_kv }
             }
-            Self::Delete { key, revision, .. } => {
+            Self::Delete { gone, .. } => {
+                let Gone { key, revision } = &**gone;
                 let kv = KeyValue { key: key.clone(), mod_revision: *revision, ..KeyValue::default() };
                 Event { r#type: EventType::Delete.into(), kv: Some(kv), prev_kv }
             }

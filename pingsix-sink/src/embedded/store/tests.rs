@@ -65,7 +65,7 @@ proptest! {
                 for change in &commit.changes {
                     match change {
                         Change::Put { record, .. } => mirror.insert(record.key.clone(), Arc::clone(record)),
-                        Change::Delete { key, .. } => mirror.remove(key),
+                        Change::Delete { gone, .. } => mirror.remove(&gone.key),
                     };
                 }
             }
