@@ -211,7 +211,7 @@ pub(crate) fn origins_of(
     let mut origins: Vec<Origin> = match provenance.get(key) {
         Some(Provenance::Rules { decisions, redirect, .. }) => {
             let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-            redirect.iter().chain(decisive).cloned().collect()
+            redirect.as_deref().into_iter().chain(decisive).cloned().collect()
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],

@@ -9,6 +9,7 @@ mod fixture;
 mod lower;
 mod object;
 mod options;
+mod packed;
 pub mod pingsix;
 mod policy;
 mod provenance;

@@ -14,9 +14,9 @@ use super::{BridgeError, Bridged, acceptance, bridge_and_read, delivered, owner_
 
 /// Bridges one data plane again and again, and looks only at documents that are not those of the last time.
 ///
-/// Each result is the one that [`bridge`](super::bridge()) gives. What is remembered is of use while there is nothing to say about the
-/// data plane; with faults and remarks, and for changes of certificates, global rules and services, and where patterns
-/// could conflict, everything is looked at again.
+/// Each result is the one that [`bridge`](super::bridge()) gives. What is remembered is of use while there is nothing to
+/// say about the data plane; with faults and remarks, and for changes of certificates, global rules and services, and
+/// where patterns could conflict, everything is looked at again.
 #[derive(Debug, Default)]
 pub struct Bridge {
     last: Option<Last>,
@@ -73,7 +73,8 @@ impl Bridge {
                 config: bridged.config.clone(),
                 provenance: plane.provenance.clone(),
                 desired: bridged.desired.clone(),
-                references,
+                // In full nodes.
+                references: references.into_iter().collect(),
             });
         }
         Ok(bridged)

@@ -32,6 +32,7 @@ use super::table::TableKey;
 use super::upstream::UpstreamKey;
 use crate::attach::ServerName;
 use crate::options::Options;
+use crate::packed::pack;
 use crate::pingsix::{self, listed_bytes};
 use crate::resolve::Backends;
 use crate::route::Refusal;
@@ -155,7 +156,18 @@ impl LoweredPlane {
             plane.certificates.insert(served.name.clone(), written);
         }
         plane.patterns.link();
+        plane.pack();
         plane
+    }
+
+    /// Takes no more memory than what is there needs.
+    fn pack(&mut self) {
+        pack(&mut self.table);
+        pack(&mut self.upstreams);
+        self.patterns.pack();
+        self.placed.parts.pack();
+        self.naming.upstreams.pack();
+        self.naming.ids.pack();
     }
 
     /// The documents.

@@ -252,10 +252,9 @@ impl<'a> Writer<'a, '_> {
             Answer::Decide { list, shadowed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
                 let Decided { document, decisions, redirect } = self.decide(rows, route.host.as_ref(), zone);
-                let text = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string);
                 let provenance = Provenance::Rules {
-                    listener: text(&route.key.zone),
-                    host: text(&route.host),
+                    listener: route.key.zone.clone(),
+                    host: route.host.clone(),
                     decisions,
                     redirect,
                     shadowed: shadowed.iter().map(|&(group, row)| origin_of(&groups[group].1[row])).collect(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::packed::pack;
+
 /// Hands out ids, and sees to it that no two documents get the same one.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
@@ -28,6 +30,11 @@ impl Ids {
         let is_first = *self.taken.entry(shown).or_insert(rest) == rest;
         self.collided |= !is_first;
         if is_first { name.short() } else { name.text(LONG) }
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.taken);
     }
 
     /// Whether ids depend on the order in which they were asked for.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::id::{Ids, Name};
 use crate::object::{Kind, ObjectKey};
+use crate::packed::pack;
 use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::provenance::Provenance;
 use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
@@ -63,6 +64,11 @@ impl Upstreams {
     pub(crate) fn nowhere(&mut self) -> &str {
         self.asked_for.insert(UpstreamKey::Nowhere);
         self.ids.entry(UpstreamKey::Nowhere).or_insert_with(|| "nowhere".to_owned())
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.ids);
     }
 
     /// What was asked for since the last time.

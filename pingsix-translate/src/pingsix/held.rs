@@ -18,15 +18,15 @@ use super::{Document, ResourceKind};
 pub struct Held {
     kind: ResourceKind,
     /// At least one of the two is there.
-    json: OnceLock<Bytes>,
+    json: Option<Bytes>,
     document: OnceLock<Box<Document>>,
 }
 
 impl Held {
     /// A document that is written down.
     pub(crate) fn written(document: &Document) -> Self {
-        let json = OnceLock::from(Bytes::from(document.to_json()));
-        Self { kind: document.kind(), json, document: OnceLock::new() }
+        let json = Bytes::from(document.to_json());
+        Self { kind: document.kind(), json: Some(json), document: OnceLock::new() }
     }
 
     /// The document.
@@ -41,36 +41,36 @@ impl Held {
 
     /// The canonical JSON, see [`Document::to_json`].
     pub fn json(&self) -> Bytes {
-        self.json.get().cloned().unwrap_or_else(|| Bytes::from(self.document().to_json()))
+        self.json.clone().unwrap_or_else(|| Bytes::from(self.document().to_json()))
     }
 
     /// The length of [`json`](Self::json).
     pub fn json_len(&self) -> usize {
-        self.json.get().map_or_else(|| json_len(self.document()), Bytes::len)
+        self.json.as_ref().map_or_else(|| json_len(self.document()), Bytes::len)
     }
 
     /// The same, without what was decoded of it since it was written down.
     #[must_use]
     pub fn detached(&self) -> Self {
-        let document = if self.json.get().is_some() { OnceLock::new() } else { self.document.clone() };
+        let document = if self.json.is_some() { OnceLock::new() } else { self.document.clone() };
         Self { kind: self.kind, json: self.json.clone(), document }
     }
 
     fn decode(&self) -> Document {
-        let json = self.json.get().map(Bytes::as_ref).unwrap_or_default();
+        let json = self.json.as_deref().unwrap_or_default();
         Document::read(self.kind, json).expect("it was written down by us, and what is written can be read")
     }
 }
 
 impl From<Document> for Held {
     fn from(document: Document) -> Self {
-        Self { kind: document.kind(), json: OnceLock::new(), document: OnceLock::from(Box::new(document)) }
+        Self { kind: document.kind(), json: None, document: OnceLock::from(Box::new(document)) }
     }
 }
 
 impl PartialEq for Held {
     fn eq(&self, other: &Self) -> bool {
-        match (self.json.get(), other.json.get()) {
+        match (&self.json, &other.json) {
             (Some(one), Some(other_json)) => self.kind == other.kind && one == other_json,
             (_, _) => self.look() == other.look(),
         }

@@ -8,6 +8,7 @@ use super::{Action, AppProtocol, Endpoints, References, Target};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::packed::pack;
 use crate::policy::{Demand, InEffect};
 use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::ServicePort;
@@ -71,6 +72,12 @@ impl Backends {
         for key in self.of_service(service) {
             self.take_out(&key);
         }
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.known);
+        self.list.shrink_to_fit();
     }
 
     /// What is known of the ports of a Service.

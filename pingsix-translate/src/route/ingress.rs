@@ -237,11 +237,10 @@ fn normalise_backend(
     });
     vec![BackendRef {
         index: 0,
-        group: String::new(),
-        kind: Kind::Service.as_str().to_owned(),
+        other: None,
         // A backend is of the Ingress's own namespace.
         namespace: None,
-        name: service.name.clone(),
+        name: Arc::from(service.name.as_str()),
         port,
         weight: 1,
     }]

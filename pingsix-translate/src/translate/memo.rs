@@ -49,7 +49,8 @@ impl Memo {
         translation: &Translation,
     ) -> Self {
         let JudgedRoutes { attached, streams, judged } = judged;
-        let Attached { reading, frame, backends, shared, inputs, problems } = attached;
+        let Attached { reading, frame, mut backends, shared, inputs, problems } = attached;
+        backends.pack();
         let mut counts = vec![0; frame.listeners.all.len()];
         let mut slots = Slots::default();
         for ((input, problems), judged) in inputs.into_iter().zip(problems).zip(judged) {
@@ -58,6 +59,7 @@ impl Memo {
             }
             slots.push(input, problems, judged);
         }
+        slots.pack();
         let verdicts = translation.verdicts.routes.clone();
         let seen = Seen::new(snapshot);
         Self { seen, reading, frame, backends, shared, slots, planes, streams, counts, verdicts }

@@ -15,6 +15,7 @@ use crate::few::Few;
 use crate::lower::document::PartKey;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, TableKey};
+use crate::packed::pack;
 use crate::route::Path;
 
 /// The rows and Routes of a group whose paths have one first segment.
@@ -46,6 +47,11 @@ impl Parts {
     /// The part with this key, empty if there was none.
     pub(super) fn make(&mut self, key: PartKey) -> &mut Part {
         self.0.entry(key).or_default()
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(super) fn pack(&mut self) {
+        pack(&mut self.0);
     }
 
     /// Drops a part with nothing left in it.

@@ -14,6 +14,7 @@ use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, covered_of, in_order};
 use crate::lower::table::TableKey;
 use crate::options::Options;
+use crate::packed::pack;
 
 /// By host: patterns that came or went.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;
@@ -123,6 +124,11 @@ impl HostPatterns {
         let stems = std::iter::successors(Some(&*pattern.literal), |stem| Some(stem.rsplit_once('/')?.0));
         let catch_alls = stems.map(|stem| Pattern { literal: [stem, "/"].concat().into(), catch_all: true });
         catch_alls.flat_map(|catch_all| self.with(host, &catch_all).cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(super) fn pack(&mut self) {
+        pack(&mut self.own);
     }
 
     /// Finds out which hosts cover each other.
