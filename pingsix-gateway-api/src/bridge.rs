@@ -26,10 +26,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
-use pingsix_translate::pingsix::{self, Config, DocumentKey};
+use pingsix_translate::pingsix::{Config, DocumentKey, Held};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{
     DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, Section, SharedMap,
@@ -106,10 +105,20 @@ fn sentences(violations: &[Violation]) -> String {
 ///
 /// [`BridgeError`] when nothing can be published at all. What was published before then stays the best there is.
 pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Result<Bridged, BridgeError> {
+    bridge_and_read(key, plane, options).map(|(bridged, _)| bridged)
+}
+
+/// As [`bridge`]; the second is the configuration after quarantine once more, all of it decoded, to be looked at and
+/// dropped.
+fn bridge_and_read(
+    key: &DataPlaneKey,
+    plane: &DataPlane,
+    options: &Options,
+) -> Result<(Bridged, Config), BridgeError> {
     let acceptance = acceptance(key, options);
     let failure = |key: &DocumentKey| plane.provenance.get(key).map_or(500, Provenance::failure);
     let Guarded { config, quarantined, refused, remarks } =
-        quarantine(&plane.config, failure, |config| validate(config, &acceptance));
+        quarantine(&plane.config.detached(), failure, |config| validate(config, &acceptance));
     if !refused.is_empty() {
         return Err(BridgeError::Refused { data_plane: key.clone(), violations: refused });
     }
@@ -140,7 +149,8 @@ pub fn bridge(key: &DataPlaneKey, plane: &DataPlane, options: &Options) -> Resul
     }
     problems.sort();
     problems.dedup();
-    Ok(Bridged { desired, config, quarantined, problems })
+    let held = if quarantined.is_empty() { plane.config.clone() } else { config.detached() };
+    Ok((Bridged { desired, config: held, quarantined, problems }, config))
 }
 
 /// The rules a data plane is judged by.
@@ -178,16 +188,16 @@ fn desired(
     config: &Config,
     owner: impl Fn(&DocumentKey) -> Owner,
 ) -> Result<Desired, SinkError> {
-    let documents = config.iter().map(|(key, document)| delivered(key, document, owner(key)));
+    let documents = config.documents().iter().map(|(key, document)| delivered(key, document, owner(key)));
     let documents: Vec<Document> = documents.collect::<Result<_, SinkError>>()?;
     Ok(Desired::new(Scope::new(prefix)?, DocumentSet::new(documents)?))
 }
 
-fn delivered(key: &DocumentKey, document: &pingsix::Document, owner: Owner) -> Result<Document, SinkError> {
+fn delivered(key: &DocumentKey, document: &Held, owner: Owner) -> Result<Document, SinkError> {
     Ok(Document {
         key: Key::new(key.to_string())?,
-        value: Bytes::from(document.to_json()),
-        order: order_hint(document),
+        value: document.json(),
+        order: order_hint(document.document()),
         owner,
     })
 }
@@ -201,7 +211,7 @@ pub(crate) fn origins_of(
     let mut origins: Vec<Origin> = match provenance.get(key) {
         Some(Provenance::Rules { decisions, redirect, .. }) => {
             let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-            redirect.iter().chain(decisive).cloned().collect()
+            redirect.as_deref().into_iter().chain(decisive).cloned().collect()
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
         Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],

@@ -119,7 +119,7 @@ fn request_line(request: &Request, port: Option<u16>) -> RequestLine {
 fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> MatchedRoute {
     let global = plane.config.global_rules().flat_map(|(_, rule)| rule.plugins.iter());
     let (host, purpose) = match plane.provenance.get(key) {
-        Some(Provenance::Rules { host, .. }) => (host.clone(), None),
+        Some(Provenance::Rules { host, .. }) => (host.as_ref().map(ToString::to_string), None),
         Some(Provenance::Guard { listener }) => (
             Some(listener.clone()),
             Some(format!("keeps requests for {listener} from listeners with a wider hostname")),

@@ -54,7 +54,8 @@ impl Scope {
 
     /// The key of a document as a key-value store sees it.
     pub fn full_key(&self, key: &Key) -> String {
-        format!("{}/{key}", self.0)
+        // As long as it is: it may be held as long as the document.
+        [self.as_str(), "/", key.as_str()].concat()
     }
 
     /// Whether one of the two lies inside the other, or both are the same.

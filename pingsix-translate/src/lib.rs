@@ -2,12 +2,14 @@
 
 mod attach;
 mod feature;
+mod few;
 mod field;
 #[cfg(test)]
 mod fixture;
 mod lower;
 mod object;
 mod options;
+mod packed;
 pub mod pingsix;
 mod policy;
 mod provenance;

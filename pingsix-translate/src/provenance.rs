@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Kind, ObjectKey};
 use crate::route::Traffic;
@@ -74,16 +75,16 @@ pub enum Provenance {
     /// A PingSIX Route that answers for rules.
     Rules {
         /// The hostname of the Gateway listener, `None` when it accepts any.
-        listener: Option<String>,
+        listener: Option<Hostname>,
         /// The hostname requests are served under, `None` for any.
-        host: Option<String>,
+        host: Option<Hostname>,
         /// What is tried, in order. Entry `i` belongs to rule `i` of the Route's `traffic-split`; the last one
         /// without conditions may be the Route's own answer instead.
-        decisions: Vec<Decision>,
+        decisions: Box<[Decision]>,
         /// The match whose redirect takes requests without TLS, before anything is tried.
-        redirect: Option<Origin>,
+        redirect: Option<Box<Origin>>,
         /// Matches that are never reached, because the Route takes all their requests and others come first.
-        shadowed: Vec<Origin>,
+        shadowed: Box<[Origin]>,
     },
     /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener.
     Guard {
@@ -132,7 +133,8 @@ impl Provenance {
     pub fn failure(&self) -> u16 {
         let Self::Rules { decisions, redirect, .. } = self else { return Traffic::Http.failure() };
         let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-        let mut kinds = redirect.iter().chain(decisive).map(|origin| origin.object.kind).peekable();
+        let mut kinds =
+            redirect.as_deref().into_iter().chain(decisive).map(|origin| origin.object.kind).peekable();
         let is_grpc = kinds.peek().is_some() && kinds.all(|kind| kind == Kind::GrpcRoute);
         if is_grpc { Traffic::Grpc.failure() } else { Traffic::Http.failure() }
     }

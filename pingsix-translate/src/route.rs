@@ -32,5 +32,5 @@ pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};
 pub(crate) use refusal::{Refusal, joined};
 pub use rule::ParentRef;
-pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, Part, Route, Rule, Traffic};
+pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule, Traffic};
 pub(crate) use stream::{normalise_tcp_route, normalise_tls_route, normalise_udp_route};

@@ -4,18 +4,21 @@ mod frame;
 mod ingress;
 mod memo;
 mod seen;
+mod shared;
 mod slots;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use ingress::translate_ingress;
 
 use self::frame::{Frame, JudgedBefore};
 use self::memo::Memo;
+use self::shared::Shared;
 #[cfg(doc)]
 use crate::SharedMap;
 use crate::attach::Listeners;
+use crate::few::Few;
 use crate::lower::{Lowered, LoweredStreams, RouteInput, lower_plane, lower_plane_to_change, lower_streams};
 use crate::options::Options;
 use crate::quarantine::refuse_rules;
@@ -127,6 +130,7 @@ struct Attached {
     reading: Arc<Reading>,
     frame: Frame,
     backends: Backends,
+    shared: Shared,
     /// In the order of the snapshot.
     inputs: Vec<Arc<RouteInput>>,
     /// What is wrong with each route, so far.
@@ -147,7 +151,7 @@ struct JudgedRoutes {
 struct JudgedRoute {
     problems: Vec<Problem>,
     /// The listeners that count the route as attached.
-    counted: BTreeSet<usize>,
+    counted: Few<usize>,
 }
 
 impl Attached {
@@ -155,23 +159,25 @@ impl Attached {
         let references = References::new(&snapshot.referents);
         let frame = Frame::new(snapshot, &references, options);
         let mut backends = Backends::default();
+        let mut shared = Shared::default();
         let (mut inputs, mut problems) = (Vec::new(), Vec::new());
         for route in normalised(snapshot) {
             let mut of_route = Vec::new();
-            let input = frame.attach(Arc::new(route), &references, &mut backends, &mut of_route);
+            let route = shared.route(route);
+            let input = frame.attach(route, &references, (&mut backends, &mut shared), &mut of_route);
             inputs.push(Arc::new(input));
             problems.push(of_route);
         }
-        Self { reading: references.reading().clone(), frame, backends, inputs, problems }
+        Self { reading: references.reading().clone(), frame, backends, shared, inputs, problems }
     }
 
     fn judge(
-        self,
+        mut self,
         snapshot: &Snapshot,
         options: &Options,
         lowered: Vec<Lowered>,
     ) -> (Translation, JudgedRoutes) {
-        let Self { reading, frame, inputs, backends, .. } = &self;
+        let Self { reading, frame, inputs, backends, shared, problems: of_routes } = &mut self;
         let references = References::with(&snapshot.referents, reading.clone());
         let is_refused = refuse_gateway(&snapshot.gateway).is_some();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
@@ -182,7 +188,7 @@ impl Attached {
             // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
             data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });
         }
-        let mut problems: Vec<Problem> = self.problems.iter().flatten().cloned().collect();
+        let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
         let streams = options
             .stream
@@ -197,7 +203,7 @@ impl Attached {
         let mut judged = Vec::with_capacity(inputs.len());
         let mut verdicts = Vec::with_capacity(inputs.len());
         for (index, input) in inputs.iter().enumerate() {
-            let (verdict, route) = judge_one(index, input, &refusals);
+            let (verdict, route) = judge_one(index, input, &refusals, shared);
             for listener in &route.counted {
                 counts[*listener] += 1;
             }
@@ -231,9 +237,15 @@ fn add_streams(refusals: &mut Refusals, number: usize, streams: &LoweredStreams)
     refusals.add_rules(number, streams.refused_rules.iter().cloned());
 }
 
-fn judge_one(index: usize, input: &RouteInput, refusals: &Refusals) -> (RouteVerdict, JudgedRoute) {
+fn judge_one(
+    index: usize,
+    input: &RouteInput,
+    refusals: &Refusals,
+    shared: &mut Shared,
+) -> (RouteVerdict, JudgedRoute) {
     let mut problems = Vec::new();
-    let verdict = judge_route(index, input, refusals, &mut problems);
+    let mut verdict = judge_route(index, input, refusals, &mut problems);
+    verdict.parents = shared.parents.share(verdict.parents);
     let counted = attached_to(index, input, &verdict, refusals);
     (verdict, JudgedRoute { problems, counted })
 }

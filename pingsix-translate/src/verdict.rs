@@ -152,12 +152,12 @@ pub struct RouteVerdict {
     pub key: Arc<ObjectKey>,
     /// `metadata.generation` of the object judged; 0 when it has none.
     pub generation: i64,
-    /// One entry per parentRef that names a Gateway of ours, in spec order. Shared, since many hold the verdict of a route.
+    /// One entry per parentRef that names a Gateway of ours, in spec order. Shared, since many routes have the same.
     pub parents: Arc<[ParentVerdict]>,
 }
 
 /// Verdict on a route with respect to one parentRef.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ParentVerdict {
     /// The parentRef, verbatim.
     pub parent_ref: ParentRef,

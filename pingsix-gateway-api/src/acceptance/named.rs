@@ -24,7 +24,7 @@ fn sources(provenance: &Provenance) -> Vec<Origin> {
     match provenance {
         Provenance::Rules { decisions, redirect, .. } => {
             let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
-            redirect.iter().chain(decisive).map(rule_of).collect()
+            redirect.as_deref().into_iter().chain(decisive).map(rule_of).collect()
         }
         Provenance::Backend { service, .. } => whole(service),
         Provenance::Certificate { secret, .. } => whole(secret),

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pingsix_sink::{Desired, Document, Key};
 use pingsix_translate::pingsix::validate::{may_conflict, validate_document};
-use pingsix_translate::pingsix::{self, Config, DocumentKey, ResourceKind};
+use pingsix_translate::pingsix::{self, Config, DocumentKey, Held, ResourceKind};
 use pingsix_translate::{Change, DataPlane, DataPlaneKey, Options, Provenance, SharedMap, Size};
 
 use super::quarantine::is_ours_to_tell;
-use super::{BridgeError, Bridged, acceptance, bridge, delivered, owner_of};
+use super::{BridgeError, Bridged, acceptance, bridge_and_read, delivered, owner_of};
 
 /// Bridges one data plane again and again, and looks only at documents that are not those of the last time.
 ///
-/// Each result is the one that [`bridge`] gives. What is remembered is of use while there is nothing to say about the
-/// data plane; with faults and remarks, and for changes of certificates, global rules and services, and where patterns
-/// could conflict, everything is looked at again.
+/// Each result is the one that [`bridge`](super::bridge()) gives. What is remembered is of use while there is nothing to
+/// say about the data plane; with faults and remarks, and for changes of certificates, global rules and services, and
+/// where patterns could conflict, everything is looked at again.
 #[derive(Debug, Default)]
 pub struct Bridge {
     last: Option<Last>,
@@ -40,11 +40,11 @@ impl Bridge {
         Self { last: None }
     }
 
-    /// As [`bridge`].
+    /// As [`bridge`](super::bridge()).
     ///
     /// # Errors
     ///
-    /// As [`bridge`].
+    /// As [`bridge`](super::bridge()).
     pub fn bridge(
         &mut self,
         key: &DataPlaneKey,
@@ -58,10 +58,10 @@ impl Bridge {
             let config = plane.config.clone();
             return Ok(Bridged { desired, config, quarantined: Vec::new(), problems: Vec::new() });
         }
-        let bridged = bridge(key, plane, options)?;
+        let (bridged, read) = bridge_and_read(key, plane, options)?;
         let nothing_to_say = bridged.quarantined.is_empty() && bridged.problems.is_empty();
-        let is_plain = bridged.config.services().next().is_none()
-            && !bridged.config.routes().any(|(_, route)| may_conflict(route));
+        let is_plain =
+            read.services().next().is_none() && !read.routes().any(|(_, route)| may_conflict(route));
         if nothing_to_say && is_plain {
             let mut references = BTreeMap::new();
             for document in bridged.desired.documents() {
@@ -73,7 +73,8 @@ impl Bridge {
                 config: bridged.config.clone(),
                 provenance: plane.provenance.clone(),
                 desired: bridged.desired.clone(),
-                references,
+                // In full nodes.
+                references: references.into_iter().collect(),
             });
         }
         Ok(bridged)
@@ -92,9 +93,14 @@ impl Last {
         let owner = Arc::new(self.key.owner());
         let mut delivery: BTreeMap<Key, Option<Document>> = BTreeMap::new();
         let mut gone: BTreeSet<&str> = BTreeSet::new();
+        // Nothing is to stay decoded of what is looked at.
+        let mut looked_at = plane.config.clone();
         for change in changes {
             let (key, document) = match change {
-                Change::Added(key, document) | Change::Replaced(key, _, document) => (key, Some(document)),
+                Change::Added(key, _) | Change::Replaced(key, ..) => {
+                    looked_at.detach(key);
+                    (key, looked_at.held(key))
+                }
                 Change::Removed(key, _) => (key, None),
             };
             match (key.kind, document) {
@@ -108,13 +114,13 @@ impl Last {
                 }
                 (ResourceKind::Upstream | ResourceKind::Route, _) => {}
             }
-            if let Some(pingsix::Document::Route(route)) = document
+            if let Some(pingsix::Document::Route(route)) = document.map(Held::document)
                 && (route.service_id.is_some() || may_conflict(route))
             {
                 return None;
             }
             if document.is_some() {
-                let violations = validate_document(&plane.config, key, &acceptance);
+                let violations = validate_document(&looked_at, key, &acceptance);
                 if violations.iter().any(is_ours_to_tell) {
                     return None;
                 }

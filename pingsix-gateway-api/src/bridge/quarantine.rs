@@ -84,7 +84,7 @@ pub(super) fn quarantine(
             if let (Subject::Document(key), true) =
                 (&violation.subject, violation.severity > Severity::Misbehaves)
                 && key.kind != ResourceKind::GlobalRule
-                && config.get(key).is_some()
+                && config.contains(key)
             {
                 at_fault.entry(key.clone()).or_insert(violation);
             }
@@ -170,7 +170,10 @@ fn closed(config: &Config, route: &Route, status: u16) -> Route {
         hosts: if route.host.is_some() { Vec::new() } else { hosts.clone() },
         priority: route.priority,
         plugins: Plugins::new().with(&FaultInjection { abort: Some(abort), ..FaultInjection::default() }),
-        upstream: Some(Upstream { nodes: BTreeMap::from([(NOWHERE.to_owned(), 1)]), ..Upstream::default() }),
+        upstream: Some(Box::new(Upstream {
+            nodes: BTreeMap::from([(NOWHERE.to_owned(), 1)]),
+            ..Upstream::default()
+        })),
         ..Route::default()
     }
 }

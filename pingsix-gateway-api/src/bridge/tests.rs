@@ -107,7 +107,7 @@ fn a_route_of_calls_at_fault_answers_503_unless_requests_share_it() {
     assert!(bridged.problems[0].message.contains("answered with 503"), "{:?}", bridged.problems);
 
     let Some(Provenance::Rules { redirect, .. }) = plane.provenance.get_mut(&faulty) else { unreachable!() };
-    *redirect = requests;
+    *redirect = requests.map(Box::new);
     let bridged = bridge(&key, &plane, &options()).unwrap();
     assert_eq!(status_of(&bridged.config, "shop.example.com", "/cart/1"), Some(500));
     // Both are told.

@@ -76,9 +76,10 @@ pub(super) fn losers(
         else {
             continue;
         };
-        let elsewhere = zone.as_ref().is_some_and(|zone| zone != listener);
-        let elsewhere = elsewhere.then(|| listener.as_deref().unwrap_or("any host"));
-        let placed = Placed { key, route, host: host.as_deref(), elsewhere };
+        let elsewhere =
+            zone.as_ref().is_some_and(|zone| zone.as_deref() != listener.as_ref().map(Hostname::as_str));
+        let elsewhere = elsewhere.then(|| listener.as_ref().map_or("any host", Hostname::as_str));
+        let placed = Placed { key, route, host: host.as_ref().map(Hostname::as_str), elsewhere };
         let Some(loss) = loss(plane, request, taken, &placed) else { continue };
         let common = common_prefix(route, &request.path);
         if matches!(loss, Loss::Host { .. }) && winner.is_some() && common <= told {
@@ -88,7 +89,7 @@ pub(super) fn losers(
         // What redirects requests without TLS stands before all others of the Route, and is not asked about this one.
         let passed = matches!(loss, Loss::Outranked { .. }) && request.tls;
         let of_redirect = if passed { Loss::Plaintext {} } else { loss.clone() };
-        let redirects = redirect.iter().map(|origin| (origin, &of_redirect));
+        let redirects = redirect.as_deref().into_iter().map(|origin| (origin, &of_redirect));
         let others = decisive.chain(shadowed).map(|origin| (origin, &loss));
         for (origin, loss) in redirects.chain(others) {
             let source = Source::of(origin);

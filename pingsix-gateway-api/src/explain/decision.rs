@@ -62,11 +62,11 @@ pub(super) fn steps(
     };
     let mut rules = rules.as_slice();
     let mut steps = Vec::with_capacity(decisions.len());
-    if let Some(origin) = redirect.as_ref().filter(|_| native && !request.tls) {
+    if let Some(origin) = redirect.as_deref().filter(|_| native && !request.tls) {
         steps.push(Step { source: Some(Source::of(origin)), result: StepResult::Decides });
     }
     let mut decided = !steps.is_empty();
-    for decision in decisions {
+    for decision in &**decisions {
         let (own, rest) = rules.split_at(decision.split_rules.min(rules.len()));
         rules = rest;
         let result = if decided { StepResult::NotReached } else { try_step(decision, own, request, native) };

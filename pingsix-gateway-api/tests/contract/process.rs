@@ -246,7 +246,7 @@ pingsix:
     }
 
     /// Where its status page is.
-    #[cfg(feature = "controller")]
+    #[allow(dead_code, reason = "not every program with this file asks for it")]
     pub(crate) const fn status_address(&self) -> SocketAddr {
         self.status
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::store::{Change, Commit, Record, Store};
+use super::store::{Change, Commit, Gone, Record, Store};
 use crate::desired::{DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::{Step, Steps, units};
@@ -100,6 +100,6 @@ fn change(store: &Store, scope: &Scope, step: &Step, revision: i64) -> Change {
             let record = Arc::new(Record { key, value, create_revision, mod_revision: revision, version });
             Change::Put { record, before }
         }
-        Step::Delete { .. } => Change::Delete { key, revision, before },
+        Step::Delete { .. } => Change::Delete { gone: Box::new(Gone { key, revision }), before },
     }
 }

@@ -9,13 +9,13 @@
 mod key_range;
 mod record;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 pub(super) use key_range::KeyRange;
-pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Record};
+pub(super) use record::{ByKey, Change, Commit, EVENT_OVERHEAD, Gone, Record};
 
 use super::revisions::Block;
 use crate::desired::Scope;
@@ -87,7 +87,7 @@ pub(super) struct Store {
     /// The blocks that revisions were handed out from, oldest first; those that follow one another are one.
     blocks: VecDeque<(i64, i64)>,
     compacted: i64,
-    keys: BTreeMap<Bytes, Arc<Record>>,
+    keys: BTreeSet<ByKey>,
     scopes: BTreeMap<Scope, Held>,
     history: VecDeque<Arc<Commit>>,
     history_bytes: usize,
@@ -103,7 +103,7 @@ impl Store {
             limit: block.last.get(),
             blocks: [(first, block.last.get())].into(),
             compacted: first,
-            keys: BTreeMap::new(),
+            keys: BTreeSet::new(),
             scopes: BTreeMap::new(),
             history: VecDeque::new(),
             history_bytes: 0,
@@ -199,7 +199,7 @@ impl Store {
     }
 
     pub(super) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
-        self.keys.get(key)
+        self.keys.get(key).map(|ByKey(record)| record)
     }
 
     pub(super) fn history_size(&self) -> (usize, usize) {
@@ -220,10 +220,10 @@ impl Store {
                     Change::Put { record, .. } => {
                         size.documents += 1;
                         size.bytes += record.listed_bytes();
-                        self.keys.insert(record.key.clone(), Arc::clone(record));
+                        self.keys.replace(ByKey(Arc::clone(record)));
                     }
-                    Change::Delete { key, .. } => {
-                        self.keys.remove(key);
+                    Change::Delete { gone, .. } => {
+                        self.keys.remove(&*gone.key);
                     }
                 }
             }
@@ -267,12 +267,13 @@ impl Store {
             Some(revision) if revision > self.header => Err(Refusal::Future),
             Some(revision) if revision < self.compacted => Err(Refusal::Compacted),
             Some(revision) => Ok(self.select_as_of(range, revision)),
-            None => Ok(range.of(&self.keys).map(|(_, record)| Arc::clone(record)).collect()),
+            None => Ok(range.of(&self.keys).map(|ByKey(record)| Arc::clone(record)).collect()),
         }
     }
 
     fn select_as_of(&self, range: &KeyRange, revision: i64) -> Vec<Arc<Record>> {
-        let mut then: BTreeMap<&Bytes, &Arc<Record>> = range.of(&self.keys).collect();
+        let now = range.of(&self.keys).map(|ByKey(record)| (&record.key, record));
+        let mut then: BTreeMap<&Bytes, &Arc<Record>> = now.collect();
         for commit in self.history.iter().rev().take_while(|commit| commit.revision > revision) {
             for change in commit.changes.iter().rev().filter(|change| range.contains(change.key())) {
                 match change.before() {

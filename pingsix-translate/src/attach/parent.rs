@@ -9,7 +9,7 @@ use crate::route::{Hostnames, ParentRef, Refusal, Route};
 use crate::verdict::Reason;
 
 /// What one parentRef that names our Gateway or one of its ListenerSets came to.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Attachment {
     pub(crate) parent_ref: ParentRef,
     /// The listeners attached to (indices into those of the translation), or why there are none.
@@ -33,16 +33,14 @@ pub(crate) fn attach_route(
 ) -> Vec<Attachment> {
     let namespace = &route.key.name.namespace;
     let labels = references.namespace_labels(namespace);
-    // Of every route one is kept, so it takes no more room than it needs.
-    let mut attachments = Vec::with_capacity(route.parent_refs.len());
-    attachments.extend(route.parent_refs.iter().filter_map(|parent_ref| {
+    let attachments = route.parent_refs.iter().filter_map(|parent_ref| {
         let owner = listeners.named_by(parent_ref, namespace)?;
         Some(Attachment {
             parent_ref: parent_ref.clone(),
             outcome: attach_parent(route, parent_ref, owner, listeners, &labels),
         })
-    }));
-    attachments
+    });
+    attachments.collect()
 }
 
 fn attach_parent(

@@ -19,7 +19,7 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::part::segment;
+use self::part::{part_key, segment};
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::place::Placed;
 use self::write::Documents;
@@ -32,6 +32,7 @@ use super::table::TableKey;
 use super::upstream::UpstreamKey;
 use crate::attach::ServerName;
 use crate::options::Options;
+use crate::packed::pack;
 use crate::pingsix::{self, listed_bytes};
 use crate::resolve::Backends;
 use crate::route::Refusal;
@@ -64,7 +65,7 @@ pub(crate) struct RouteChange {
 pub(crate) struct LoweredPlane {
     documents: Documents,
     placed: Placed,
-    table: BTreeMap<TableKey, WrittenRoute>,
+    table: BTreeMap<Arc<TableKey>, WrittenRoute>,
     patterns: HostPatterns,
     /// The parts with cells that get no Route.
     unreached: BTreeSet<PartKey>,
@@ -72,7 +73,7 @@ pub(crate) struct LoweredPlane {
     upstreams: BTreeMap<UpstreamKey, UpstreamUse>,
     certificates: BTreeMap<ServerName, WrittenCertificate>,
     /// What Routes refuse, by rule.
-    refused: BTreeMap<RuleRef, BTreeMap<TableKey, Refusal>>,
+    refused: BTreeMap<RuleRef, BTreeMap<Arc<TableKey>, Refusal>>,
     /// What the table takes of [`Room`](super::budget::Room).
     room: usize,
 }
@@ -95,10 +96,10 @@ struct WrittenCertificate {
 #[derive(Debug, Default)]
 struct Work {
     /// Routes without their patterns.
-    drafts: BTreeMap<TableKey, pingsix::Route>,
+    drafts: BTreeMap<Arc<TableKey>, pingsix::Route>,
     /// Routes that are new.
-    to_close: BTreeSet<TableKey>,
-    closed: BTreeMap<TableKey, Closed>,
+    to_close: BTreeSet<Arc<TableKey>>,
+    closed: BTreeMap<Arc<TableKey>, Closed>,
     patterns: ChangedPatterns,
     /// Upstreams that are used more or less than before.
     used: BTreeSet<UpstreamKey>,
@@ -122,19 +123,20 @@ impl LoweredPlane {
             room: 0,
         };
         for (route, placement) in rows.into_placements() {
-            plane.placed.add(route, &lowering.routes[route], placement, |_| {});
+            plane.placed.add(route, &lowering.routes[route], &placement, |_| {});
         }
         let mut uses: BTreeMap<UpstreamKey, usize> = BTreeMap::new();
         for route in table {
             for upstream in &route.uses {
                 *uses.entry(*upstream).or_default() += 1;
             }
-            plane.patterns.add(&route.key, route.host.as_ref(), &mut ChangedPatterns::new());
             let key = route.key.clone();
-            if let Some(path) = &key.path
-                && let Some(group) = plane.placed.zones[route.zone].groups.get_mut(&key.original)
-            {
-                group.entry(segment(Some(path)).into()).or_default().keys.push(key.clone());
+            let mut patterns = ChangedPatterns::new();
+            plane.patterns.add(&key, &mut patterns);
+            plane.patterns.settle(&patterns);
+            if let Some(path) = &key.path {
+                let part = part_key(route.zone, key.original.as_ref(), segment(Some(path)));
+                plane.placed.parts.make(part).keys.insert(key.clone());
             }
             plane.room = plane.room.saturating_add(route.room).saturating_add(route.pattern_bytes);
             for (rule, refusal) in &route.refused {
@@ -145,16 +147,27 @@ impl LoweredPlane {
         let config = &plane.documents.data_plane().config;
         for (upstream, routes) in uses {
             let document = plane.naming.upstreams.key(upstream);
-            let bytes = document.and_then(|key| Some(listed_bytes(&key, config.get(&key)?)));
+            let bytes = document.and_then(|key| Some(listed_bytes(&key, config.held(&key)?)));
             plane.upstreams.insert(upstream, UpstreamUse { routes, bytes: bytes.unwrap_or_default() });
         }
         for (served, key) in lowering.plane.certificates.served.iter().zip(certificates) {
-            let bytes = config.get(&key).map(|document| listed_bytes(&key, document));
+            let bytes = config.held(&key).map(|document| listed_bytes(&key, document));
             let written = WrittenCertificate { id: key.id, bytes: bytes.unwrap_or_default() };
             plane.certificates.insert(served.name.clone(), written);
         }
         plane.patterns.link();
+        plane.pack();
         plane
+    }
+
+    /// Takes no more memory than what is there needs.
+    fn pack(&mut self) {
+        pack(&mut self.table);
+        pack(&mut self.upstreams);
+        self.patterns.pack();
+        self.placed.parts.pack();
+        self.naming.upstreams.pack();
+        self.naming.ids.pack();
     }
 
     /// The documents.
@@ -166,7 +179,7 @@ impl LoweredPlane {
     pub(crate) fn refused_of(&self, plane: &Plane, route: usize, input: &RouteInput) -> Lowered {
         let rules = self.refused.range(RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX });
         let refused_rules = rules.filter_map(|(rule, by_key)| Some((*rule, by_key.values().next()?.clone())));
-        let placements = self.placed.of(route);
+        let placements = self.placed.places(plane, input);
         let refused_zones: Vec<ZoneRefusal> =
             placements.iter().flat_map(|placement| refusals(plane, route, input, placement)).collect();
         let served = placements.iter().flat_map(|placement| serving(plane, input, placement));

@@ -41,20 +41,23 @@ impl Pattern {
     pub(super) fn of(path: Option<&Path>) -> Vec<Self> {
         let exact = |literal: Arc<str>| Self { literal, catch_all: false };
         let below = |literal: Arc<str>| Self { literal, catch_all: true };
-        let root = || {
-            let slash: Arc<str> = Arc::from("/");
-            vec![exact(slash.clone()), below(slash)]
-        };
-        let Some(path) = path else { return root() };
+        let root = |slash: Arc<str>| vec![exact(slash.clone()), below(slash)];
+        let Some(path) = path else { return root(Arc::from("/")) };
         match (path.kind, path.stem()) {
             (PathKind::Exact, _) => vec![exact(path.text.clone())],
-            (PathKind::Prefix, "") => root(),
+            (PathKind::Prefix, "") if path.text.is_empty() => root(Arc::from("/")),
+            (PathKind::Prefix, "") => root(path.text.clone()),
             (PathKind::Prefix, stem) => {
                 let stem = if stem.len() == path.text.len() { path.text.clone() } else { Arc::from(stem) };
                 let slash: Arc<str> = Arc::from([&*stem, "/"].concat());
                 vec![exact(stem), exact(slash.clone()), below(slash)]
             }
         }
+    }
+
+    /// No pattern before this one is covered by a catch-all.
+    pub(super) fn first_covered(&self) -> Self {
+        Self { literal: self.literal.clone(), catch_all: false }
     }
 
     fn text(&self) -> String {
@@ -67,7 +70,15 @@ type Patterns = BTreeSet<Pattern>;
 
 /// The patterns of a set that a catch-all covers: those whose literal starts with its own and is longer.
 fn covered<'s>(set: &'s Patterns, by: &'s Pattern) -> impl Iterator<Item = &'s Pattern> + 's {
-    set.range(Pattern { literal: by.literal.clone(), catch_all: false }..)
+    covered_of(set.range(by.first_covered()..), by)
+}
+
+/// Of the patterns from the [first](Pattern::first_covered) that a catch-all may cover, those which it does.
+pub(super) fn covered_of<'s>(
+    from_first: impl Iterator<Item = &'s Pattern> + 's,
+    by: &'s Pattern,
+) -> impl Iterator<Item = &'s Pattern> + 's {
+    from_first
         .take_while(move |pattern| by.catch_all && pattern.literal.starts_with(&*by.literal))
         .filter(move |pattern| pattern.literal.len() > by.literal.len())
 }
@@ -192,14 +203,19 @@ fn carried_patterns<'h>(
     }
 }
 
-/// A Route's own patterns and those its catch-alls cover: exact ones first, then catch-alls, longest first.
-pub(super) fn listed<'p>(own: &[Pattern], visible: impl Iterator<Item = &'p Patterns>) -> Vec<String> {
+/// A Route's own patterns and those its catch-alls cover.
+fn listed<'p>(own: &'p [Pattern], visible: impl Iterator<Item = &'p Patterns>) -> Vec<String> {
     let mut list: Vec<&Pattern> = own.iter().collect();
     for patterns in visible {
         for catch_all in own.iter().filter(|pattern| pattern.catch_all) {
             list.extend(covered(patterns, catch_all));
         }
     }
+    in_order(list)
+}
+
+/// The patterns of a Route as PingSIX must see them: exact ones first, then catch-alls, longest first.
+pub(super) fn in_order(mut list: Vec<&Pattern>) -> Vec<String> {
     list.sort_unstable_by(|left, right| {
         left.catch_all
             .cmp(&right.catch_all)

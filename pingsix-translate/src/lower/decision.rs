@@ -103,7 +103,7 @@ impl<'a> Writer<'a, '_> {
         if let Some(plugin) = redirect.and_then(|redirect| redirect_to_https(redirect, host)) {
             document.plugins.insert(&plugin);
         }
-        Decided { document, decisions, redirect: to_https.map(origin_of) }
+        Decided { document, decisions, redirect: to_https.map(origin_of).map(Box::new) }
     }
 
     fn target(&mut self, target: Target) -> Option<String> {
@@ -277,9 +277,9 @@ impl<'a> Writer<'a, '_> {
 /// A Route that decides, and how it came to be.
 pub(super) struct Decided {
     pub(super) document: pingsix::Route,
-    pub(super) decisions: Vec<Decision>,
+    pub(super) decisions: Box<[Decision]>,
     /// The row whose redirect takes requests in plaintext.
-    pub(super) redirect: Option<Origin>,
+    pub(super) redirect: Option<Box<Origin>>,
 }
 
 /// Takes the row that redirects requests in plaintext out of a list, if it is the first that counts for them: then the

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::budget::Room;
 use super::closure::{Closed, Matched, close};
 use super::decision::{Decided, origin_of};
-use super::id::Ids;
+use super::id::{Ids, Name};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
 use super::ssl::id_of_certificate;
@@ -15,7 +15,7 @@ use super::upstream::{UpstreamKey, Upstreams};
 use crate::attach::Hostname;
 use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Document, DocumentKey, Plugins, ResourceKind, listed_bytes};
+use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind, listed_bytes};
 use crate::provenance::Provenance;
 use crate::resolve::Backends;
 use crate::route::{PathKind, Refusal};
@@ -51,9 +51,7 @@ pub(super) struct PartKey {
 pub(super) struct WrittenRoute {
     /// Index of its zone.
     pub(super) zone: usize,
-    pub(super) key: TableKey,
-    pub(super) host: Option<Hostname>,
-    pub(super) id: String,
+    pub(super) key: Arc<TableKey>,
     /// The upstreams that were asked for.
     pub(super) uses: Vec<UpstreamKey>,
     /// What is refused because of it, each rule once.
@@ -111,28 +109,25 @@ impl<'a> Lowering<'a> {
         let closed = close(&matched, room)?;
 
         let mut naming = Naming::default();
-        let mut documents: Vec<(DocumentKey, Document)> = Vec::with_capacity(table.len());
+        let mut documents: Vec<(DocumentKey, Held)> = Vec::with_capacity(table.len());
         let mut provenance = Vec::with_capacity(table.len());
         let mut written: Vec<WrittenRoute> = Vec::with_capacity(table.len());
         let mut asked_for = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
             let Drafted { mut document, origin, uses, refused } =
                 self.draft(&route, zone, &groups[zone], &mut naming);
-            let (room, id) = (route.room(&groups[zone]), id_of(&route.key, &mut naming.ids));
+            let (room, id) = (route.room(&groups[zone]), naming.ids.assign(&name_of_route(&route.key)));
             let (pattern_bytes, matcher_entries) = (closed.bytes(), closed.matcher_entries());
             closed.put_into(&mut document);
-            let key = DocumentKey { kind: ResourceKind::Route, id: id.clone() };
-            let document = Document::Route(document);
+            let key = DocumentKey { kind: ResourceKind::Route, id };
+            let document = Held::written(&Document::Route(document));
             let bytes = listed_bytes(&key, &document);
             provenance.push((key.clone(), origin));
             documents.push((key, document));
             asked_for.extend(uses.iter().copied());
-            let TableRoute { key, host, .. } = route;
             written.push(WrittenRoute {
                 zone,
-                key,
-                host,
-                id,
+                key: route.key,
                 uses,
                 refused,
                 room,
@@ -145,7 +140,7 @@ impl<'a> Lowering<'a> {
         for served in &self.plane.certificates.served {
             let id = id_of_certificate(&served.name, &mut naming.ids);
             let key = DocumentKey { kind: ResourceKind::Ssl, id };
-            documents.push((key.clone(), Document::Ssl(served.ssl())));
+            documents.push((key.clone(), Held::written(&Document::Ssl(served.ssl()))));
             provenance.push((key.clone(), served.provenance.clone()));
             certificates.push(key);
         }
@@ -153,7 +148,7 @@ impl<'a> Lowering<'a> {
             if let Some((key, (document, origin))) =
                 naming.upstreams.key(upstream).zip(upstream.write(self.options.responder, self.backends))
             {
-                documents.push((key.clone(), Document::Upstream(document)));
+                documents.push((key.clone(), Held::written(&Document::Upstream(document))));
                 provenance.push((key, origin));
             }
         }
@@ -196,7 +191,7 @@ pub(super) struct Drafted {
 
 /// Of what several Routes refuse of one rule, what the first of them says counts.
 fn first_refusals(table: &[WrittenRoute]) -> Vec<(RuleRef, Refusal)> {
-    let mut first: BTreeMap<RuleRef, (&TableKey, &Refusal)> = BTreeMap::new();
+    let mut first: BTreeMap<RuleRef, (&Arc<TableKey>, &Refusal)> = BTreeMap::new();
     for route in table {
         for (rule, refusal) in &route.refused {
             let held = first.entry(*rule).or_insert((&route.key, refusal));
@@ -257,10 +252,9 @@ impl<'a> Writer<'a, '_> {
             Answer::Decide { list, shadowed } => {
                 let rows = list.iter().map(|&(group, row)| &groups[group].1[row]).collect();
                 let Decided { document, decisions, redirect } = self.decide(rows, route.host.as_ref(), zone);
-                let text = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string);
                 let provenance = Provenance::Rules {
-                    listener: text(&route.key.zone),
-                    host: text(&route.host),
+                    listener: route.key.zone.clone(),
+                    host: route.host.clone(),
                     decisions,
                     redirect,
                     shadowed: shadowed.iter().map(|&(group, row)| origin_of(&groups[group].1[row])).collect(),
@@ -286,8 +280,13 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
-/// The id of a Route.
-pub(super) fn id_of(key: &TableKey, ids: &mut Ids) -> String {
+/// What a Route is called, as long as no two documents are called the same.
+pub(super) fn document_key(key: &TableKey) -> DocumentKey {
+    DocumentKey { kind: ResourceKind::Route, id: name_of_route(key).short() }
+}
+
+/// What the id of a Route is made of.
+pub(super) fn name_of_route(key: &TableKey) -> Name {
     let host = |name: &Option<Hostname>| name.as_ref().map(ToString::to_string).unwrap_or_default();
     let kind = match key.path.as_ref().map(|path| path.kind) {
         None => "guard",
@@ -295,7 +294,7 @@ pub(super) fn id_of(key: &TableKey, ids: &mut Ids) -> String {
         Some(PathKind::Prefix) => "prefix",
     };
     let path = key.path.as_ref().map(|path| &*path.text).unwrap_or_default();
-    ids.assign('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])
+    Name::new('r', &[&host(&key.zone), &host(&key.original), kind, path, key.method.unwrap_or_default()])
 }
 
 /// `kind/namespace/name/rule` of the first row.

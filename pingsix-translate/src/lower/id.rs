@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::packed::pack;
+
 /// Hands out ids, and sees to it that no two documents get the same one.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
-    /// By the bits that a short id shows, the digest it stands for.
-    taken: BTreeMap<u64, [u8; 32]>,
+    /// By the bits that a short id shows, the last ones that the long form shows.
+    taken: BTreeMap<u64, u64>,
     /// Whether some id has its long form, so that it depends on the order in which ids were asked for.
     collided: bool,
 }
@@ -21,23 +23,18 @@ const SHORT: usize = 8;
 const LONG: usize = 15;
 
 impl Ids {
-    /// The id of the document with these attributes. A collision of the short digest is resolved by a longer
-    /// one, so that it does not matter for anybody else.
-    pub(crate) fn assign(&mut self, prefix: char, attributes: &[&str]) -> String {
-        let mut digest = Sha256::new();
-        for attribute in attributes {
-            digest.update(attribute.as_bytes());
-            // No attribute holds this character.
-            digest.update([0]);
-        }
-        let digest: [u8; 32] = digest.finalize().into();
-        let is_first = *self.taken.entry(shown(&digest)).or_insert(digest) == digest;
+    /// The id of the document with a name. A collision of the short digest is resolved by a longer one, so that it does
+    /// not matter for anybody else.
+    pub(crate) fn assign(&mut self, name: &Name) -> String {
+        let (shown, rest) = (name.shown(), name.rest());
+        let is_first = *self.taken.entry(shown).or_insert(rest) == rest;
         self.collided |= !is_first;
-        let length = if is_first { SHORT } else { LONG };
-        let mut id = String::with_capacity(2 * LONG);
-        id.push(prefix);
-        push_base32(&digest[..length], &mut id);
-        id
+        if is_first { name.short() } else { name.text(LONG) }
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.taken);
     }
 
     /// Whether ids depend on the order in which they were asked for.
@@ -53,6 +50,53 @@ impl Ids {
     }
 }
 
+/// The attributes of a document, which its id stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    prefix: char,
+    digest: [u8; 32],
+}
+
+impl Name {
+    /// The name of the document with these attributes.
+    pub(crate) fn new(prefix: char, attributes: &[&str]) -> Self {
+        let mut digest = Sha256::new();
+        for attribute in attributes {
+            digest.update(attribute.as_bytes());
+            // No attribute holds this character.
+            digest.update([0]);
+        }
+        Self { prefix, digest: digest.finalize().into() }
+    }
+
+    /// The id that shows as little of the digest as possible.
+    pub(crate) fn short(&self) -> String {
+        self.text(SHORT)
+    }
+
+    fn text(&self, bytes: usize) -> String {
+        let mut id = String::with_capacity(1 + bytes * 8 / 5);
+        id.push(self.prefix);
+        push_base32(&self.digest[..bytes], &mut id);
+        id
+    }
+
+    /// The bits that the short id shows.
+    fn shown(&self) -> u64 {
+        number(&self.digest[..SHORT]) >> 4
+    }
+
+    /// The last bits that the long id shows; together with the others, all of them.
+    fn rest(&self) -> u64 {
+        number(&self.digest[LONG - SHORT..LONG])
+    }
+}
+
+/// The number that bytes are, the greatest first.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}
+
 /// The bits that a short id shows, from its text without the prefix; `None` for what is no short id.
 fn read_base32(text: &str) -> Option<u64> {
     if text.len() != SHORT * 8 / 5 {
@@ -65,11 +109,6 @@ fn read_base32(text: &str) -> Option<u64> {
 }
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-
-/// The bits that a short id shows.
-fn shown(digest: &[u8; 32]) -> u64 {
-    digest[..SHORT].iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte)) >> 4
-}
 
 /// Lower-case, without padding and without what does not fill a character: fits PingSIX's keys and is easy to read
 /// aloud.
@@ -93,18 +132,18 @@ mod tests {
     #[test]
     fn ids_depend_on_the_attributes_alone() {
         let mut ids = Ids::default();
-        let first = ids.assign('r', &["a", "b"]);
-        let second = ids.assign('r', &["ab", ""]);
+        let first = ids.assign(&Name::new('r', &["a", "b"]));
+        let second = ids.assign(&Name::new('r', &["ab", ""]));
         assert_ne!(first, second);
-        assert_eq!(Ids::default().assign('r', &["ab", ""]), second);
-        assert_eq!(ids.assign('r', &["a", "b"]), first);
+        assert_eq!(Ids::default().assign(&Name::new('r', &["ab", ""])), second);
+        assert_eq!(ids.assign(&Name::new('r', &["a", "b"])), first);
         assert_eq!(first.len(), 13);
     }
 
     #[test]
     fn an_id_that_was_given_up_is_free_again() {
         let mut ids = Ids::default();
-        let id = ids.assign('r', &["a", "b"]);
+        let id = ids.assign(&Name::new('r', &["a", "b"]));
         assert_eq!(ids.taken.len(), 1);
         for other in ["nowhere", "status-404", "redirect", "r", ""] {
             ids.release(other);
@@ -117,11 +156,11 @@ mod tests {
     #[test]
     fn a_collision_gets_a_longer_id() {
         let mut ids = Ids::default();
-        let short = ids.assign('r', &["a"]);
+        let short = ids.assign(&Name::new('r', &["a"]));
         for digest in ids.taken.values_mut() {
-            *digest = [0; 32];
+            *digest = 0;
         }
-        let longer = ids.assign('r', &["a"]);
+        let longer = ids.assign(&Name::new('r', &["a"]));
         assert!(longer.starts_with(&short) && longer.len() == 25 && ids.collided());
     }
 }

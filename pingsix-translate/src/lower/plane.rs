@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, ListenerState, Protocol};
+use crate::few::Few;
 use crate::object::ObjectName;
 use crate::options::Layout;
 use crate::translation::DataPlaneKey;
@@ -45,7 +46,7 @@ pub(crate) struct ZoneListeners {
 
 impl ZoneListeners {
     /// Whether, of the zone's listeners, these are the ones with a protocol: all of them, and no others.
-    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &BTreeSet<usize>) -> bool {
+    pub(crate) fn is_attached_by(&self, protocol: Protocol, listeners: &Few<usize>) -> bool {
         let speaks = |entrance: &Entrance| entrance.protocol == protocol;
         let mut members = self.listeners.iter().zip(&self.entrances);
         self.entrances.iter().any(speaks)

@@ -7,6 +7,7 @@ use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Zone};
 use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
+use crate::few::Few;
 use crate::resolve::ResolvedRule;
 use crate::route::Route;
 
@@ -15,29 +16,35 @@ use crate::route::Route;
 pub(crate) struct RouteInput {
     pub(crate) route: Arc<Route>,
     /// One per rule of the route.
-    pub(crate) rules: Vec<ResolvedRule>,
+    pub(crate) rules: Box<[ResolvedRule]>,
     /// One per parentRef that is ours.
-    pub(crate) parents: Vec<Attachment>,
+    pub(crate) parents: Arc<[Attachment]>,
     /// Listeners attached to through any of them.
-    listeners: BTreeSet<usize>,
+    listeners: Few<usize>,
     is_gone: bool,
 }
 
 impl RouteInput {
-    pub(crate) fn new(route: Arc<Route>, rules: Vec<ResolvedRule>, parents: Vec<Attachment>) -> Self {
+    pub(crate) fn new(route: Arc<Route>, rules: Box<[ResolvedRule]>, parents: Arc<[Attachment]>) -> Self {
         let listeners = attached_listeners(&parents).collect();
         Self { route, rules, parents, listeners, is_gone: false }
     }
 
     /// A route that every data plane of the translation serves.
-    pub(crate) fn everywhere(route: Route, rules: Vec<ResolvedRule>) -> Self {
-        let listeners = BTreeSet::from([EVERY_PORT]);
-        Self { route: Arc::new(route), rules, parents: Vec::new(), listeners, is_gone: false }
+    pub(crate) fn everywhere(route: Route, rules: Box<[ResolvedRule]>) -> Self {
+        let listeners = Few::One(EVERY_PORT);
+        Self { route: Arc::new(route), rules, parents: Arc::from([]), listeners, is_gone: false }
     }
 
     /// In the place of a route that is not there any more: nothing comes of it.
     pub(crate) fn gone(route: Arc<Route>) -> Self {
-        Self { route, rules: Vec::new(), parents: Vec::new(), listeners: BTreeSet::new(), is_gone: true }
+        Self {
+            route,
+            rules: Box::default(),
+            parents: Arc::from([]),
+            listeners: Few::default(),
+            is_gone: true,
+        }
     }
 
     /// Whether it stands for a route.
@@ -282,7 +289,7 @@ pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, in
 
 /// Whether every rule of a route sends requests in plaintext to HTTPS in a way that PingSIX has for whole Routes.
 fn redirects_to_https(input: &RouteInput, names: &[ServedName]) -> bool {
-    input.route.rules.iter().zip(&input.rules).all(|(rule, resolved)| {
+    input.route.rules.iter().zip(&*input.rules).all(|(rule, resolved)| {
         let Some(filters) = rule.filters.as_deref().filter(|_| resolved.action.is_filtered()) else {
             return false;
         };

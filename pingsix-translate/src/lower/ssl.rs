@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::id::Ids;
+use super::id::{Ids, Name};
 use crate::attach::{Hostname, Listener, ServerName};
 use crate::pingsix::Ssl;
 use crate::provenance::Provenance;
@@ -126,7 +126,7 @@ fn taken(certificate: &Certificate, names: &[String], provider: &Listener) -> Li
 
 /// The id of the document of a name.
 pub(super) fn id_of_certificate(name: &ServerName, ids: &mut Ids) -> String {
-    ids.assign('s', &[&name.to_string()])
+    ids.assign(&Name::new('s', &[&name.to_string()]))
 }
 
 impl ServedCertificate {

@@ -153,7 +153,7 @@ pub(crate) struct Zone<'a> {
 /// A PingSIX Route before closure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableRoute {
-    pub(crate) key: TableKey,
+    pub(crate) key: Arc<TableKey>,
     /// What PingSIX matches; none is every host.
     pub(crate) host: Option<Hostname>,
     pub(crate) answer: Answer,
@@ -170,6 +170,11 @@ pub(crate) struct TableKey {
 }
 
 impl TableKey {
+    /// What PingSIX matches; none is every host.
+    pub(crate) fn host(&self) -> Option<Hostname> {
+        host_of(self.original.as_ref(), self.zone.as_ref())
+    }
+
     /// PingSIX's `priority`, below 2^31. Differs between any two Routes that can share a matcher entry and a
     /// method: what they match by lies on one chain, on which lengths differ.
     pub(crate) fn priority(&self) -> u32 {
@@ -236,12 +241,12 @@ pub(crate) fn compile_zone<'a>(
     let is_asked_for = |group: usize| only.is_none_or(|only| groups[group].0 == *only.original);
     let (decided, unreached) = decide_groups(&groups, &hosts, is_asked_for, audiences, room)?;
     let route = |(group, Decided { path, method, list, shadowed }): (usize, Decided<'a>)| TableRoute {
-        key: TableKey {
+        key: Arc::new(TableKey {
             zone: zone.hostname.clone(),
             original: groups[group].0.clone(),
             path: Some(path.clone()),
             method,
-        },
+        }),
         host: hosts[group].clone(),
         answer: Answer::Decide { list, shadowed },
     };
@@ -249,7 +254,7 @@ pub(crate) fn compile_zone<'a>(
     if zone.guarded {
         room.take_bytes(Room::ROUTE)?;
         routes.push(TableRoute {
-            key: TableKey { zone: zone.hostname.clone(), original: None, path: None, method: None },
+            key: Arc::new(TableKey { zone: zone.hostname.clone(), original: None, path: None, method: None }),
             host: zone.hostname,
             answer: Answer::Guard,
         });

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::id::Ids;
+use super::id::{Ids, Name};
 use crate::object::{Kind, ObjectKey};
+use crate::packed::pack;
 use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
 use crate::provenance::Provenance;
 use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
@@ -65,6 +66,11 @@ impl Upstreams {
         self.ids.entry(UpstreamKey::Nowhere).or_insert_with(|| "nowhere".to_owned())
     }
 
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.ids);
+    }
+
     /// What was asked for since the last time.
     pub(crate) fn take_asked_for(&mut self) -> Vec<UpstreamKey> {
         std::mem::take(&mut self.asked_for).into_iter().collect()
@@ -103,7 +109,7 @@ impl UpstreamKey {
 }
 
 fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
-    let BackendKey { service, port, usage } = &backend.key;
+    let BackendKey { service, port, usage } = &*backend.key;
     let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = usage;
     let port_text = port.to_string();
     let usages = [
@@ -115,11 +121,11 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     ];
     let mut attributes: Vec<&str> = vec![&service.namespace, &service.name, &port_text];
     attributes.extend(usages.iter().flatten().map(String::as_str));
-    ids.assign('u', &attributes)
+    ids.assign(&Name::new('u', &attributes))
 }
 
 fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
-    let BackendKey { service, port, usage } = &backend.key;
+    let BackendKey { service, port, usage } = &*backend.key;
     let Usage { exchange: Exchange { timeout, retries }, host, tls, .. } = usage;
     let sent = tls.as_ref().or(host.as_ref());
     let upstream = Upstream {

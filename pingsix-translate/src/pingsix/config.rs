@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::kind::canonical_prefix;
-use super::{Document, DocumentKey, GlobalRule, KeyError, ResourceKind, Route, Service, Ssl, Upstream};
+use super::{Document, DocumentKey, GlobalRule, Held, KeyError, ResourceKind, Route, Service, Ssl, Upstream};
 use crate::shared_map::SharedMap;
 
 /// Bytes a list response spends on each key beside key and value: field tags, lengths and revisions.
@@ -11,7 +11,7 @@ pub(crate) const FRAMING: usize = 25;
 
 /// The documents of one prefix, ordered by key and therefore by dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config(SharedMap<DocumentKey, Document>);
+pub struct Config(SharedMap<DocumentKey, Held>);
 
 impl Config {
     /// No documents.
@@ -22,7 +22,7 @@ impl Config {
     /// Puts a document under an id, its kind deciding the rest of the key, and returns whether there was one.
     pub fn insert(&mut self, id: impl Into<String>, document: impl Into<Document>) -> bool {
         let document = document.into();
-        self.0.insert(DocumentKey::new(document.kind(), id), document)
+        self.0.insert(DocumentKey::new(document.kind(), id), document.into())
     }
 
     /// Takes a document out. Returns whether there was one.
@@ -30,14 +30,43 @@ impl Config {
         self.0.remove(key)
     }
 
+    /// Puts a document under a key of its kind.
+    pub(crate) fn put(&mut self, key: DocumentKey, document: Held) {
+        self.0.insert(key, document);
+    }
+
     /// The document of a key.
     pub fn get(&self, key: &DocumentKey) -> Option<&Document> {
+        self.0.get(key).map(Held::document)
+    }
+
+    /// The document of a key, as it is held.
+    pub fn held(&self, key: &DocumentKey) -> Option<&Held> {
         self.0.get(key)
+    }
+
+    /// Whether there is a document with a key.
+    pub fn contains(&self, key: &DocumentKey) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// The same documents, to be looked at: what is decoded of them is gone with this copy. Those of a translation are
+    /// held as they are delivered, which takes a tenth of the memory that they take decoded.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(self.0.iter().map(|(key, document)| (key.clone(), document.detached())).collect())
+    }
+
+    /// As [`detached`](Self::detached) for one document.
+    pub fn detach(&mut self, key: &DocumentKey) {
+        if let Some(document) = self.0.get(key).map(Held::detached) {
+            self.0.insert(key.clone(), document);
+        }
     }
 
     /// The route of an id.
     pub fn route(&self, id: &str) -> Option<&Route> {
-        match self.0.get(&DocumentKey::new(ResourceKind::Route, id))? {
+        match self.get(&DocumentKey::new(ResourceKind::Route, id))? {
             Document::Route(route) => Some(route),
             Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
         }
@@ -45,7 +74,7 @@ impl Config {
 
     /// The named upstream of an id.
     pub fn upstream(&self, id: &str) -> Option<&Upstream> {
-        match self.0.get(&DocumentKey::new(ResourceKind::Upstream, id))? {
+        match self.get(&DocumentKey::new(ResourceKind::Upstream, id))? {
             Document::Upstream(upstream) => Some(upstream),
             Document::Route(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
         }
@@ -53,7 +82,7 @@ impl Config {
 
     /// The service of an id.
     pub fn service(&self, id: &str) -> Option<&Service> {
-        match self.0.get(&DocumentKey::new(ResourceKind::Service, id))? {
+        match self.get(&DocumentKey::new(ResourceKind::Service, id))? {
             Document::Service(service) => Some(service),
             Document::Route(_) | Document::Upstream(_) | Document::GlobalRule(_) | Document::Ssl(_) => None,
         }
@@ -71,17 +100,19 @@ impl Config {
 
     /// All documents in key order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&DocumentKey, &Document)> {
-        self.0.iter()
+        self.0.iter().map(|(key, document)| (key, document.document()))
     }
 
     /// The documents, sharing those that are the same with the configurations they came from.
-    pub const fn documents(&self) -> &SharedMap<DocumentKey, Document> {
+    pub const fn documents(&self) -> &SharedMap<DocumentKey, Held> {
         &self.0
     }
 
     /// The documents of a kind in id order.
     pub fn of_kind(&self, kind: ResourceKind) -> impl Iterator<Item = (&DocumentKey, &Document)> {
-        self.0.from_key(&DocumentKey::new(kind, "")).take_while(move |(key, _)| key.kind == kind)
+        let of_kind =
+            self.0.from_key(&DocumentKey::new(kind, "")).take_while(move |(key, _)| key.kind == kind);
+        of_kind.map(|(key, document)| (key, document.document()))
     }
 
     /// The named upstreams in id order.
@@ -136,7 +167,9 @@ impl Config {
     /// The etcd keys and values of a prefix, in key order.
     pub fn to_pairs(&self, prefix: &str) -> impl Iterator<Item = (String, String)> {
         let prefix = canonical_prefix(prefix);
-        self.iter().map(move |(key, document)| (format!("{prefix}{key}"), document.to_json()))
+        self.0.iter().map(move |(key, document)| {
+            (format!("{prefix}{key}"), String::from_utf8_lossy(&document.json()).into_owned())
+        })
     }
 
     /// Reads the etcd keys and values of a prefix. Metadata keys are skipped, as PingSIX does.
@@ -155,7 +188,7 @@ impl Config {
             let document = serde_json::from_slice::<Value>(value.as_ref())
                 .and_then(|value| Document::decode(key.kind, &value))
                 .map_err(|source| DecodeError::Value { key: key.clone(), source })?;
-            config.0.insert(key, document);
+            config.0.insert(key, document.into());
         }
         Ok(config)
     }
@@ -177,7 +210,7 @@ impl Config {
                 let key = DocumentKey::new(kind, id);
                 let document = Document::decode(kind, item)
                     .map_err(|source| DecodeError::Value { key: key.clone(), source })?;
-                if config.0.insert(key.clone(), document) {
+                if config.0.insert(key.clone(), document.into()) {
                     return Err(StaticConfigError::DuplicateId { key });
                 }
             }
@@ -201,13 +234,20 @@ impl Config {
 }
 
 /// The bytes a document takes in a list response, without those of the prefix.
-pub(crate) fn listed_bytes(key: &DocumentKey, document: &Document) -> usize {
+pub(crate) fn listed_bytes(key: &DocumentKey, document: &Held) -> usize {
     key.len() + document.json_len() + FRAMING
 }
 
 impl FromIterator<(DocumentKey, Document)> for Config {
     /// The kind of a key must be that of its document.
     fn from_iter<I: IntoIterator<Item = (DocumentKey, Document)>>(documents: I) -> Self {
+        Self(documents.into_iter().map(|(key, document)| (key, document.into())).collect())
+    }
+}
+
+impl FromIterator<(DocumentKey, Held)> for Config {
+    /// The kind of a key must be that of its document.
+    fn from_iter<I: IntoIterator<Item = (DocumentKey, Held)>>(documents: I) -> Self {
         Self(documents.into_iter().collect())
     }
 }

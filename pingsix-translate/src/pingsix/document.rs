@@ -38,7 +38,10 @@ impl Document {
     /// maps sorted, no id. Equal documents give equal bytes.
     pub fn to_json(&self) -> String {
         // Nothing in the types can fail to encode: all map keys are text.
-        serde_json::to_string(self).unwrap_or_default()
+        let mut json = serde_json::to_string(self).unwrap_or_default();
+        // It is kept as long as it is served.
+        json.shrink_to_fit();
+        json
     }
 
     /// The length of [`to_json`](Self::to_json) in bytes, without keeping it.
@@ -65,6 +68,17 @@ impl Document {
                 Self::GlobalRule(GlobalRule { id: String::new(), ..GlobalRule::deserialize(value)? })
             }
             ResourceKind::Ssl => Self::Ssl(Ssl { id: String::new(), ..Ssl::deserialize(value)? }),
+        })
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    pub(super) fn read(kind: ResourceKind, json: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(match kind {
+            ResourceKind::Upstream => Self::Upstream(serde_json::from_slice(json)?),
+            ResourceKind::Service => Self::Service(serde_json::from_slice(json)?),
+            ResourceKind::Route => Self::Route(serde_json::from_slice(json)?),
+            ResourceKind::GlobalRule => Self::GlobalRule(serde_json::from_slice(json)?),
+            ResourceKind::Ssl => Self::Ssl(serde_json::from_slice(json)?),
         })
     }
 

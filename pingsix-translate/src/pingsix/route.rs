@@ -50,7 +50,7 @@ pub struct Route {
     /// An inline upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub upstream: Option<Upstream>,
+    pub upstream: Option<Box<Upstream>>,
     /// The id of a named upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(custom(rules::upstream_choice(self.upstream.is_some(), Some(self.service_id.is_some()))))]

@@ -24,7 +24,7 @@ pub struct Service {
     pub plugins: Plugins,
     /// An inline upstream. PingSIX does not validate its fields.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub upstream: Option<Upstream>,
+    pub upstream: Option<Box<Upstream>>,
     /// The id of a named upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(custom(rules::upstream_choice(self.upstream.is_some(), None)))]

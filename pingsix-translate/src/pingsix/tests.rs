@@ -106,7 +106,7 @@ fn secrets_are_never_shown() {
         rules: vec![SplitRule {
             vars: vec![],
             weighted_upstreams: vec![WeightedUpstream {
-                upstream: Some(Upstream { tls: Some(tls.clone()), ..upstream() }),
+                upstream: Some(Upstream { tls: Some(tls.clone().into()), ..upstream() }),
                 weight: 1,
                 ..WeightedUpstream::default()
             }],
@@ -118,7 +118,7 @@ fn secrets_are_never_shown() {
     plugins.insert_raw("jwt-auth", json!({"secret": "s3cret"}));
     plugins.insert_raw("csrf", json!({"key": "s3cret"}));
     config.insert("r", Route { plugins, ..route() });
-    config.insert("u", Upstream { tls: Some(tls), ..upstream() });
+    config.insert("u", Upstream { tls: Some(tls.into()), ..upstream() });
     config.insert("c", Ssl { cert: "c".into(), key: "s3cret".into(), ..Ssl::default() });
     let values: Vec<Value> = config.iter().map(|(_, document)| document.to_shown_value()).collect();
     let shown = format!("{config:?} {auth:?} {values:?}");

@@ -42,7 +42,7 @@ pub struct Upstream {
     /// Active health checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub checks: Option<HealthCheck>,
+    pub checks: Option<Box<HealthCheck>>,
     /// What a hashing [`SelectionType`] hashes.
     #[serde(default, skip_serializing_if = "omit::default")]
     pub hash_on: HashOn,
@@ -62,7 +62,7 @@ pub struct Upstream {
     /// The client certificate shown to the nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
-    pub tls: Option<UpstreamTls>,
+    pub tls: Option<Box<UpstreamTls>>,
 }
 
 impl Default for Upstream {

@@ -59,6 +59,7 @@ impl Action {
         for (_, weight) in &mut targets {
             *weight /= divisor;
         }
+        targets.shrink_to_fit();
         Self { targets }
     }
 }

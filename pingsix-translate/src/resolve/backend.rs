@@ -8,6 +8,7 @@ use super::{Action, AppProtocol, Endpoints, References, Target};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::packed::pack;
 use crate::policy::{Demand, InEffect};
 use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::ServicePort;
@@ -37,7 +38,7 @@ pub(crate) struct Usage {
 /// A Service port with at least one endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backend {
-    pub(crate) key: BackendKey,
+    pub(crate) key: Arc<BackendKey>,
     /// Of no meaning unless HTTP is spoken.
     pub(crate) protocol: AppProtocol,
     pub(crate) endpoints: Endpoints,
@@ -46,10 +47,10 @@ pub(crate) struct Backend {
 /// Every Service port looked at in one translation, looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
-    known: BTreeMap<BackendKey, Found>,
+    known: BTreeMap<Arc<BackendKey>, Found>,
     list: Vec<Backend>,
     /// Indices of those that were forgotten, which they get again.
-    forgotten: BTreeMap<BackendKey, usize>,
+    forgotten: BTreeMap<Arc<BackendKey>, usize>,
     /// Indices of those that were found to be others than before they were forgotten.
     changed: BTreeSet<usize>,
 }
@@ -58,7 +59,7 @@ pub(crate) struct Backends {
 enum Found {
     Backend(usize),
     NoEndpoints,
-    Refused(Unusable),
+    Refused(Box<Unusable>),
 }
 
 impl Backends {
@@ -73,15 +74,21 @@ impl Backends {
         }
     }
 
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.known);
+        self.list.shrink_to_fit();
+    }
+
     /// What is known of the ports of a Service.
-    fn of_service(&self, service: &ObjectName) -> Vec<BackendKey> {
+    fn of_service(&self, service: &ObjectName) -> Vec<Arc<BackendKey>> {
         let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Usage::default() };
-        let of_service = self.known.range(first..).map(|(key, _)| key);
+        let of_service = self.known.range::<BackendKey, _>(first..).map(|(key, _)| key);
         of_service.take_while(|key| key.service == *service).cloned().collect()
     }
 
     /// Forgets what a port was found to be.
-    fn take_out(&mut self, key: &BackendKey) -> Option<Found> {
+    fn take_out(&mut self, key: &Arc<BackendKey>) -> Option<Found> {
         let found = self.known.remove(key);
         if let Some(Found::Backend(index)) = found {
             self.forgotten.insert(key.clone(), index);
@@ -248,12 +255,13 @@ impl References<'_> {
         }
         let key = BackendKey { service, port, usage };
         if !backends.known.contains_key(&key) {
+            let key = Arc::new(key.clone());
             let found = self.look_up(&key, service_port, backends);
-            backends.known.insert(key.clone(), found);
+            backends.known.insert(key, found);
         }
         let to = match backends.known.get(&key) {
             Some(Found::Backend(index)) => Destination::Backend(*index),
-            Some(Found::Refused(unusable)) => return Err(unusable.clone().at(&at())),
+            Some(Found::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
             Some(Found::NoEndpoints) | None => Destination::NoEndpoints(key),
         };
         Ok(Resolved { to, policy: used })
@@ -302,9 +310,9 @@ impl References<'_> {
         Ok((service, port, service_port))
     }
 
-    fn look_up(&self, key: &BackendKey, service_port: &ServicePort, backends: &mut Backends) -> Found {
-        let BackendKey { service: name, port, usage } = key;
-        let unusable = |field, reason, message| Found::Refused(Unusable { field, reason, message });
+    fn look_up(&self, key: &Arc<BackendKey>, service_port: &ServicePort, backends: &mut Backends) -> Found {
+        let BackendKey { service: name, port, usage } = &**key;
+        let unusable = |field, reason, message| Found::Refused(Box::new(Unusable { field, reason, message }));
         let written = service_port.app_protocol.as_deref().unwrap_or_default();
         let Some(protocol) = AppProtocol::of(written, usage) else {
             let cannot = match (usage.traffic, written) {

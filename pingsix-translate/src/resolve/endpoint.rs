@@ -9,8 +9,10 @@ use k8s_openapi::api::discovery::v1::Endpoint;
 use crate::snapshot::EndpointSlice;
 
 /// Addresses that take traffic: at least one, sorted, without repetitions.
+///
+/// As address and port: a [`SocketAddr`] has room for what only those of IPv6 have, and there are many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoints(BTreeSet<SocketAddr>);
+pub(crate) struct Endpoints(Box<[(IpAddr, u16)]>);
 
 impl Endpoints {
     /// Merges the slices of a Service for one of its ports.
@@ -49,7 +51,8 @@ impl Endpoints {
             }
         }
         let endpoints = if ready.is_empty() { terminating } else { ready };
-        (!endpoints.is_empty()).then_some(Self(endpoints))
+        let endpoints = endpoints.into_iter().map(|address: SocketAddr| (address.ip(), address.port()));
+        Some(Self(endpoints.collect())).filter(|endpoints| !endpoints.0.is_empty())
     }
 
     /// Whether the slices hold endpoints, but DNS names instead of addresses.
@@ -60,8 +63,8 @@ impl Endpoints {
     }
 
     /// The addresses.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &SocketAddr> {
-        self.0.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().map(|(address, port)| SocketAddr::new(*address, *port))
     }
 }
 
@@ -105,7 +108,7 @@ mod tests {
 
     fn addresses(slices: &[Arc<EndpointSlice>], port_name: &str) -> Vec<String> {
         Endpoints::ready(slices, port_name)
-            .map(|endpoints| endpoints.iter().map(ToString::to_string).collect())
+            .map(|endpoints| endpoints.iter().map(|endpoint| endpoint.to_string()).collect())
             .unwrap_or_default()
     }
 

@@ -5,7 +5,7 @@ use super::backend::Usage;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::quarantine::refuse_service;
-use crate::route::{BackendRef, Refusal, Traffic};
+use crate::route::{BackendRef, OtherKind, Refusal, Traffic};
 use crate::snapshot::{Service, ServicePort};
 use crate::verdict::Reason;
 
@@ -67,19 +67,17 @@ impl References<'_> {
         backend: &BackendRef,
         at: impl Fn() -> FieldPath,
     ) -> Result<ObjectName, Refusal> {
-        if !backend.group.is_empty() || backend.kind != Kind::Service.as_str() {
-            let group = if backend.group.is_empty() { "the core group" } else { &backend.group };
-            let field = if backend.kind == Kind::Service.as_str() { "group" } else { "kind" };
+        if let Some(OtherKind { group, kind }) = backend.other.as_deref() {
+            let group = if group.is_empty() { "the core group" } else { group };
+            let field = if kind == Kind::Service.as_str() { "group" } else { "kind" };
             return Err(Refusal::new(
                 at().child(field),
                 Reason::InvalidKind,
-                format!("A backend of kind {} of {group} is not supported.", backend.kind),
+                format!("A backend of kind {kind} of {group} is not supported."),
             ));
         }
-        let service = match &backend.namespace {
-            None => ObjectName::new(referrer.name.namespace.clone(), backend.name.as_str()),
-            Some(namespace) => ObjectName::new(namespace.as_str(), backend.name.as_str()),
-        };
+        let namespace = backend.namespace.as_ref().unwrap_or(&referrer.name.namespace);
+        let service = ObjectName::new(namespace.clone(), backend.name.clone());
         // Judged before existence, so that nobody learns what another namespace holds.
         if !self.reading.grants.permit(referrer, Kind::Service, &service) {
             return Err(Refusal::new(

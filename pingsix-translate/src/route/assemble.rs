@@ -41,7 +41,7 @@ pub(super) fn assemble<R: RouteReferences>(
         traffic,
         generation: frame.metadata.generation.unwrap_or_default(),
         age: Age::of(frame.metadata),
-        parent_refs: route.parent_refs(),
+        parent_refs: route.parent_refs().into(),
         hostnames,
         rules,
         refusals,

@@ -1,12 +1,13 @@
 //! backendRefs of every kind of route, and the filters on the way to them.
 
+use std::sync::Arc;
+
 use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, udproutes};
 use serde::Serialize;
 
 use super::mirror::{MirrorFilter, mirrors};
-use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, ReadFilters, Refusal};
+use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, OtherKind, ReadFilters, Refusal};
 use crate::field::{self, FieldPath};
-use crate::object::Kind;
 use crate::verdict::Reason;
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
@@ -33,10 +34,9 @@ macro_rules! written_backends {
             fn read(&self, index: usize, weight: u32) -> BackendRef {
                 BackendRef {
                     index,
-                    group: self.group.clone().unwrap_or_default(),
-                    kind: self.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
-                    namespace: self.namespace.clone(),
-                    name: self.name.clone(),
+                    other: OtherKind::of(self.group.as_deref(), self.kind.as_deref()),
+                    namespace: self.namespace.as_deref().map(Arc::from),
+                    name: Arc::from(self.name.as_str()),
                     port: self.port.map(BackendPort::Number),
                     weight,
                 }

@@ -31,7 +31,7 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
 fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
-    let matches = match rule.matches.as_deref() {
+    let mut matches = match rule.matches.as_deref() {
         None | Some([]) => {
             vec![Match { index: 0, path: Path::root(), method: None, conditions: Vec::new() }]
         }
@@ -41,6 +41,7 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
             .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
             .collect(),
     };
+    matches.shrink_to_fit();
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
     let written =

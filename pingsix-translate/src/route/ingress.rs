@@ -107,7 +107,7 @@ impl Reader {
             traffic: Traffic::Http,
             generation: self.generation,
             age: self.age,
-            parent_refs: Vec::new(),
+            parent_refs: Arc::from([]),
             hostnames,
             rules,
             refusals: Vec::new(),
@@ -237,11 +237,10 @@ fn normalise_backend(
     });
     vec![BackendRef {
         index: 0,
-        group: String::new(),
-        kind: Kind::Service.as_str().to_owned(),
+        other: None,
         // A backend is of the Ingress's own namespace.
         namespace: None,
-        name: service.name.clone(),
+        name: Arc::from(service.name.as_str()),
         port,
         weight: 1,
     }]

@@ -1,10 +1,11 @@
 //! What `RequestMirror` filters refer to. PingSIX copies no requests, but the references are judged like any other.
 
+use std::sync::Arc;
+
 use gateway_api::experimental::{grpcroutes as grpc, httproutes as http};
 
-use super::{BackendPort, BackendRef};
+use super::{BackendPort, BackendRef, OtherKind};
 use crate::field::FieldPath;
-use crate::object::Kind;
 
 /// A backend that a filter wants copies of requests sent to.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,10 +30,9 @@ macro_rules! mirror_filters {
                 let backend = &mirror.backend_ref;
                 Some(BackendRef {
                     index: 0,
-                    group: backend.group.clone().unwrap_or_default(),
-                    kind: backend.kind.clone().unwrap_or_else(|| Kind::Service.as_str().to_owned()),
-                    namespace: backend.namespace.clone(),
-                    name: backend.name.clone(),
+                    other: OtherKind::of(backend.group.as_deref(), backend.kind.as_deref()),
+                    namespace: backend.namespace.as_deref().map(Arc::from),
+                    name: Arc::from(backend.name.as_str()),
                     port: backend.port.map(BackendPort::Number),
                     weight: 1,
                 })

@@ -8,7 +8,7 @@ use crate::object::ObjectKey;
 use crate::verdict::{Problem, Reason, Severity};
 
 /// Why something an author asked for cannot be honoured. Displays as `spec.rules[0]: Sentence.`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Refusal {
     pub(crate) at: FieldPath,
     pub(crate) reason: Reason,

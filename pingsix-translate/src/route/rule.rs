@@ -17,7 +17,7 @@ pub(crate) struct Route {
     pub(crate) traffic: Traffic,
     pub(crate) generation: i64,
     pub(crate) age: Age,
-    pub(crate) parent_refs: Vec<ParentRef>,
+    pub(crate) parent_refs: Arc<[ParentRef]>,
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.
@@ -171,12 +171,30 @@ pub(crate) struct Match {
 pub(crate) struct BackendRef {
     /// Index into `spec.rules[].backendRefs`.
     pub(crate) index: usize,
-    pub(crate) group: String,
-    pub(crate) kind: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
+    /// What it refers to, if that is no Service.
+    pub(crate) other: Option<Box<OtherKind>>,
+    /// The route's own if there is none.
+    pub(crate) namespace: Option<Arc<str>>,
+    pub(crate) name: Arc<str>,
     pub(crate) port: Option<BackendPort>,
     pub(crate) weight: u32,
+}
+
+/// What a backend is that is no Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherKind {
+    /// Empty for the core group.
+    pub(crate) group: String,
+    pub(crate) kind: String,
+}
+
+impl OtherKind {
+    /// What a reference refers to, unless that is a Service, which it is if it does not say.
+    pub(super) fn of(group: Option<&str>, kind: Option<&str>) -> Option<Box<Self>> {
+        let (group, kind) = (group.unwrap_or_default(), kind.unwrap_or(Kind::Service.as_str()));
+        let is_service = group == Kind::Service.group() && kind == Kind::Service.as_str();
+        (!is_service).then(|| Box::new(Self { group: group.to_owned(), kind: kind.to_owned() }))
+    }
 }
 
 /// How a backend names a port of its Service.

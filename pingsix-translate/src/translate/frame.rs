@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::shared::Shared;
 use crate::attach::{Listeners, attach_route, judge_listeners, only_host};
 use crate::lower::{Plane, RouteInput, planes};
 use crate::object::{Kind, ObjectKey};
@@ -67,10 +68,10 @@ impl Frame {
         &self,
         route: Arc<Route>,
         references: &References<'_>,
-        backends: &mut Backends,
+        (backends, shared): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        let parents = attach_route(&route, &self.listeners, references);
+        let parents = shared.attachments.share(attach_route(&route, &self.listeners, references));
         let host = only_host(&route.hostnames, &parents, &self.listeners.all);
         let carried = Carried::by(route.traffic, &parents, &self.listeners.all, host.as_ref());
         let in_effect = self.policies.for_route(carried);

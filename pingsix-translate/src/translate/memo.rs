@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::frame::{Frame, JudgedBefore};
 use super::seen::{News, Seen};
+use super::shared::Shared;
 use super::slots::{Attaching, Slots};
 use super::{Attached, JudgedRoutes, add_refusals, add_streams, judge_one};
 use crate::lower::{Changed, LoweredPlane, LoweredStreams, RouteChange, Stale, lower_streams};
@@ -31,6 +32,7 @@ pub(super) struct Memo {
     reading: Arc<Reading>,
     frame: Frame,
     backends: Backends,
+    shared: Shared,
     slots: Slots,
     planes: Vec<LoweredPlane>,
     streams: Option<LoweredStreams>,
@@ -47,7 +49,8 @@ impl Memo {
         translation: &Translation,
     ) -> Self {
         let JudgedRoutes { attached, streams, judged } = judged;
-        let Attached { reading, frame, backends, inputs, problems } = attached;
+        let Attached { reading, frame, mut backends, shared, inputs, problems } = attached;
+        backends.pack();
         let mut counts = vec![0; frame.listeners.all.len()];
         let mut slots = Slots::default();
         for ((input, problems), judged) in inputs.into_iter().zip(problems).zip(judged) {
@@ -56,9 +59,10 @@ impl Memo {
             }
             slots.push(input, problems, judged);
         }
+        slots.pack();
         let verdicts = translation.verdicts.routes.clone();
         let seen = Seen::new(snapshot);
-        Self { seen, reading, frame, backends, slots, planes, streams, counts, verdicts }
+        Self { seen, reading, frame, backends, shared, slots, planes, streams, counts, verdicts }
     }
 
     /// Translates a snapshot that differs from the last one; also says how many routes were attached. When that is not
@@ -86,11 +90,12 @@ impl Memo {
             frame: &self.frame,
             references: &references,
             backends: &mut self.backends,
+            shared: &mut self.shared,
             changes: BTreeMap::new(),
             count: 0,
         };
         for (key, route) in news.routes {
-            if let Some(slot) = self.slots.replace(key, route, &mut attaching) {
+            if let Some(slot) = self.slots.replace(&key, route, &mut attaching) {
                 again.remove(&slot);
             }
         }
@@ -221,7 +226,7 @@ impl Memo {
                 self.slots.release(slot);
                 continue;
             }
-            let (verdict, judged) = judge_one(slot, input, &refusals);
+            let (verdict, judged) = judge_one(slot, input, &refusals, &mut self.shared);
             for listener in &judged.counted {
                 self.counts[*listener] += 1;
             }

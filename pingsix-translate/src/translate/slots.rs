@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use super::JudgedRoute;
 use super::frame::Frame;
+use super::shared::Shared;
+use crate::few::Few;
 use crate::lower::{RouteChange, RouteInput};
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::packed::pack;
 use crate::resolve::{Backends, References};
 use crate::route::Route;
 use crate::verdict::Problem;
@@ -21,22 +24,22 @@ const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kin
 pub(super) struct Slots {
     /// By slot.
     pub(super) inputs: Vec<Arc<RouteInput>>,
-    /// By slot.
-    details: Vec<Details>,
-    by_key: BTreeMap<ObjectKey, usize>,
+    /// By slot: the listeners that counted a route when it was judged.
+    counted: Vec<Few<usize>>,
+    /// By slot: what is wrong with routes, of those with anything wrong.
+    problems: BTreeMap<usize, Problems>,
+    by_key: BTreeMap<Arc<ObjectKey>, usize>,
     free: Vec<usize>,
     /// Slots of the routes that refer to a Service.
-    of_service: BTreeMap<ObjectName, BTreeSet<usize>>,
-    /// Slots with something wrong.
-    with_problems: BTreeSet<usize>,
+    of_service: BTreeMap<ObjectName, Few<usize>>,
 }
 
-/// What else is known about a route.
+/// What is wrong with a route.
 #[derive(Debug, Default)]
-struct Details {
-    /// What was wrong before it was judged.
-    problems: Vec<Problem>,
-    judged: JudgedRoute,
+struct Problems {
+    /// What was before it was judged.
+    attached: Vec<Problem>,
+    judged: Vec<Problem>,
 }
 
 /// What it takes to attach and resolve routes, and what came of it.
@@ -45,6 +48,7 @@ pub(super) struct Attaching<'a> {
     pub(super) frame: &'a Frame,
     pub(super) references: &'a References<'a>,
     pub(super) backends: &'a mut Backends,
+    pub(super) shared: &'a mut Shared,
     pub(super) changes: BTreeMap<usize, RouteChange>,
     /// How many routes were attached.
     pub(super) count: usize,
@@ -54,13 +58,21 @@ impl Slots {
     /// Takes the next slot for a route.
     pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
         let slot = self.inputs.len();
-        self.by_key.insert((*input.route.key).clone(), slot);
+        self.by_key.insert(input.route.key.clone(), slot);
         for service in services(&input.route) {
             self.of_service.entry(service).or_default().insert(slot);
         }
         self.inputs.push(input);
-        self.details.push(Details { problems, judged });
-        self.note_problems(slot);
+        self.counted.push(judged.counted);
+        self.note_problems(slot, |known| *known = Problems { attached: problems, judged: judged.problems });
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(super) fn pack(&mut self) {
+        pack(&mut self.by_key);
+        pack(&mut self.of_service);
+        self.inputs.shrink_to_fit();
+        self.counted.shrink_to_fit();
     }
 
     /// How many routes there are.
@@ -77,7 +89,7 @@ impl Slots {
     pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
         ROUTES.into_iter().flat_map(move |kind| {
             let first = ObjectKey { kind, name: ObjectName::new(namespace.clone(), "") };
-            let routes = self.by_key.range(first..);
+            let routes = self.by_key.range::<ObjectKey, _>(first..);
             let routes =
                 routes.take_while(move |(key, _)| key.kind == kind && key.name.namespace == *namespace);
             routes.map(|(_, slot)| *slot)
@@ -111,11 +123,11 @@ impl Slots {
     /// Puts a route in the place of the one with its name, or takes that away. Returns its slot.
     pub(super) fn replace(
         &mut self,
-        key: ObjectKey,
+        key: &ObjectKey,
         route: Option<Route>,
         attaching: &mut Attaching<'_>,
     ) -> Option<usize> {
-        let known = self.by_key.get(&key).copied();
+        let known = self.by_key.get(key).copied();
         if let Some(slot) = known {
             for service in services(&self.inputs[slot].route) {
                 if let Some(slots) = self.of_service.get_mut(&service) {
@@ -131,21 +143,21 @@ impl Slots {
             let gone = Arc::new(RouteInput::gone(self.inputs[slot].route.clone()));
             let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
             attaching.changes.insert(slot, RouteChange { before, is_there: false });
-            self.details[slot].problems = Vec::new();
-            self.by_key.remove(&key);
+            self.note_problems(slot, |problems| problems.attached = Vec::new());
+            self.by_key.remove(key);
             return Some(slot);
         };
-        let route = Arc::new(route);
+        let route = attaching.shared.route(route);
         let slot = known.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
         for service in services(&route) {
             self.of_service.entry(service).or_default().insert(slot);
         }
         if known.is_none() {
-            self.by_key.insert(key, slot);
+            self.by_key.insert(route.key.clone(), slot);
             let gone = Arc::new(RouteInput::gone(route.clone()));
             if slot == self.inputs.len() {
                 self.inputs.push(gone);
-                self.details.push(Details::default());
+                self.counted.push(Few::default());
             } else {
                 self.inputs[slot] = gone;
             }
@@ -165,12 +177,9 @@ impl Slots {
     fn put(&mut self, slot: usize, route: Arc<Route>, attaching: &mut Attaching<'_>) {
         attaching.count += 1;
         let mut problems = Vec::new();
-        let Attaching { frame, references, backends, changes, .. } = attaching;
-        let input = frame.attach(route, references, backends, &mut problems);
-        if self.details[slot].problems != problems {
-            self.details[slot].problems = problems;
-            self.note_problems(slot);
-        }
+        let Attaching { frame, references, backends, shared, changes, .. } = attaching;
+        let input = frame.attach(route, references, (backends, shared), &mut problems);
+        self.note_problems(slot, |known| known.attached = problems);
         if *self.inputs[slot] != input {
             let before = std::mem::replace(&mut self.inputs[slot], Arc::new(input));
             changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
@@ -179,13 +188,13 @@ impl Slots {
 
     /// The listeners that counted a route when it was judged.
     pub(super) fn counted(&self, slot: usize) -> impl Iterator<Item = usize> {
-        self.details[slot].judged.counted.iter().copied()
+        self.counted[slot].iter().copied()
     }
 
     /// Notes what a verdict came with.
     pub(super) fn note_judged(&mut self, slot: usize, judged: JudgedRoute) {
-        self.details[slot].judged = judged;
-        self.note_problems(slot);
+        self.counted[slot] = judged.counted;
+        self.note_problems(slot, |problems| problems.judged = judged.problems);
     }
 
     /// Lets other routes have the slot of one that is gone.
@@ -194,19 +203,18 @@ impl Slots {
         self.free.push(slot);
     }
 
-    fn note_problems(&mut self, slot: usize) {
-        let Details { problems, judged } = &self.details[slot];
-        if problems.is_empty() && judged.problems.is_empty() {
-            self.with_problems.remove(&slot);
-        } else {
-            self.with_problems.insert(slot);
+    /// Notes something else about what is wrong with a route.
+    fn note_problems(&mut self, slot: usize, note: impl FnOnce(&mut Problems)) {
+        let mut problems = self.problems.remove(&slot).unwrap_or_default();
+        note(&mut problems);
+        if !problems.attached.is_empty() || !problems.judged.is_empty() {
+            self.problems.insert(slot, problems);
         }
     }
 
     /// What is wrong with routes.
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
-        let details = self.with_problems.iter().map(|slot| &self.details[*slot]);
-        details.flat_map(|details| details.problems.iter().chain(&details.judged.problems))
+        self.problems.values().flat_map(|problems| problems.attached.iter().chain(&problems.judged))
     }
 }
 
@@ -217,8 +225,7 @@ fn services(route: &Route) -> BTreeSet<ObjectName> {
     let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
     backends
         .map(|backend| {
-            let namespace = backend.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
-            ObjectName::new(namespace, backend.name.as_str())
+            ObjectName::new(backend.namespace.as_ref().unwrap_or(own).clone(), backend.name.clone())
         })
         .collect()
 }

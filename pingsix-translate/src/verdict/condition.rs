@@ -3,7 +3,7 @@
 use super::reason::{ConditionType, Reason};
 
 /// Status of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConditionStatus {
     /// `True`
     True,
@@ -25,7 +25,7 @@ impl ConditionStatus {
 }
 
 /// A condition as the author will read it. The status writer adds `lastTransitionTime`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
     /// `type`
     pub kind: ConditionType,
@@ -43,7 +43,7 @@ pub struct Condition {
 const MAX_MESSAGE: usize = 32_768;
 
 /// Conditions of one object or part of one, sorted by type, one per type.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conditions(Vec<Condition>);
 
 impl Conditions {

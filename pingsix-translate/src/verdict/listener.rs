@@ -1,11 +1,10 @@
 //! Verdicts on listeners, whoever owns them.
 
-use std::collections::BTreeSet;
-
 use super::limited::limited;
 use super::route::Refusals;
 use super::{Condition, ConditionStatus, ConditionType, Conditions, ListenerVerdict, Reason, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
+use crate::few::Few;
 use crate::lower::{RouteInput, data_plane_of};
 use crate::options::Layout;
 use crate::route::{Refusal, joined};
@@ -60,7 +59,7 @@ pub(crate) fn attached_to(
     route: &RouteInput,
     verdict: &RouteVerdict,
     refusals: &Refusals,
-) -> BTreeSet<usize> {
+) -> Few<usize> {
     let accepted = route
         .parents
         .iter()

@@ -162,7 +162,9 @@ fn summary(plane: &DataPlane, _: &ObjectKey) -> Value {
 
 fn documents(plane: &DataPlane, owner: &ObjectKey) -> Value {
     let owner = std::sync::Arc::new(owner.clone());
-    let documents = plane.config.iter().map(|(key, document)| {
+    // Nothing is to stay decoded of what is shown.
+    let config = plane.config.detached();
+    let documents = config.iter().map(|(key, document)| {
         let origins = origins_of(&plane.provenance, key, &owner);
         let origins = origins.iter().map(|origin| format!("{}: {}", origin.object, origin.field()));
         let shown = json!({

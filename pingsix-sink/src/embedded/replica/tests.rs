@@ -236,8 +236,8 @@ impl Client {
                     crate::embedded::store::Change::Put { record, .. } => {
                         self.mirror.extend([read(&record.key, &record.value)]);
                     }
-                    crate::embedded::store::Change::Delete { key, .. } => {
-                        self.mirror.remove(&read(key, b"0").0);
+                    crate::embedded::store::Change::Delete { gone, .. } => {
+                        self.mirror.remove(&read(&gone.key, b"0").0);
                     }
                 }
             }

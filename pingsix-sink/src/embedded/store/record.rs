@@ -1,5 +1,7 @@
 //! One version of one key, and the changes between versions.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -49,6 +51,36 @@ impl Record {
     }
 }
 
+/// A record in the order of keys, which it has itself.
+#[derive(Debug)]
+pub(in crate::embedded) struct ByKey(pub(in crate::embedded) Arc<Record>);
+
+impl Borrow<[u8]> for ByKey {
+    fn borrow(&self) -> &[u8] {
+        &self.0.key
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
+
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key.cmp(&other.0.key)
+    }
+}
+
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}@{} ({} bytes)", self.key, self.mod_revision, self.value.len())
@@ -61,14 +93,21 @@ pub(in crate::embedded) enum Change {
     /// The key has a new value.
     Put { record: Arc<Record>, before: Option<Arc<Record>> },
     /// The key is gone.
-    Delete { key: Bytes, revision: i64, before: Option<Arc<Record>> },
+    Delete { gone: Box<Gone>, before: Option<Arc<Record>> },
+}
+
+/// A key that is gone.
+#[derive(Clone, Debug)]
+pub(in crate::embedded) struct Gone {
+    pub(in crate::embedded) key: Bytes,
+    pub(in crate::embedded) revision: i64,
 }
 
 impl Change {
     pub(in crate::embedded) fn key(&self) -> &Bytes {
         match self {
             Self::Put { record, .. } => &record.key,
-            Self::Delete { key, .. } => key,
+            Self::Delete { gone, .. } => &gone.key,
         }
     }
 
@@ -82,7 +121,7 @@ impl Change {
     pub(in crate::embedded) fn event_bytes(&self) -> usize {
         match self {
             Self::Put { record, .. } => record.event_bytes(),
-            Self::Delete { key, .. } => key.len() + EVENT_OVERHEAD,
+            Self::Delete { gone, .. } => gone.key.len() + EVENT_OVERHEAD,
         }
     }
 
@@ -97,7 +136,8 @@ impl Change {
             Self::Put { record, .. } => {
                 Event { r#type: EventType::Put.into(), kv: Some(record.to_proto()), prev_kv }
             }
-            Self::Delete { key, revision, .. } => {
+            Self::Delete { gone, .. } => {
+                let Gone { key, revision } = &**gone;
                 let kv = KeyValue { key: key.clone(), mod_revision: *revision, ..KeyValue::default() };
                 Event { r#type: EventType::Delete.into(), kv: Some(kv), prev_kv }
             }

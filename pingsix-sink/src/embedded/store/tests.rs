@@ -23,7 +23,7 @@ proptest! {
             prop_assert!(store.history_size().1 == store.history.iter().map(|commit| commit.bytes).sum::<usize>());
             let size = store.size_of(&scope).unwrap();
             prop_assert_eq!(size.documents, before.len());
-            let listed: usize = store.keys.values().map(|record| record.listed_bytes()).sum();
+            let listed: usize = store.keys.iter().map(|ByKey(record)| record.listed_bytes()).sum();
             prop_assert_eq!(size.bytes, listed);
         }
         for (revision, records) in seen {
@@ -49,7 +49,7 @@ proptest! {
         publish(&mut store, &scope, &DocumentSet::default(), &before, limit);
         store.complete();
         let mut mirror: BTreeMap<Bytes, Arc<Record>> =
-            store.keys.iter().map(|(key, record)| (key.clone(), Arc::clone(record))).collect();
+            store.keys.iter().map(|ByKey(record)| (record.key.clone(), Arc::clone(record))).collect();
         let mut next = store.header() + 1;
         for state in &states[1..] {
             let now = documents(state);
@@ -65,13 +65,14 @@ proptest! {
                 for change in &commit.changes {
                     match change {
                         Change::Put { record, .. } => mirror.insert(record.key.clone(), Arc::clone(record)),
-                        Change::Delete { key, .. } => mirror.remove(key),
+                        Change::Delete { gone, .. } => mirror.remove(&gone.key),
                     };
                 }
             }
             if !more { break; }
         }
-        prop_assert_eq!(mirror, store.keys);
+        let held = store.keys.iter().map(|ByKey(record)| (record.key.clone(), Arc::clone(record)));
+        prop_assert_eq!(mirror, held.collect::<BTreeMap<_, _>>());
     }
 }
 

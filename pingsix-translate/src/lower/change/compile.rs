@@ -7,17 +7,17 @@
 //! before or after, the data plane is stale.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::dirty::{Dirty, GroupKey};
-use super::part::{Part, segment};
+use super::dirty::Dirty;
+use super::part::{GroupKey, part_key, segment};
 use super::{LoweredPlane, Stale, Work};
 use crate::attach::Hostname;
 use crate::lower::budget::Room;
-use crate::lower::document::{Drafted, Lowering, PartKey, WrittenRoute, id_of};
+use crate::lower::document::{Drafted, Lowering, WrittenRoute, document_key, name_of_route};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::rows;
 use crate::lower::table::{Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
-use crate::pingsix::{DocumentKey, ResourceKind};
 use crate::route::Refusal;
 
 impl LoweredPlane {
@@ -50,10 +50,8 @@ impl LoweredPlane {
         let is_dirty = |route: &&TableRoute| dirty.holds(segment(route.key.path.as_ref()));
         for route in routes.iter().filter(is_dirty) {
             let drafted = lowering.draft(route, zone, &groups, &mut self.naming);
-            if let Some(group) = self.placed.zones[zone].groups.get_mut(original) {
-                let part = group.entry(segment(route.key.path.as_ref()).into()).or_default();
-                part.keys.push(route.key.clone());
-            }
+            let part = part_key(zone, original.as_ref(), segment(route.key.path.as_ref()));
+            self.placed.parts.make(part).keys.insert(route.key.clone());
             before.remove(&route.key);
             self.put(zone, route, route.room(&groups), drafted, work);
         }
@@ -68,49 +66,47 @@ impl LoweredPlane {
     fn rows<'a>(
         &self,
         lowering: &Lowering<'a>,
-        (zone, name): &GroupKey,
+        group @ (zone, name): &GroupKey,
         dirty: &Dirty,
     ) -> Result<Option<Vec<Row<'a>>>, Stale> {
-        let zone = *zone;
-        let Some(group) = self.placed.zones[zone].groups.get(name) else { return Ok(None) };
-        let first = PartKey { zone, original: name.clone(), segment: Box::default() };
-        let mut of_group =
-            self.unreached.range(first..).take_while(|part| part.zone == zone && part.original == *name);
+        let (zone, original) = (*zone, name.as_ref());
+        if !self.placed.parts.has_group(zone, original) {
+            return Ok(None);
+        }
+        let mut of_group = self
+            .unreached
+            .range(part_key(zone, original, "")..)
+            .take_while(|part| part.zone == zone && part.original == *name);
         if of_group.any(|part| dirty.reads(&part.segment)) {
             return Err(Stale);
         }
-        let read = dirty.read(group);
+        let read = dirty.read(&self.placed.parts, group);
         let routes: BTreeSet<usize> = read.into_iter().flat_map(|part| &part.routes).copied().collect();
         let of_routes = routes.into_iter().flat_map(|route| {
-            let placement = self.placed.of(route).iter().find(|placement| placement.zone == zone);
-            let audience = placement.map(|placement| placement.audience);
-            audience.into_iter().flat_map(move |audience| rows(route, &lowering.routes[route], audience))
+            let input = &lowering.routes[route];
+            let places = self.placed.places(lowering.plane, input).into_iter();
+            let audiences = places.filter(move |place| place.zone == zone).map(|place| place.audience);
+            audiences.flat_map(move |audience| rows(route, input, audience))
         });
         Ok(Some(of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).collect()))
     }
 
     /// Forgets which Routes are in the dirty parts of a group; returns them.
-    fn take_keys(&mut self, (zone, original): &GroupKey, dirty: &Dirty) -> BTreeSet<TableKey> {
+    fn take_keys(&mut self, group: &GroupKey, dirty: &Dirty) -> BTreeSet<Arc<TableKey>> {
+        let (zone, original) = (group.0, group.1.as_ref());
         let mut keys = BTreeSet::new();
-        if let Some(group) = self.placed.zones[*zone].groups.get_mut(original) {
-            for segment in dirty.segments(group) {
-                keys.extend(group.get_mut(&segment).into_iter().flat_map(|part| part.keys.drain(..)));
+        for segment in dirty.segments(&self.placed.parts, group) {
+            if let Some(part) = self.placed.parts.get_mut(&part_key(zone, original, &segment)) {
+                keys.extend(std::mem::take(&mut part.keys).iter().cloned());
             }
         }
         keys
     }
 
     /// Drops the parts with nothing left in them: none but the dirty ones can have become so.
-    fn drop_empty(&mut self, (zone, original): &GroupKey, dirty: &Dirty) {
-        let groups = &mut self.placed.zones[*zone].groups;
-        let Some(group) = groups.get_mut(original) else { return };
-        for segment in dirty.segments(group) {
-            if group.get(&segment).is_some_and(Part::is_empty) {
-                group.remove(&segment);
-            }
-        }
-        if group.is_empty() {
-            groups.remove(original);
+    fn drop_empty(&mut self, group: &GroupKey, dirty: &Dirty) {
+        for segment in dirty.segments(&self.placed.parts, group) {
+            self.placed.parts.drop_empty(&part_key(group.0, group.1.as_ref(), &segment));
         }
     }
 
@@ -129,8 +125,6 @@ impl LoweredPlane {
         let mut written = WrittenRoute {
             zone,
             key: key.clone(),
-            host: route.host.clone(),
-            id: String::new(),
             uses,
             refused,
             room,
@@ -142,14 +136,14 @@ impl LoweredPlane {
         if let Some(before) = self.table.remove(&key) {
             self.room -= before.room;
             self.give_up(&before, &written.refused, work);
-            let WrittenRoute { id, pattern_bytes, matcher_entries, bytes, .. } = before;
-            written = WrittenRoute { id, pattern_bytes, matcher_entries, bytes, ..written };
+            let WrittenRoute { pattern_bytes, matcher_entries, bytes, .. } = before;
+            written = WrittenRoute { pattern_bytes, matcher_entries, bytes, ..written };
         } else {
-            written.id = id_of(&key, &mut self.naming.ids);
-            self.patterns.add(&key, written.host.as_ref(), &mut work.patterns);
+            self.naming.ids.assign(&name_of_route(&key));
+            self.patterns.add(&key, &mut work.patterns);
             work.to_close.insert(key.clone());
         }
-        self.documents.note_origin(DocumentKey { kind: ResourceKind::Route, id: written.id.clone() }, origin);
+        self.documents.note_origin(document_key(&key), origin);
         work.drafts.insert(key.clone(), document);
         self.table.insert(key, written);
     }
@@ -178,11 +172,12 @@ impl LoweredPlane {
     fn take_out(&mut self, key: &TableKey, work: &mut Work) {
         let Some(route) = self.table.remove(key) else { return };
         self.give_up(&route, &BTreeMap::new(), work);
-        self.patterns.remove(key, route.host.as_ref(), &mut work.patterns);
+        self.patterns.remove(&route.key, &mut work.patterns);
         self.room -= route.room + route.pattern_bytes;
         self.documents.replace_matcher_entries(route.matcher_entries, 0);
-        self.naming.ids.release(&route.id);
-        self.documents.remove(&DocumentKey { kind: ResourceKind::Route, id: route.id }, route.bytes);
+        let key = document_key(key);
+        self.naming.ids.release(&key.id);
+        self.documents.remove(&key, route.bytes);
     }
 }
 

@@ -8,10 +8,11 @@
 //!
 //! Within a group, rows of a segment count for the part of that segment, and rows of the root for all parts.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Stale;
-use super::part::{Group, Part};
+use super::part::{GroupKey, Part, Parts};
 use super::place::Placed;
 use crate::attach::Hostname;
 use crate::lower::document::PartKey;
@@ -20,9 +21,6 @@ use crate::lower::table::host_of;
 
 /// Below how many groups nobody asks whether it would be cheaper to lower everything.
 const FEW: usize = 32;
-
-/// A group: index of the zone, original hostname.
-pub(super) type GroupKey = (usize, Option<Hostname>);
 
 /// Parts of a group that have to be compiled again.
 #[derive(Debug)]
@@ -55,21 +53,23 @@ impl Dirty {
     }
 
     /// The segments of a group that are dirty.
-    pub(super) fn segments(&self, group: &Group) -> Vec<Box<str>> {
+    pub(super) fn segments(&self, parts: &Parts, (zone, original): &GroupKey) -> Vec<Box<str>> {
         match self {
-            Self::All => group.keys().cloned().collect(),
+            Self::All => {
+                parts.of_group(*zone, original.as_ref()).map(|(segment, _)| segment.into()).collect()
+            }
             Self::Segments(segments) => segments.iter().cloned().collect(),
         }
     }
 
     /// The parts of a group whose rows count for what is dirty.
-    pub(super) fn read<'g>(&self, group: &'g Group) -> Vec<&'g Part> {
+    pub(super) fn read<'p>(&self, parts: &'p Parts, (zone, original): &GroupKey) -> Vec<&'p Part> {
         match self {
-            Self::All => group.values().collect(),
+            Self::All => parts.of_group(*zone, original.as_ref()).map(|(_, part)| part).collect(),
             Self::Segments(segments) => {
                 let root = std::iter::once("");
                 root.chain(segments.iter().map(AsRef::as_ref))
-                    .filter_map(|segment| group.get(segment))
+                    .filter_map(|segment| parts.of_segment(*zone, original.as_ref(), segment))
                     .collect()
             }
         }
@@ -84,17 +84,18 @@ impl Placed {
         parts: BTreeSet<PartKey>,
     ) -> Result<BTreeMap<GroupKey, Dirty>, Stale> {
         let mut dirty: BTreeMap<GroupKey, Dirty> = BTreeMap::new();
-        let all: usize = self.zones.iter().map(|zone| zone.groups.len()).sum();
+        let all: LazyCell<usize, _> =
+            LazyCell::new(|| (0..self.zones.len()).map(|zone| self.parts.groups(zone).count()).sum());
         for PartKey { zone, original, segment } in parts {
             let mut add = |group: Option<Hostname>| {
                 let of_group = dirty.entry((zone, group)).or_insert_with(|| Dirty::Segments(BTreeSet::new()));
                 of_group.add(&segment);
             };
             for group in self.dependent(zone, plane.zones[zone].hostname.as_ref(), original.as_ref()) {
-                add(group.clone());
+                add(group);
             }
             add(original);
-            if dirty.len() > FEW && dirty.len() * 2 > all {
+            if dirty.len() > FEW && dirty.len() * 2 > *all {
                 return Err(Stale);
             }
         }
@@ -107,25 +108,25 @@ impl Placed {
         zone: usize,
         served: Option<&Hostname>,
         original: Option<&Hostname>,
-    ) -> Vec<&Option<Hostname>> {
-        let zone = &self.zones[zone];
+    ) -> Vec<Option<Hostname>> {
+        let counts = &self.zones[zone];
         let host = host_of(original, served);
         let is_below = |other: &&Option<Hostname>| {
             other.as_ref().is_some_and(|name| original.is_none_or(|original| original.covers(name)))
         };
         let mut groups = Vec::new();
         if original.is_none_or(Hostname::is_wildcard) {
-            if zone.is_divided() {
-                groups.extend(zone.groups.keys().filter(is_below));
+            if counts.is_divided() {
+                groups.extend(self.parts.groups(zone).filter(is_below).cloned());
             } else {
-                groups.extend(zone.conditional.keys().filter(is_below));
+                groups.extend(counts.conditional.keys().filter(is_below).cloned());
             }
         }
         if host.as_ref() == served {
             // By the zone's own name, PingSIX matches what has that name, a wider one, or none.
             let wider = served.into_iter().flat_map(|name| name.wider().map(Some).chain([None]));
             let alike = std::iter::once(served.cloned()).chain(wider);
-            groups.extend(alike.filter_map(|name| zone.groups.get_key_value(&name)).map(|(name, _)| name));
+            groups.extend(alike.filter(|name| self.parts.has_group(zone, name.as_ref())));
         }
         groups
     }

@@ -3,21 +3,27 @@
 //! A part is the Routes of one group (zone and original hostname) whose paths have one first segment. What covers a path
 //! has the same first segment or is the root, so that a part depends on rows of its own segment and of the root's alone,
 //! in its group and in those that [`super::dirty`] names.
+//!
+//! The parts of all groups stand in one map, in the order of their keys, so that those of a group are neighbours: most
+//! groups have one part, and a map for each would take more than everything in it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::attach::Hostname;
+use crate::few::Few;
 use crate::lower::document::PartKey;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, TableKey};
+use crate::packed::pack;
 use crate::route::Path;
 
 /// The rows and Routes of a group whose paths have one first segment.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// Those with such rows.
-    pub(super) routes: BTreeSet<usize>,
-    pub(super) keys: Vec<TableKey>,
+    pub(super) routes: Few<usize>,
+    pub(super) keys: Few<Arc<TableKey>>,
 }
 
 impl Part {
@@ -26,13 +32,73 @@ impl Part {
     }
 }
 
-/// The parts of a group, by first segment.
-pub(super) type Group = BTreeMap<Box<str>, Part>;
+/// A group: index of the zone, original hostname.
+pub(super) type GroupKey = (usize, Option<Hostname>);
 
-/// The groups of a zone.
+/// The parts of all groups.
 #[derive(Debug, Default)]
-pub(super) struct ZoneParts {
-    pub(super) groups: BTreeMap<Option<Hostname>, Group>,
+pub(super) struct Parts(BTreeMap<PartKey, Part>);
+
+impl Parts {
+    pub(super) fn get_mut(&mut self, key: &PartKey) -> Option<&mut Part> {
+        self.0.get_mut(key)
+    }
+
+    /// The part with this key, empty if there was none.
+    pub(super) fn make(&mut self, key: PartKey) -> &mut Part {
+        self.0.entry(key).or_default()
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(super) fn pack(&mut self) {
+        pack(&mut self.0);
+    }
+
+    /// Drops a part with nothing left in it.
+    pub(super) fn drop_empty(&mut self, key: &PartKey) {
+        if self.0.get(key).is_some_and(Part::is_empty) {
+            self.0.remove(key);
+        }
+    }
+
+    /// The parts of a group, by first segment, the root first.
+    pub(super) fn of_group(
+        &self,
+        zone: usize,
+        original: Option<&Hostname>,
+    ) -> impl Iterator<Item = (&str, &Part)> {
+        let parts = self.0.range(part_key(zone, original, "")..);
+        let of_group =
+            parts.take_while(move |(key, _)| key.zone == zone && key.original.as_ref() == original);
+        of_group.map(|(key, part)| (&*key.segment, part))
+    }
+
+    /// Whether there is a group.
+    pub(super) fn has_group(&self, zone: usize, original: Option<&Hostname>) -> bool {
+        self.of_group(zone, original).next().is_some()
+    }
+
+    /// A part of a group.
+    pub(super) fn of_segment(
+        &self,
+        zone: usize,
+        original: Option<&Hostname>,
+        segment: &str,
+    ) -> Option<&Part> {
+        self.0.get(&part_key(zone, original, segment))
+    }
+
+    /// The original hostnames of the groups of a zone.
+    pub(super) fn groups(&self, zone: usize) -> impl Iterator<Item = &Option<Hostname>> {
+        let parts = self.0.range(part_key(zone, None, "")..).take_while(move |(key, _)| key.zone == zone);
+        let mut last = None;
+        parts.map(|(key, _)| &key.original).filter(move |original| last.replace(*original) != Some(*original))
+    }
+}
+
+/// What counts for all groups of a zone.
+#[derive(Debug, Default)]
+pub(super) struct ZoneCounts {
     /// How many rows with conditions a group has. Those that have none are not there.
     pub(super) conditional: BTreeMap<Option<Hostname>, usize>,
     /// Routes that redirect everything in plaintext to HTTPS.
@@ -41,7 +107,7 @@ pub(super) struct ZoneParts {
     divided: usize,
 }
 
-impl ZoneParts {
+impl ZoneCounts {
     /// Counts the rows of a route in.
     pub(super) fn count(&mut self, input: &RouteInput, placement: &Placement) {
         self.count_audience(input, placement, usize::saturating_add);

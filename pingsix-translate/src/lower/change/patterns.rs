@@ -4,24 +4,35 @@
 //! are other Routes of the host closed again: those with a catch-all above a pattern that came or went. Hosts that cover
 //! each other carry patterns into each other's routers, and are closed together, all of them, when one of them changes.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
 use crate::attach::Hostname;
 use crate::lower::budget::Room;
-use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, listed};
+use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, covered_of, in_order};
 use crate::lower::table::TableKey;
 use crate::options::Options;
+use crate::packed::pack;
 
 /// By host: patterns that came or went.
-pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, BTreeSet<Pattern>>;
+pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;
+
+/// What is different about the patterns of one host.
+#[derive(Debug)]
+pub(super) struct OfHost {
+    /// Whether it had any.
+    was_there: bool,
+    /// Those that came or went.
+    changed: BTreeSet<Pattern>,
+}
 
 /// The patterns that Routes have themselves, by host.
 #[derive(Debug, Default)]
 pub(super) struct HostPatterns {
-    hosts: BTreeMap<Option<Hostname>, OfHost>,
+    /// Every pattern of every Route.
+    own: BTreeSet<Own>,
     /// How many of the hosts are wildcards.
     wildcards: usize,
     /// Hosts that cover others, or are covered.
@@ -30,95 +41,99 @@ pub(super) struct HostPatterns {
     is_unlinked: bool,
 }
 
-/// The patterns of one host.
-#[derive(Debug, Default)]
-struct OfHost {
-    /// With the number of Routes that have them.
-    counts: BTreeMap<Pattern, usize>,
-    set: BTreeSet<Pattern>,
-    /// By the end of what they catch all of: Routes, sorted. Most stems have one.
-    by_stem: BTreeMap<Box<str>, Vec<TableKey>>,
-}
-
-impl OfHost {
-    /// The Routes with a catch-all that covers a pattern, or is it.
-    fn above<'o>(&'o self, pattern: &'o Pattern) -> impl Iterator<Item = &'o TableKey> {
-        let stems = std::iter::successors(Some(&*pattern.literal), |stem| Some(stem.rsplit_once('/')?.0));
-        stems.filter_map(|stem| self.by_stem.get(stem)).flatten()
-    }
-}
-
-/// What a catch-all is above of.
-fn stem(pattern: &Pattern) -> Option<&str> {
-    pattern.catch_all.then(|| pattern.literal.strip_suffix('/').unwrap_or(&pattern.literal))
+/// A pattern that a Route has itself. In this order, what Routes of a host have is together, and so is who has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Own {
+    host: Option<Hostname>,
+    pattern: Pattern,
+    /// The Route; none comes before all of them.
+    key: Option<Arc<TableKey>>,
 }
 
 impl HostPatterns {
+    /// The patterns of a host from one on, with who has them.
+    fn from<'p>(&'p self, host: Option<&'p Hostname>, first: Pattern) -> impl Iterator<Item = &'p Own> {
+        let first = Own { host: host.cloned(), pattern: first, key: None };
+        let range = (Bound::Included(first), Bound::Unbounded);
+        self.own.range(range).take_while(move |own| own.host.as_ref() == host)
+    }
+
+    /// The Routes that have a pattern.
+    fn with<'p>(
+        &'p self,
+        host: Option<&'p Hostname>,
+        pattern: &'p Pattern,
+    ) -> impl Iterator<Item = &'p Arc<TableKey>> {
+        let with = self.from(host, pattern.clone()).take_while(move |own| own.pattern == *pattern);
+        with.filter_map(|own| own.key.as_ref())
+    }
+
+    /// Whether some Route has the host.
+    fn has(&self, host: Option<&Hostname>) -> bool {
+        let first = Pattern { literal: Arc::from(""), catch_all: false };
+        self.from(host, first).next().is_some()
+    }
+
+    /// Notes that a pattern of a host may come or go.
+    fn touch<'c>(&self, host: Option<&Hostname>, changed: &'c mut ChangedPatterns) -> &'c mut OfHost {
+        let of_host = changed.entry(host.cloned());
+        of_host.or_insert_with(|| OfHost { was_there: self.has(host), changed: BTreeSet::new() })
+    }
+
     /// Adds the patterns of a Route.
-    pub(super) fn add(&mut self, key: &TableKey, host: Option<&Hostname>, changed: &mut ChangedPatterns) {
-        let of_host = match self.hosts.entry(host.cloned()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                self.wildcards += usize::from(host.is_some_and(Hostname::is_wildcard));
-                self.is_unlinked = true;
-                new.insert(OfHost::default())
-            }
-        };
+    pub(super) fn add(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
+        let host = key.host();
+        let of_host = self.touch(host.as_ref(), changed);
         for pattern in Pattern::of(key.path.as_ref()) {
-            if let Some(stem) = stem(&pattern) {
-                let keys = of_host.by_stem.entry(stem.into()).or_insert_with(|| Vec::with_capacity(1));
-                if let Err(at) = keys.binary_search(key) {
-                    keys.insert(at, key.clone());
-                }
+            if self.with(host.as_ref(), &pattern).next().is_none() {
+                of_host.changed.insert(pattern.clone());
             }
-            let count = of_host.counts.entry(pattern.clone()).or_default();
-            *count += 1;
-            if *count == 1 {
-                of_host.set.insert(pattern.clone());
-                changed.entry(host.cloned()).or_default().insert(pattern);
+            self.own.insert(Own { host: host.clone(), pattern, key: Some(key.clone()) });
+        }
+    }
+
+    /// Removes the patterns of a Route.
+    pub(super) fn remove(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
+        let host = key.host();
+        let of_host = self.touch(host.as_ref(), changed);
+        for pattern in Pattern::of(key.path.as_ref()) {
+            let own = Own { host: host.clone(), pattern, key: Some(key.clone()) };
+            self.own.remove(&own);
+            if self.with(host.as_ref(), &own.pattern).next().is_none() {
+                of_host.changed.insert(own.pattern);
             }
         }
     }
 
-    /// Removes the patterns of a Route. The host stays until [`drop_empty`](Self::drop_empty).
-    pub(super) fn remove(&mut self, key: &TableKey, host: Option<&Hostname>, changed: &mut ChangedPatterns) {
-        let Some(of_host) = self.hosts.get_mut(&host.cloned()) else { return };
-        for pattern in Pattern::of(key.path.as_ref()) {
-            if let Some(stem) = stem(&pattern)
-                && let Some(keys) = of_host.by_stem.get_mut(stem)
-            {
-                if let Ok(at) = keys.binary_search(key) {
-                    keys.remove(at);
-                }
-                if keys.is_empty() {
-                    of_host.by_stem.remove(stem);
-                }
+    /// Takes note of the hosts that came or went in a change.
+    pub(super) fn settle(&mut self, changed: &ChangedPatterns) {
+        for (host, OfHost { was_there, .. }) in changed {
+            let is_there = self.has(host.as_ref());
+            if is_there == *was_there {
+                continue;
             }
-            if let Some(count) = of_host.counts.get_mut(&pattern) {
-                *count -= 1;
-                if *count == 0 {
-                    of_host.counts.remove(&pattern);
-                    of_host.set.remove(&pattern);
-                    changed.entry(host.cloned()).or_default().insert(pattern);
-                }
+            self.is_unlinked = true;
+            if host.as_ref().is_some_and(Hostname::is_wildcard) {
+                self.wildcards = if is_there { self.wildcards + 1 } else { self.wildcards - 1 };
             }
         }
     }
 
-    /// Drops those of some hosts that have no patterns any more.
-    fn drop_empty<'h>(&mut self, hosts: impl Iterator<Item = &'h Option<Hostname>>) {
-        for host in hosts {
-            if self.hosts.get(host).is_some_and(|of_host| of_host.set.is_empty()) {
-                self.hosts.remove(host);
-                self.wildcards -= usize::from(host.as_ref().is_some_and(Hostname::is_wildcard));
-                self.is_unlinked = true;
-            }
-        }
+    /// The Routes with a catch-all that covers a pattern, or is it.
+    fn above(&self, host: Option<&Hostname>, pattern: &Pattern) -> BTreeSet<Arc<TableKey>> {
+        let stems = std::iter::successors(Some(&*pattern.literal), |stem| Some(stem.rsplit_once('/')?.0));
+        let catch_alls = stems.map(|stem| Pattern { literal: [stem, "/"].concat().into(), catch_all: true });
+        catch_alls.flat_map(|catch_all| self.with(host, &catch_all).cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(super) fn pack(&mut self) {
+        pack(&mut self.own);
     }
 
     /// Finds out which hosts cover each other.
     pub(super) fn link(&mut self) {
-        let hosts = self.hosts.keys().flatten();
+        let hosts = self.own.iter().filter_map(|own| own.host.as_ref());
         self.linked = if self.wildcards > 0 { HostTree::new(hosts).linked() } else { BTreeSet::new() };
         self.is_unlinked = false;
     }
@@ -128,11 +143,15 @@ impl HostPatterns {
     }
 
     /// What a Route of a host that is not linked lists.
-    fn closed(&self, key: &TableKey, host: Option<&Hostname>) -> Option<Closed> {
-        let of_host = self.hosts.get(&host.cloned())?;
-        let uris = listed(&Pattern::of(key.path.as_ref()), std::iter::once(&of_host.set));
+    fn closed(&self, key: &TableKey, host: Option<&Hostname>) -> Closed {
+        let own = Pattern::of(key.path.as_ref());
+        let mut list: Vec<&Pattern> = own.iter().collect();
+        for catch_all in own.iter().filter(|pattern| pattern.catch_all) {
+            let of_host = self.from(host, catch_all.first_covered()).map(|own| &own.pattern);
+            list.extend(covered_of(of_host, catch_all));
+        }
         let hosts = Arc::new(host.map(|host| host.as_str().to_owned()).into_iter().collect());
-        Some(Closed { hosts, uris })
+        Closed { hosts, uris: in_order(list) }
     }
 }
 
@@ -140,13 +159,16 @@ impl LoweredPlane {
     /// Lists the patterns of Routes that are new, or that others' patterns concern.
     pub(super) fn close(&mut self, work: &mut Work, options: &Options) -> Result<(), Stale> {
         let mut to_close = std::mem::take(&mut work.to_close);
-        for (host, patterns) in &work.patterns {
-            if let Some(of_host) = self.patterns.hosts.get(host) {
-                to_close.extend(patterns.iter().flat_map(|pattern| of_host.above(pattern)).cloned());
-            }
+        for (host, of_host) in &work.patterns {
+            to_close.extend(
+                of_host.changed.iter().flat_map(|pattern| self.patterns.above(host.as_ref(), pattern)),
+            );
         }
-        let mut linked_changed = work.patterns.keys().any(|host| self.patterns.is_linked(host.as_ref()));
-        self.patterns.drop_empty(work.patterns.keys());
+        let is_changed = |(host, of_host): (&Option<Hostname>, &OfHost)| {
+            !of_host.changed.is_empty() && self.patterns.is_linked(host.as_ref())
+        };
+        let mut linked_changed = work.patterns.iter().any(is_changed);
+        self.patterns.settle(&work.patterns);
         if self.patterns.is_unlinked {
             let before = std::mem::take(&mut self.patterns.linked);
             self.patterns.link();
@@ -156,21 +178,22 @@ impl LoweredPlane {
         }
         linked_changed |= to_close
             .iter()
-            .any(|key| self.table.get(key).is_some_and(|route| self.patterns.is_linked(route.host.as_ref())));
+            .any(|key| self.table.contains_key(key) && self.patterns.is_linked(key.host().as_ref()));
         if linked_changed {
             let together = self.of_hosts(&self.patterns.linked);
-            let matched = together.iter().filter_map(|key| self.table.get(key));
-            let matched: Vec<Matched<'_>> = matched
-                .map(|route| Matched { path: route.key.path.as_ref(), host: route.host.as_ref() })
+            let hosts: Vec<Option<Hostname>> = together.iter().map(|key| key.host()).collect();
+            let matched: Vec<Matched<'_>> = together
+                .iter()
+                .zip(&hosts)
+                .map(|(key, host)| Matched { path: key.path.as_ref(), host: host.as_ref() })
                 .collect();
             let closed = close(&matched, &mut Room::of(options.budget)).ok_or(Stale)?;
             work.closed = together.into_iter().zip(closed).collect();
         }
         for key in to_close {
-            if let Some(route) = self.table.get(&key)
-                && !self.patterns.is_linked(route.host.as_ref())
-                && let Some(closed) = self.patterns.closed(&key, route.host.as_ref())
-            {
+            let host = key.host();
+            if self.table.contains_key(&key) && !self.patterns.is_linked(host.as_ref()) {
+                let closed = self.patterns.closed(&key, host.as_ref());
                 work.closed.insert(key, closed);
             }
         }
@@ -178,12 +201,11 @@ impl LoweredPlane {
     }
 
     /// The Routes of some hosts.
-    fn of_hosts(&self, hosts: &BTreeSet<Hostname>) -> Vec<TableKey> {
+    fn of_hosts(&self, hosts: &BTreeSet<Hostname>) -> Vec<Arc<TableKey>> {
         if hosts.is_empty() {
             return Vec::new();
         }
-        let routes = self.table.values();
-        let of_hosts = routes.filter(|route| route.host.as_ref().is_some_and(|host| hosts.contains(host)));
-        of_hosts.map(|route| route.key.clone()).collect()
+        let of_hosts = self.table.keys().filter(|key| key.host().is_some_and(|host| hosts.contains(&host)));
+        of_hosts.cloned().collect()
     }
 }

@@ -6,30 +6,47 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::part::{ZoneParts, part_key, segments};
+use super::part::{Parts, ZoneCounts, part_key, segments};
 use super::{RouteChange, Stale};
 use crate::lower::document::{Lowering, PartKey};
 use crate::lower::plane::Plane;
 use crate::lower::rows::{Placement, Placer, RouteInput, serve_over_tls};
 
 /// The routes of a data plane in their places.
+///
+/// The places themselves are not kept: they are those that [`places`](Self::places) finds again.
 #[derive(Debug)]
 pub(super) struct Placed {
     placer: Placer,
-    by_route: Vec<Vec<Placement>>,
-    pub(super) zones: Vec<ZoneParts>,
+    pub(super) parts: Parts,
+    /// By zone.
+    pub(super) zones: Vec<ZoneCounts>,
 }
 
 impl Placed {
     /// No routes.
     pub(super) fn new(plane: &Plane) -> Self {
-        let zones = plane.zones.iter().map(|_| ZoneParts::default()).collect();
-        Self { placer: Placer::new(plane), by_route: Vec::new(), zones }
+        let zones = plane.zones.iter().map(|_| ZoneCounts::default()).collect();
+        Self { placer: Placer::new(plane), parts: Parts::default(), zones }
     }
 
     /// The places of a route.
-    pub(super) fn of(&self, route: usize) -> &[Placement] {
-        self.by_route.get(route).map(Vec::as_slice).unwrap_or_default()
+    pub(super) fn places(&self, plane: &Plane, input: &RouteInput) -> Vec<Placement> {
+        self.places_if(plane, input, |zone| self.zones[zone].is_redirecting())
+    }
+
+    /// The places of a route if zones redirect to HTTPS, or not.
+    fn places_if(
+        &self,
+        plane: &Plane,
+        input: &RouteInput,
+        is_redirecting: impl Fn(usize) -> bool,
+    ) -> Vec<Placement> {
+        let mut places = self.placer.place(plane, input);
+        for placement in places.iter_mut().filter(|placement| is_redirecting(placement.zone)) {
+            serve_over_tls(&plane.zones[placement.zone], placement, input);
+        }
+        places
     }
 
     /// Puts a route in a place, and tells which parts have rows of it.
@@ -37,41 +54,30 @@ impl Placed {
         &mut self,
         route: usize,
         input: &RouteInput,
-        placement: Placement,
+        placement: &Placement,
         mut tell: impl FnMut(PartKey),
     ) {
-        let zone = &mut self.zones[placement.zone];
-        zone.count(input, &placement);
-        let segments = segments(input);
-        for name in &placement.names {
-            let group = zone.groups.entry(name.original.clone()).or_default();
-            for segment in &segments {
-                group.entry((*segment).into()).or_default().routes.insert(route);
-                tell(part_key(placement.zone, name.original.as_ref(), segment));
-            }
+        self.zones[placement.zone].count(input, placement);
+        for part in parts_of(input, placement) {
+            self.parts.make(part.clone()).routes.insert(route);
+            tell(part);
         }
-        if self.by_route.len() <= route {
-            self.by_route.resize_with(route + 1, Vec::new);
-        }
-        self.by_route[route].push(placement);
     }
 
-    /// Takes a route out of all its places, and tells which parts had rows of it. A part that is empty then stays until
-    /// it is compiled.
-    fn remove(&mut self, route: usize, input: &RouteInput, mut tell: impl FnMut(PartKey)) {
-        let Some(placements) = self.by_route.get_mut(route) else { return };
-        let segments = segments(input);
-        for placement in std::mem::take(placements) {
-            let zone = &mut self.zones[placement.zone];
-            zone.discount(input, &placement);
-            for name in &placement.names {
-                let Some(group) = zone.groups.get_mut(&name.original) else { continue };
-                for segment in &segments {
-                    if let Some(part) = group.get_mut(*segment) {
-                        part.routes.remove(&route);
-                        tell(part_key(placement.zone, name.original.as_ref(), segment));
-                    }
-                }
+    /// Takes a route out of a place, and tells which parts had rows of it. A part that is empty then stays until it is
+    /// compiled.
+    fn remove(
+        &mut self,
+        route: usize,
+        input: &RouteInput,
+        placement: &Placement,
+        mut tell: impl FnMut(PartKey),
+    ) {
+        self.zones[placement.zone].discount(input, placement);
+        for key in parts_of(input, placement) {
+            if let Some(part) = self.parts.get_mut(&key) {
+                part.routes.remove(&route);
+                tell(key);
             }
         }
     }
@@ -82,31 +88,40 @@ impl Placed {
         lowering: &Lowering<'_>,
         routes: &BTreeMap<usize, RouteChange>,
     ) -> Result<BTreeSet<PartKey>, Stale> {
+        let plane = lowering.plane;
         let mut parts = BTreeSet::new();
         // By zone: whether it redirected, and was divided.
-        let mut was: BTreeMap<usize, (bool, bool)> = BTreeMap::new();
+        let was: Vec<(bool, bool)> = self.redirecting_and_divided();
         for (&route, change) in routes {
-            let input = &lowering.routes[route];
-            let after = if change.is_there { self.placer.place(lowering.plane, input) } else { Vec::new() };
-            for placement in self.of(route).iter().chain(&after) {
-                let zone = &self.zones[placement.zone];
-                was.entry(placement.zone).or_insert_with(|| (zone.is_redirecting(), zone.is_divided()));
-            }
             if let Some(before) = &change.before {
-                self.remove(route, before, |part| {
-                    parts.insert(part);
-                });
-            }
-            for mut placement in after {
-                if was.get(&placement.zone).is_some_and(|(redirecting, _)| *redirecting) {
-                    serve_over_tls(&lowering.plane.zones[placement.zone], &mut placement, input);
+                for placement in self.places_if(plane, before, |zone| was[zone].0) {
+                    self.remove(route, before, &placement, |part| {
+                        parts.insert(part);
+                    });
                 }
-                self.add(route, input, placement, |part| {
-                    parts.insert(part);
-                });
+            }
+            if change.is_there {
+                let input = &lowering.routes[route];
+                for placement in self.places_if(plane, input, |zone| was[zone].0) {
+                    self.add(route, input, &placement, |part| {
+                        parts.insert(part);
+                    });
+                }
             }
         }
-        let is = |zone: usize| (self.zones[zone].is_redirecting(), self.zones[zone].is_divided());
-        if was.into_iter().any(|(zone, was)| is(zone) != was) { Err(Stale) } else { Ok(parts) }
+        if self.redirecting_and_divided() == was { Ok(parts) } else { Err(Stale) }
     }
+
+    fn redirecting_and_divided(&self) -> Vec<(bool, bool)> {
+        self.zones.iter().map(|zone| (zone.is_redirecting(), zone.is_divided())).collect()
+    }
+}
+
+/// The parts that a route has rows in, in a place.
+fn parts_of<'p>(input: &'p RouteInput, placement: &'p Placement) -> impl Iterator<Item = PartKey> + 'p {
+    let segments = segments(input);
+    placement.names.iter().flat_map(move |name| {
+        let key = |segment: &&str| part_key(placement.zone, name.original.as_ref(), segment);
+        segments.iter().map(key).collect::<Vec<_>>()
+    })
 }

@@ -5,14 +5,15 @@
 //! everything is counted.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work, WrittenCertificate};
 use crate::attach::ServerName;
-use crate::lower::document::Lowering;
+use crate::lower::document::{Lowering, document_key};
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
-use crate::pingsix::{self, Document, DocumentKey, ResourceKind, canonical_prefix, listed_bytes};
+use crate::pingsix::{self, Document, DocumentKey, Held, ResourceKind, canonical_prefix, listed_bytes};
 use crate::provenance::Provenance;
 use crate::resolve::Target;
 use crate::translation::DataPlane;
@@ -37,12 +38,12 @@ impl Documents {
 
     /// Puts a document in the place of the one with its key, which had so many bytes, or 0 if there was none. Returns
     /// the bytes that it has.
-    fn set(&mut self, key: DocumentKey, document: Document, was: usize) -> usize {
+    fn set(&mut self, key: DocumentKey, document: Held, was: usize) -> usize {
         let bytes = listed_bytes(&key, &document);
         let size = &mut self.data_plane.size;
         let was = if was == 0 { 0 } else { was + self.prefix };
         size.bytes = size.bytes - was + bytes + self.prefix;
-        self.data_plane.config.insert(key.id, document);
+        self.data_plane.config.put(key, document);
         bytes
     }
 
@@ -74,20 +75,27 @@ impl LoweredPlane {
     pub(super) fn write(&mut self, work: &mut Work) -> Result<(), Stale> {
         let mut drafts = std::mem::take(&mut work.drafts);
         let mut closed = std::mem::take(&mut work.closed);
-        let keys: BTreeSet<TableKey> = drafts.keys().chain(closed.keys()).cloned().collect();
+        let keys: BTreeSet<Arc<TableKey>> = drafts.keys().chain(closed.keys()).cloned().collect();
         for key in keys {
             let Some(written) = self.table.get_mut(&key) else { continue };
-            let before = self.documents.data_plane.config.route(&written.id);
+            let document_key = document_key(&key);
+            let held = self.documents.data_plane.config.held(&document_key);
+            let before = held.and_then(|held| match held.look().into_owned() {
+                Document::Route(route) => Some(route),
+                Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => {
+                    None
+                }
+            });
             let mut document: pingsix::Route = match (drafts.remove(&key), before) {
                 (Some(draft), Some(before)) => pingsix::Route {
-                    uri: before.uri.clone(),
-                    uris: before.uris.clone(),
-                    host: before.host.clone(),
-                    hosts: before.hosts.clone(),
+                    uri: before.uri,
+                    uris: before.uris,
+                    host: before.host,
+                    hosts: before.hosts,
                     ..draft
                 },
                 (Some(draft), None) => draft,
-                (None, Some(before)) => before.clone(),
+                (None, Some(before)) => before,
                 (None, None) => return Err(Stale),
             };
             let closed = closed.remove(&key);
@@ -95,15 +103,15 @@ impl LoweredPlane {
             if let Some(closed) = closed {
                 closed.put_into(&mut document);
             }
-            let is_same = before == Some(&document);
+            let document = Held::written(&Document::Route(document));
+            let is_same = held == Some(&document);
             if let Some((bytes, matcher_entries)) = listed {
                 self.room = self.room.saturating_sub(written.pattern_bytes).saturating_add(bytes);
                 self.documents.replace_matcher_entries(written.matcher_entries, matcher_entries);
                 (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
             }
             if !is_same {
-                let document_key = DocumentKey { kind: ResourceKind::Route, id: written.id.clone() };
-                written.bytes = self.documents.set(document_key, Document::Route(document), written.bytes);
+                written.bytes = self.documents.set(document_key, document, written.bytes);
             }
         }
         Ok(())
@@ -132,8 +140,9 @@ impl LoweredPlane {
             // What was asked for in vain has no name, and nothing is written for it.
             let written = key.zip(upstream.write(lowering.options.responder, lowering.backends));
             let Some((key, (document, origin))) = written else { continue };
-            if self.documents.data_plane.config.upstream(&key.id) != Some(&document) {
-                used.bytes = self.documents.set(key.clone(), Document::Upstream(document), used.bytes);
+            let document = Held::written(&Document::Upstream(document));
+            if self.documents.data_plane.config.held(&key) != Some(&document) {
+                used.bytes = self.documents.set(key.clone(), document, used.bytes);
                 self.documents.note_origin(key, origin);
             }
         }
@@ -158,8 +167,8 @@ impl LoweredPlane {
             let written = written
                 .or_insert_with(|| WrittenCertificate { id: id_of_certificate(&served.name, ids), bytes: 0 });
             let key = DocumentKey { kind: ResourceKind::Ssl, id: written.id.clone() };
-            let document = Document::Ssl(served.ssl());
-            if self.documents.data_plane.config.get(&key) != Some(&document) {
+            let document = Held::written(&Document::Ssl(served.ssl()));
+            if self.documents.data_plane.config.held(&key) != Some(&document) {
                 written.bytes = self.documents.set(key.clone(), document, written.bytes);
             }
             self.documents.note_origin(key, served.provenance.clone());

@@ -8,7 +8,7 @@ fn route(host: &str, kind: PathKind, path: &str) -> TableRoute {
     let host = Hostname::parse(host).ok();
     let path = Path::parse(kind, path).0;
     TableRoute {
-        key: TableKey { zone: None, original: host.clone(), path, method: None },
+        key: TableKey { zone: None, original: host.clone(), path, method: None }.into(),
         host,
         answer: Answer::Guard,
     }

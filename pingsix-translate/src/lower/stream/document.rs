@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::place::Place;
 use crate::attach::{Hostname, Listener};
-use crate::lower::id::Ids;
+use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::object::{Kind, ObjectKey};
 use crate::provenance::{Origin, Reference, Section, StreamProvenance};
@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
         input: &RouteInput,
         shadowed: BTreeSet<Origin>,
     ) {
-        let targets = match input.rules.as_slice() {
+        let targets = match &*input.rules {
             [rule] => self.targets(&rule.action),
             // Stream routes are normalised to one rule.
             _ => vec![rejecting(Rejection::Invalid)],
@@ -78,7 +78,7 @@ impl<'a> Writer<'a> {
 
     fn write(&mut self, place: &Place, route: StreamRoute, provenance: StreamProvenance) {
         let name = place.name.as_ref().map(Hostname::as_str).unwrap_or_default();
-        let id = self.ids.assign('r', &[place.protocol.as_str(), &place.port.to_string(), name]);
+        let id = self.ids.assign(&Name::new('r', &[place.protocol.as_str(), &place.port.to_string(), name]));
         self.plane.config.insert(id.clone(), route);
         self.plane.provenance.insert(StreamKey::new(StreamKind::StreamRoute, id), provenance);
     }
@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
         let mut ids = Vec::new();
         for certificate in listener.terminates_with() {
             let secret = &certificate.secret;
-            let id = self.ids.assign('s', &[&secret.namespace, &secret.name]);
+            let id = self.ids.assign(&Name::new('s', &[&secret.namespace, &secret.name]));
             if ids.contains(&id) {
                 continue;
             }
@@ -123,7 +123,7 @@ impl<'a> Writer<'a> {
             Target::Backend(index) => {
                 let backend = self.backends.get(index);
                 let (service, port) = (&backend.key.service, backend.key.port);
-                let id = self.ids.assign(
+                let id = self.ids.assign(&Name::new(
                     'u',
                     &[
                         &service.namespace,
@@ -131,7 +131,7 @@ impl<'a> Writer<'a> {
                         &port.to_string(),
                         backend.key.usage.traffic.transport(),
                     ],
-                );
+                ));
                 if self.plane.config.upstream(&id).is_none() {
                     let nodes = backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect();
                     self.plane.config.insert(id.clone(), StreamUpstream { nodes });

@@ -32,8 +32,8 @@ pub(super) fn candidates(targets: Vec<WeightedUpstream>, own: Option<&UpstreamRe
 pub(super) fn own_upstream(route: &Route, service: Option<&Service>) -> Option<UpstreamRef> {
     let inline = |upstream: &Upstream| UpstreamRef::Inline(Box::new(upstream.clone()));
     let named = |id: &String| UpstreamRef::Named(id.clone());
-    route.upstream.as_ref().map(inline).or_else(|| route.upstream_id.as_ref().map(named)).or_else(|| {
+    route.upstream.as_deref().map(inline).or_else(|| route.upstream_id.as_ref().map(named)).or_else(|| {
         let service = service?;
-        service.upstream.as_ref().map(inline).or_else(|| service.upstream_id.as_ref().map(named))
+        service.upstream.as_deref().map(inline).or_else(|| service.upstream_id.as_ref().map(named))
     })
 }

@@ -44,7 +44,7 @@ impl Context<'_> {
         violations: &mut Vec<Violation>,
     ) {
         let target = DocumentKey::new(kind, id);
-        if self.config.get(&target).is_none() && !self.undecodable.contains(&target) {
+        if !self.config.contains(&target) && !self.undecodable.contains(&target) {
             let message = format!("There is no document {target}.");
             violations.push(self.fault(Rule::Reference, Severity::Rejected, field(), message));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::document::Context;
 use super::{Rule, Severity, Subject, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
-use crate::pingsix::{Config, DocumentKey, Route};
+use crate::pingsix::{Config, Document, DocumentKey, Route};
 
 /// How many pairs of patterns are compared at most; only tables full of parameters have more, and those do not
 /// get this far without other violations.
@@ -86,13 +86,24 @@ pub(super) fn is_peculiar(pattern: &str) -> bool {
 }
 
 fn all_paths(config: &Config) -> impl Iterator<Item = String> {
-    config.routes().flat_map(|(_, route)| route.path_patterns().iter().cloned())
+    of_all(config, |document| match document {
+        Document::Route(route) => route.path_patterns(),
+        Document::Upstream(_) | Document::Service(_) | Document::GlobalRule(_) | Document::Ssl(_) => &[],
+    })
 }
 
 fn all_hosts(config: &Config) -> impl Iterator<Item = String> {
-    let of_routes = config.routes().flat_map(|(_, route)| route.host_patterns());
-    let of_services = config.services().flat_map(|(_, service)| &service.hosts);
-    of_routes.chain(of_services).map(|host| reverse_host(host))
+    let hosts = of_all(config, |document| match document {
+        Document::Route(route) => route.host_patterns(),
+        Document::Service(service) => &service.hosts,
+        Document::Upstream(_) | Document::GlobalRule(_) | Document::Ssl(_) => &[],
+    });
+    hosts.map(|host| reverse_host(&host))
+}
+
+/// Texts of all documents, which do not stay decoded: who asks about one of them may hold the others for long.
+fn of_all(config: &Config, texts: impl Fn(&Document) -> &[String]) -> impl Iterator<Item = String> {
+    config.documents().values().flat_map(move |held| texts(&held.look()).to_vec())
 }
 
 fn check_host_syntax(

@@ -39,7 +39,7 @@ pub(super) fn answer(
 
 fn origin_of(plane: &DataPlane, route: &DocumentKey) -> Result<(String, String), String> {
     match plane.provenance.get(route) {
-        Some(Provenance::Rules { decisions, .. }) => match decisions.as_slice() {
+        Some(Provenance::Rules { decisions, .. }) => match &**decisions {
             [decision] => {
                 let origin = decision.origin.as_ref().ok_or_else(|| format!("{route} is nobody's"))?;
                 Ok((origin.object.name.to_string(), origin.field().to_string()))

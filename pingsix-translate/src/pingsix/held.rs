@@ -1,0 +1,145 @@
+//! A document of a configuration, as it is held.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::document::json_len;
+use super::{Document, ResourceKind};
+
+/// A document of a [`Config`](super::Config): decoded, or written down, or both.
+///
+/// What is written down takes a tenth of the memory and is what is delivered, so that is how translation holds its
+/// documents. Such a one is decoded when it is first looked at, and stays so; a [copy](Self::detached) of it can be looked
+/// at and dropped again.
+#[derive(Clone)]
+pub struct Held {
+    kind: ResourceKind,
+    /// At least one of the two is there.
+    json: Option<Bytes>,
+    document: OnceLock<Box<Document>>,
+}
+
+impl Held {
+    /// A document that is written down.
+    pub(crate) fn written(document: &Document) -> Self {
+        let json = Bytes::from(document.to_json());
+        Self { kind: document.kind(), json: Some(json), document: OnceLock::new() }
+    }
+
+    /// The document.
+    pub fn document(&self) -> &Document {
+        self.document.get_or_init(|| Box::new(self.decode()))
+    }
+
+    /// The document, which does not stay decoded if it is not.
+    pub(crate) fn look(&self) -> Cow<'_, Document> {
+        self.document.get().map_or_else(|| Cow::Owned(self.decode()), |document| Cow::Borrowed(&**document))
+    }
+
+    /// The canonical JSON, see [`Document::to_json`].
+    pub fn json(&self) -> Bytes {
+        self.json.clone().unwrap_or_else(|| Bytes::from(self.document().to_json()))
+    }
+
+    /// The length of [`json`](Self::json).
+    pub fn json_len(&self) -> usize {
+        self.json.as_ref().map_or_else(|| json_len(self.document()), Bytes::len)
+    }
+
+    /// The same, without what was decoded of it since it was written down.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let document = if self.json.is_some() { OnceLock::new() } else { self.document.clone() };
+        Self { kind: self.kind, json: self.json.clone(), document }
+    }
+
+    fn decode(&self) -> Document {
+        let json = self.json.as_deref().unwrap_or_default();
+        Document::read(self.kind, json).expect("it was written down by us, and what is written can be read")
+    }
+}
+
+impl From<Document> for Held {
+    fn from(document: Document) -> Self {
+        Self { kind: document.kind(), json: None, document: OnceLock::from(Box::new(document)) }
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.json, &other.json) {
+            (Some(one), Some(other_json)) => self.kind == other.kind && one == other_json,
+            (_, _) => self.look() == other.look(),
+        }
+    }
+}
+
+impl Eq for Held {}
+
+/// As the document, which shows no secrets.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.look().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pingsix::validate::{Rule, ValidateOptions, validate_document};
+    use crate::pingsix::{Config, DocumentKey, Route};
+
+    fn route() -> Document {
+        Document::Route(Route {
+            uris: vec!["/a".to_owned(), "/a/{*p}".to_owned()],
+            host: Some("a.test".to_owned()),
+            priority: 7,
+            upstream_id: Some("u".to_owned()),
+            ..Route::default()
+        })
+    }
+
+    #[test]
+    fn what_is_written_down_is_the_document() {
+        let (written, decoded) = (Held::written(&route()), Held::from(route()));
+        assert_eq!(written.document(), &route());
+        assert_eq!((written.json(), written.json_len()), (decoded.json(), decoded.json_len()));
+        assert_eq!(written, decoded);
+        assert_ne!(written, Held::written(&Document::Route(Route { priority: 8, ..Route::default() })));
+    }
+
+    #[test]
+    fn looking_at_a_copy_leaves_the_original_as_it_is() {
+        let key = DocumentKey::new(ResourceKind::Route, "r");
+        let config: Config = [(key.clone(), Held::written(&route()))].into_iter().collect();
+        assert_eq!(config.detached().get(&key), Some(&route()));
+        let mut copy = config.clone();
+        copy.detach(&key);
+        assert_eq!(copy.get(&key), Some(&route()));
+        assert!(config.held(&key).is_some_and(|held| held.document.get().is_none()));
+    }
+
+    #[test]
+    fn judging_one_document_leaves_the_others_as_they_are() {
+        let (faulty, other) =
+            (DocumentKey::new(ResourceKind::Route, "faulty"), DocumentKey::new(ResourceKind::Route, "other"));
+        let route = Route {
+            uris: vec!["/{*rest}".to_owned(), "/{a}{b}".to_owned()],
+            hosts: vec!["{*rest}.a.test".to_owned(), "{a}{b}.a.test".to_owned()],
+            upstream: Some(Box::default()),
+            ..Route::default()
+        };
+        let document = Held::written(&Document::Route(route));
+        let config: Config = [(faulty.clone(), document), (other.clone(), Held::written(&self::route()))]
+            .into_iter()
+            .collect();
+        let violations = validate_document(&config, &faulty, &ValidateOptions::default());
+        assert!(violations.iter().any(|violation| violation.rule == Rule::PatternMeaning), "{violations:?}");
+        assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
+        assert_eq!(config.held(&other), Some(&Held::from(self::route())));
+        assert!(config.held(&other).is_some_and(|held| held.document.get().is_none()));
+    }
+}
