@@ -1,9 +1,9 @@
 //! A live picture of one kind of objects, with secondary maps: who refers to what, kept exactly.
 //!
-//! kube-runtime's reflector answers one question, "what is the object with this name?".
+//! A reflector answers one question, "what is the object with this name?".
 //! A controller whose objects refer to each other has to answer others, at every event and without looking at every
 //! object: which routes name this Gateway, who reads this Secret, who looked for a Service that was not there until now.
-//! [`ReflectorStore`] keeps maps for those beside the reflector. Which there are is data:
+//! [`ReflectorStore`] keeps maps for those beside the objects. Which there are is data:
 //!
 //! ```
 //! use k8s_openapi::api::networking::v1::Ingress;
@@ -39,10 +39,12 @@
 
 mod edge;
 mod index;
+mod reader;
 mod reflector;
 #[cfg(test)]
 mod tests;
 
 pub use edge::{Direction, Edge, Target};
 pub use pingsix_translate::ObjectName;
+pub use reader::{Reader, StoredObject};
 pub use reflector::{Change, ReflectorStore, Work};

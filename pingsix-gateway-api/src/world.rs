@@ -22,7 +22,6 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube_runtime::reflector::Store;
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
@@ -35,8 +34,8 @@ pub use edges::Target;
 pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};
 
-use crate::store::{Change, ReflectorStore, Work};
-use crate::watch::{Undecodable, Watched, WatchedKind};
+use crate::store::{Change, Reader, ReflectorStore, Work};
+use crate::watch::{Texts, Undecodable, Watched, WatchedKind};
 
 /// A store of one kind.
 pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
@@ -47,11 +46,15 @@ macro_rules! world {
         #[derive(Debug)]
         pub struct World {
             $($field: KindStore<$kind>,)+
+            texts: Texts,
         }
 
         impl Default for World {
             fn default() -> Self {
-                Self { $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES).comparing(Watched::says_the_same),)+ }
+                Self {
+                    $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES).comparing(Watched::says_the_same),)+
+                    texts: Texts::default(),
+                }
             }
         }
 
@@ -101,7 +104,7 @@ macro_rules! world {
             pub fn apply(&mut self, event: Event) -> Effects {
                 match event {
                     $(Event::$kind(event) => {
-                        let changes = self.$field.apply(event);
+                        let changes = self.$field.apply(event.modify(|object| object.share(&mut self.texts)));
                         self.effects(changes)
                     })+
                 }
@@ -275,7 +278,7 @@ impl World {
     }
 
     /// A handle that reads objects of a kind from elsewhere, also while they change.
-    pub fn reader<K: Stored>(&self) -> Store<Watched<K>> {
+    pub fn reader<K: Stored>(&self) -> Reader<Watched<K>> {
         K::store(self).reader()
     }
 

@@ -13,8 +13,8 @@ pub mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
+pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
 pub use kinds::{
     AddressProbe, BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, GatewayProbe, Ingress, IngressClass,

@@ -1,54 +1,96 @@
 //! One secondary map.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pingsix_translate::ObjectName;
 
 use super::edge::Target;
 
-/// No name comes before the empty one.
-static FIRST: LazyLock<ObjectName> = LazyLock::new(|| ObjectName::new("", ""));
-
 /// Which objects refer to a target. Many to many, with exact removal: a target nobody refers to takes no room.
-///
-/// One sorted set of pairs, since most targets have a single referrer, for which a set of its own would be many times as
-/// large as what it holds.
 #[derive(Clone, Debug)]
 pub(super) struct Index<T> {
-    references: BTreeSet<(T, ObjectName)>,
+    referrers: BTreeMap<T, Referrers>,
+    len: usize,
 }
 
-impl<T: Ord> Default for Index<T> {
+/// Most targets have a single referrer, for which a set would be many times as large as what it holds.
+#[derive(Clone, Debug)]
+enum Referrers {
+    One(Arc<ObjectName>),
+    /// Two, at least at some time.
+    Many(Box<BTreeSet<Arc<ObjectName>>>),
+}
+
+impl<T> Default for Index<T> {
     fn default() -> Self {
-        Self { references: BTreeSet::new() }
+        Self { referrers: BTreeMap::new(), len: 0 }
+    }
+}
+
+impl Referrers {
+    fn insert(&mut self, referrer: &Arc<ObjectName>) -> bool {
+        match self {
+            Self::One(one) if one == referrer => false,
+            Self::One(one) => {
+                *self = Self::Many(Box::new(BTreeSet::from([one.clone(), referrer.clone()])));
+                true
+            }
+            Self::Many(referrers) => referrers.insert(referrer.clone()),
+        }
+    }
+
+    /// Removes a referrer; returns whether it was there, and whether none is left.
+    fn remove(&mut self, referrer: &ObjectName) -> (bool, bool) {
+        match self {
+            Self::One(one) => (**one == *referrer, **one == *referrer),
+            Self::Many(referrers) => (referrers.remove(referrer), referrers.is_empty()),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &ObjectName> {
+        let (one, many) = match self {
+            Self::One(one) => (Some(one), None),
+            Self::Many(referrers) => (None, Some(referrers)),
+        };
+        one.into_iter().chain(many.into_iter().flat_map(|referrers| &**referrers)).map(AsRef::as_ref)
     }
 }
 
 impl<T: Target> Index<T> {
     /// Adds a reference; returns whether it is new.
-    pub(super) fn insert(&mut self, target: T, referrer: ObjectName) -> bool {
-        self.references.insert((target, referrer))
+    pub(super) fn insert(&mut self, target: T, referrer: &Arc<ObjectName>) -> bool {
+        let is_new = match self.referrers.get_mut(&target) {
+            Some(referrers) => referrers.insert(referrer),
+            None => self.referrers.insert(target, Referrers::One(referrer.clone())).is_none(),
+        };
+        self.len += usize::from(is_new);
+        is_new
     }
 
     /// Removes a reference; returns whether it was there.
     pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName) -> bool {
-        self.references.remove(&(target.clone(), referrer.clone()))
+        let Some(referrers) = self.referrers.get_mut(target) else { return false };
+        let (was_there, is_empty) = referrers.remove(referrer);
+        if is_empty {
+            self.referrers.remove(target);
+        }
+        self.len -= usize::from(was_there);
+        was_there
     }
 
     /// Who refers to a target, by name.
     pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
-        let references = self.references.range((target.clone(), FIRST.clone())..);
-        references.take_while(move |(referred, _)| referred == target).map(|(_, referrer)| referrer)
+        self.referrers.get(target).into_iter().flat_map(Referrers::iter)
     }
 
     /// Everything that is referred to, in order.
     pub(super) fn targets(&self) -> BTreeSet<&T> {
-        self.references.iter().map(|(target, _)| target).collect()
+        self.referrers.keys().collect()
     }
 
     /// How many references there are.
-    pub(super) fn len(&self) -> usize {
-        self.references.len()
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 }

@@ -144,9 +144,10 @@ impl From<wire::EndpointSlice> for EndpointSlice {
 impl Serialize for EndpointSlice {
     /// As the API has it, without what is not kept.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let labels = self.service.as_deref().map(|service| {
-            BTreeMap::from([(SERVICE_NAME_LABEL.to_owned(), service.to_owned())])
-        });
+        let labels = self
+            .service
+            .as_deref()
+            .map(|service| BTreeMap::from([(SERVICE_NAME_LABEL.to_owned(), service.to_owned())]));
         let port = |port: &EndpointPort| WirePort {
             name: port.name.as_deref().map(ToOwned::to_owned),
             port: port.port.map(|port| port.get().into()),
@@ -216,7 +217,8 @@ mod tests {
 
     #[test]
     fn another_shape_is_refused_with_the_field() {
-        let written = json!({"metadata": {"name": "cart-1"}, "addressType": "IPv4", "endpoints": [{"addresses": 7}]});
+        let written =
+            json!({"metadata": {"name": "cart-1"}, "addressType": "IPv4", "endpoints": [{"addresses": 7}]});
         let error = serde_path_to_error::deserialize::<_, EndpointSlice>(&written).unwrap_err();
         assert_eq!(error.path().to_string(), "endpoints[0].addresses");
     }

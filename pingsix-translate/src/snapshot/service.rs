@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_port_carries_tcp_unless_it_says_otherwise() {
-        let protocol = |written| ServicePort::from(&WirePort { protocol: written, ..WirePort::default() }).protocol;
+        let protocol =
+            |written| ServicePort::from(&WirePort { protocol: written, ..WirePort::default() }).protocol;
         assert_eq!(protocol(None), Protocol::Tcp);
         assert_eq!(protocol(Some("tcp".to_owned())), Protocol::Unknown);
     }
