@@ -50,7 +50,6 @@ pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, resources};
 pub use object::{Arrived, Undecodable, Watched, WatchedKind};
 pub use options::{Namespaces, SecretWatch, WatchOptions};
-pub(crate) use small::Texts;
 pub use stats::WatchStats;
 pub use watches::Watches;
 

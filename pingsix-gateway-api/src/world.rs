@@ -25,7 +25,8 @@ use std::sync::Arc;
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    IngressClass, ListenerSet, Namespace, Pool, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
+    UdpRoute,
 };
 use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
@@ -35,7 +36,7 @@ pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};
 
 use crate::store::{Change, Reader, ReflectorStore, Work};
-use crate::watch::{Texts, Undecodable, Watched, WatchedKind};
+use crate::watch::{Undecodable, Watched, WatchedKind};
 
 /// A store of one kind.
 pub type KindStore<K> = ReflectorStore<Watched<K>, Target>;
@@ -46,14 +47,14 @@ macro_rules! world {
         #[derive(Debug)]
         pub struct World {
             $($field: KindStore<$kind>,)+
-            texts: Texts,
+            pool: Pool,
         }
 
         impl Default for World {
             fn default() -> Self {
                 Self {
                     $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES).comparing(Watched::says_the_same),)+
-                    texts: Texts::default(),
+                    pool: Pool::default(),
                 }
             }
         }
@@ -104,7 +105,7 @@ macro_rules! world {
             pub fn apply(&mut self, event: Event) -> Effects {
                 match event {
                     $(Event::$kind(event) => {
-                        let changes = self.$field.apply(event.modify(|object| object.share(&mut self.texts)));
+                        let changes = self.$field.apply(event.modify(|object| object.share(&mut self.pool)));
                         self.effects(changes)
                     })+
                 }

@@ -5,6 +5,7 @@ mod ingress;
 mod kinds;
 mod metadata;
 mod objects;
+mod pool;
 mod references;
 mod routes;
 mod service;
@@ -23,11 +24,12 @@ pub use kinds::{
 pub use metadata::{Identified, Metadata};
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
+pub use pool::Pool;
 pub use references::{
     RouteReferences, config_maps_of_gateway, config_maps_of_policy, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, service_of_slice, services_of_ingress, services_of_policy,
 };
-pub use routes::{GrpcRoute, HttpRoute, RouteObject, TcpRoute, TlsRoute, UdpRoute};
+pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use service::{Protocol, Service, ServicePort};
 
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};

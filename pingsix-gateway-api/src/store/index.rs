@@ -89,6 +89,16 @@ impl<T: Target> Index<T> {
         self.referrers.keys().collect()
     }
 
+    /// Takes no more room than it needs, after many references came in order.
+    pub(super) fn shrink(&mut self) {
+        for referrers in self.referrers.values_mut() {
+            if let Referrers::Many(names) = referrers {
+                **names = std::mem::take(&mut **names).into_iter().collect();
+            }
+        }
+        self.referrers = std::mem::take(&mut self.referrers).into_iter().collect();
+    }
+
     /// How many references there are.
     pub(super) const fn len(&self) -> usize {
         self.len

@@ -11,19 +11,17 @@ use pingsix_translate::ObjectName;
 /// What a store has to know of its objects. Blanket implementation for those of kube.
 pub trait StoredObject: 'static {
     /// Where it is, and its name; the namespace of an object without is empty.
-    fn object_name(&self) -> ObjectName;
+    fn object_name(&self) -> Arc<ObjectName>;
 
     /// Whether both have the same `resourceVersion`, or none.
     fn is_same_version(&self, other: &Self) -> bool;
 }
 
 impl<K: Resource + 'static> StoredObject for K {
-    fn object_name(&self) -> ObjectName {
+    fn object_name(&self) -> Arc<ObjectName> {
         let metadata = self.meta();
-        ObjectName::new(
-            metadata.namespace.as_deref().unwrap_or_default(),
-            metadata.name.as_deref().unwrap_or_default(),
-        )
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()))
     }
 
     fn is_same_version(&self, other: &Self) -> bool {
@@ -78,20 +76,26 @@ impl<K> Reader<K> {
         self.0.read().is_empty()
     }
 
-    pub(super) fn names(&self) -> Vec<ObjectName> {
-        self.0.read().keys().map(|name| ObjectName::clone(name)).collect()
+    pub(super) fn names(&self) -> Vec<Arc<ObjectName>> {
+        self.0.read().keys().cloned().collect()
     }
 
-    /// Puts an object there. Returns its name, which is one for all maps, and what it was before.
-    pub(super) fn insert(&self, name: &ObjectName, object: Arc<K>) -> (Arc<ObjectName>, Option<Arc<K>>) {
+    /// Puts an object there. Returns its name, which is one for all maps and versions, and what it was before.
+    pub(super) fn insert(&self, name: Arc<ObjectName>, object: Arc<K>) -> (Arc<ObjectName>, Option<Arc<K>>) {
         let mut objects = self.0.write();
-        let known = objects.get_key_value(name).map(|(name, _)| name.clone());
-        let name = known.unwrap_or_else(|| Arc::new(name.clone()));
+        let known = objects.get_key_value(&name).map(|(name, _)| name.clone());
+        let name = known.unwrap_or(name);
         let before = objects.insert(name.clone(), object);
         (name, before)
     }
 
     pub(super) fn remove(&self, name: &ObjectName) -> Option<(Arc<ObjectName>, Arc<K>)> {
         self.0.write().remove_entry(name)
+    }
+
+    /// Takes no more room than it needs, after many objects came in order.
+    pub(super) fn shrink(&self) {
+        let mut objects = self.0.write();
+        *objects = std::mem::take(&mut *objects).into_iter().collect();
     }
 }

@@ -77,7 +77,7 @@ pub struct ReflectorStore<K: 'static, T: 'static> {
     indexes: Vec<Index<T>>,
     same: fn(&K, &K) -> bool,
     /// The objects of a list that is being read.
-    listing: Option<BTreeMap<ObjectName, K>>,
+    listing: Option<BTreeMap<Arc<ObjectName>, K>>,
     is_complete: bool,
     work: Work,
 }
@@ -213,7 +213,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     fn finish_listing(&mut self) -> Vec<Change<K, T>> {
         let listing = self.listing.take().unwrap_or_default();
         self.is_complete = true;
-        let gone: Vec<ObjectName> =
+        let gone: Vec<Arc<ObjectName>> =
             self.reader.names().into_iter().filter(|name| !listing.contains_key(name)).collect();
         let mut changes: Vec<Change<K, T>> = gone.iter().filter_map(|name| self.remove(name)).collect();
         for (name, object) in listing {
@@ -222,17 +222,19 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
                 changes.push(self.put(name, object));
             }
         }
+        self.reader.shrink();
+        self.indexes.iter_mut().for_each(Index::shrink);
         changes
     }
 
-    fn put(&mut self, name: ObjectName, object: K) -> Change<K, T> {
+    fn put(&mut self, name: Arc<ObjectName>, object: K) -> Change<K, T> {
         let after = Arc::new(object);
-        let (shared, before) = self.reader.insert(&name, after.clone());
+        let (name, before) = self.reader.insert(name, after.clone());
         if before.as_ref().is_some_and(|before| (self.same)(before, &after)) {
-            return Change::Touched { name, after };
+            return Change::Touched { name: ObjectName::clone(&name), after };
         }
-        let (concerned, released) = self.reindex(&shared, before.as_deref(), Some(&after));
-        Change::Applied { name, concerned, released, before, after }
+        let (concerned, released) = self.reindex(&name, before.as_deref(), Some(&after));
+        Change::Applied { name: ObjectName::clone(&name), concerned, released, before, after }
     }
 
     fn removed(&mut self, name: &Arc<ObjectName>, before: Arc<K>) -> Change<K, T> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::{DynamicResourceScope, ObjectMeta};
-use pingsix_translate::snapshot::Identified;
+use pingsix_translate::snapshot::{Identified, Pool};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, Kind, ObjectKey, ObjectName};
 use serde::de::{DeserializeOwned, Error as _};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::small::{KeptStatus, Texts, Uid, Version};
+use super::small::{KeptStatus, Uid, Version};
 use crate::store::StoredObject;
 
 /// A kind that can be watched, with what is kept of its objects.
@@ -42,7 +42,9 @@ pub struct Watched<K> {
     content: Content<K>,
     version: Option<Version>,
     digest: Digest,
-    told: Option<Box<Told>>,
+    uid: Option<Uid>,
+    /// As it was sent, for a typed round trip would lose what others have written.
+    status: Option<Box<KeptStatus>>,
 }
 
 /// Of everything but `resourceVersion`, `managedFields`, the status and what the projection drops.
@@ -54,20 +56,12 @@ enum Content<K> {
     Undecodable(Arc<Undecodable>),
 }
 
-/// What is needed to tell others about an object.
-#[derive(Clone)]
-struct Told {
-    uid: Option<Uid>,
-    /// As it was sent, for a typed round trip would lose what others have written.
-    status: Option<KeptStatus>,
-}
-
 /// An object that has another shape than its kind.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Undecodable {
     /// Where it is, and its name.
-    pub name: ObjectName,
+    pub name: Arc<ObjectName>,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,
     /// Where its shape is another one; `.` for the object as a whole.
@@ -115,7 +109,7 @@ impl<K: WatchedKind> Watched<K> {
     }
 
     /// Where it is, and its name.
-    pub fn name(&self) -> ObjectName {
+    pub fn name(&self) -> Arc<ObjectName> {
         match &self.content {
             Content::Decoded(object) => object.name(),
             Content::Undecodable(fault) => fault.name.clone(),
@@ -124,7 +118,7 @@ impl<K: WatchedKind> Watched<K> {
 
     /// Its identity.
     pub fn key(&self) -> ObjectKey {
-        ObjectKey { kind: K::KIND, name: self.name() }
+        ObjectKey { kind: K::KIND, name: ObjectName::clone(&self.name()) }
     }
 
     /// `metadata.generation`; 0 when it has none, or when it is not kept for this kind.
@@ -142,13 +136,12 @@ impl<K: WatchedKind> Watched<K> {
 
     /// `metadata.uid`; `None` when it has none, or when it is not kept for this kind.
     pub fn uid(&self) -> Option<String> {
-        self.told.as_ref().and_then(|told| told.uid.as_ref()).map(ToString::to_string)
+        self.uid.as_ref().map(ToString::to_string)
     }
 
     /// Its status as the API server has it; null when there is none, or when it is not kept for this kind.
     pub fn status(&self) -> Value {
-        let status = self.told.as_ref().and_then(|told| told.status.as_ref());
-        status.map(KeptStatus::read).unwrap_or_default()
+        self.status.as_deref().map(KeptStatus::read).unwrap_or_default()
     }
 
     /// Whether both say the same, apart from the status and from what nobody reads.
@@ -157,20 +150,20 @@ impl<K: WatchedKind> Watched<K> {
     }
 
     /// Holds what others hold as well together with them.
-    pub(crate) fn share(&mut self, texts: &mut Texts) {
+    pub(crate) fn share(&mut self, pool: &mut Pool) {
         if let Content::Decoded(object) = &mut self.content
             && let Some(object) = Arc::get_mut(object)
         {
-            object.each_text(&mut |text| texts.share(text));
+            object.share(pool);
         }
-        if let Some(status) = self.told.as_mut().and_then(|told| told.status.as_mut()) {
-            status.share(texts);
+        if let Some(status) = &mut self.status {
+            status.share(pool);
         }
     }
 }
 
 impl<K: WatchedKind> StoredObject for Watched<K> {
-    fn object_name(&self) -> ObjectName {
+    fn object_name(&self) -> Arc<ObjectName> {
         self.name()
     }
 
@@ -204,7 +197,7 @@ impl<K> Deref for Arrived<K> {
 impl<K: WatchedKind> Arrived<K> {
     fn read(mut object: Value) -> Result<Self, serde_json::Error> {
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
-        let status = status.filter(|_| K::KEEPS_STATUS).map(KeptStatus::new);
+        let status = status.filter(|_| K::KEEPS_STATUS).map(|status| Box::new(KeptStatus::new(status)));
         let mut resource_version = None;
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
@@ -233,7 +226,7 @@ impl<K: WatchedKind> Arrived<K> {
                 };
                 let namespace = metadata.namespace.as_deref().unwrap_or_default();
                 Content::Undecodable(Arc::new(Undecodable {
-                    name: ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()),
+                    name: Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())),
                     generation: metadata.generation.unwrap_or_default(),
                     field: FieldPath::new(&error.path().to_string()),
                     message,
@@ -242,8 +235,7 @@ impl<K: WatchedKind> Arrived<K> {
         };
         let version = metadata.resource_version.as_deref().map(Version::from);
         let uid = metadata.uid.as_deref().map(Uid::from);
-        let told = (uid.is_some() || status.is_some()).then(|| Box::new(Told { uid, status }));
-        Ok(Self { metadata, watched: Watched { content, version, digest, told } })
+        Ok(Self { metadata, watched: Watched { content, version, digest, uid, status } })
     }
 }
 

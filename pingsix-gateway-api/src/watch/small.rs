@@ -3,11 +3,11 @@
 //! There are thousands of objects, and what they say of themselves is mostly numbers written as text, or what others say as
 //! well. What has another shape is kept as it is: nothing is lost.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pingsix_translate::snapshot::Pool;
 use serde_json::Value;
 
 /// A `resourceVersion`. API servers count; whoever does not is taken at their word.
@@ -75,8 +75,31 @@ impl fmt::Display for Uid {
 pub(super) struct KeptStatus {
     /// With the numbers of `times` in their place.
     shape: Arc<str>,
-    /// In seconds, each once. Empty when the shape is the status.
-    times: Box<[i64]>,
+    times: Times,
+}
+
+/// In seconds, each once.
+#[derive(Clone, Debug)]
+enum Times {
+    /// All at once, as most are.
+    One(i64),
+    /// None when the shape is the status.
+    Many(Box<[i64]>),
+}
+
+impl Times {
+    fn as_slice(&self) -> &[i64] {
+        match self {
+            Self::One(time) => std::slice::from_ref(time),
+            Self::Many(times) => times,
+        }
+    }
+}
+
+impl From<Vec<i64>> for Times {
+    fn from(times: Vec<i64>) -> Self {
+        if let [time] = times[..] { Self::One(time) } else { Self::Many(times.into()) }
+    }
 }
 
 /// Where conditions say since when they hold.
@@ -104,9 +127,10 @@ impl KeptStatus {
 
     pub(super) fn read(&self) -> Value {
         let mut status = serde_json::from_str(&self.shape).unwrap_or_default();
-        if !self.times.is_empty() {
+        let times = self.times.as_slice();
+        if !times.is_empty() {
             any_time(&mut status, &mut |time| {
-                let second = time.as_u64().and_then(|at| self.times.get(usize::try_from(at).ok()?));
+                let second = time.as_u64().and_then(|at| times.get(usize::try_from(at).ok()?));
                 if let Some(second) = second.and_then(|second| Timestamp::from_second(*second).ok()) {
                     *time = second.to_string().into();
                 }
@@ -135,42 +159,9 @@ fn any_time(value: &mut Value, visit: &mut dyn FnMut(&mut Value) -> bool) -> boo
     }
 }
 
-/// Texts that many objects have in common, each once.
-#[derive(Debug)]
-pub(crate) struct Texts {
-    known: BTreeSet<Arc<str>>,
-    /// How many there may be before those that nobody has any more are looked for.
-    limit: usize,
-}
-
-/// Fewer are not worth a look.
-const FEW: usize = 1_000;
-
-impl Default for Texts {
-    fn default() -> Self {
-        Self { known: BTreeSet::new(), limit: FEW }
-    }
-}
-
-impl Texts {
-    /// Makes a text the one that others have who say the same.
-    pub(crate) fn share(&mut self, text: &mut Arc<str>) {
-        if let Some(known) = self.known.get(text) {
-            *text = known.clone();
-            return;
-        }
-        if self.known.len() >= self.limit {
-            self.known.retain(|text| Arc::strong_count(text) > 1);
-            // Every text is looked at as often as one like it is added.
-            self.limit = FEW.max(self.known.len() * 2);
-        }
-        self.known.insert(text.clone());
-    }
-}
-
 impl KeptStatus {
-    pub(super) fn share(&mut self, texts: &mut Texts) {
-        texts.share(&mut self.shape);
+    pub(super) fn share(&mut self, pool: &mut Pool) {
+        pool.text(&mut self.shape);
     }
 }
 
@@ -220,27 +211,13 @@ mod tests {
 
     #[test]
     fn statuses_that_differ_in_time_share_a_text() {
-        let (mut texts, at) =
-            (Texts::default(), |time: &str| KeptStatus::new(status([time.into(), time.into(), time.into()])));
+        let (mut pool, at) =
+            (Pool::default(), |time: &str| KeptStatus::new(status([time.into(), time.into(), time.into()])));
         let (mut one, mut other) = (at("2026-01-01T00:00:00Z"), at("2026-01-02T00:00:00Z"));
-        one.share(&mut texts);
-        other.share(&mut texts);
+        one.share(&mut pool);
+        other.share(&mut pool);
         assert!(Arc::ptr_eq(&one.shape, &other.shape));
-        assert_eq!(one.times.len(), 1);
+        assert_eq!(one.times.as_slice().len(), 1);
         assert_ne!(one.read(), other.read());
-    }
-
-    #[test]
-    fn texts_that_nobody_has_any_more_are_forgotten() {
-        let mut texts = Texts::default();
-        let mut kept: Arc<str> = "kept".into();
-        texts.share(&mut kept);
-        for number in 0..10 * FEW {
-            texts.share(&mut number.to_string().into());
-        }
-        assert!(texts.known.len() <= 2 * FEW, "{}", texts.known.len());
-        let mut again: Arc<str> = "kept".into();
-        texts.share(&mut again);
-        assert!(Arc::ptr_eq(&kept, &again));
     }
 }

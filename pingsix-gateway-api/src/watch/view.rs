@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 
 use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName};
@@ -25,11 +26,11 @@ pub(super) struct View<K> {
 struct Part<K> {
     /// The version of every object that is there; how a list that is read anew finds out what vanished meanwhile, in
     /// this namespace alone.
-    known: BTreeMap<ObjectName, Option<String>>,
+    known: BTreeMap<Arc<ObjectName>, Option<String>>,
     /// The list that is being read.
-    listing: BTreeMap<ObjectName, Watched<K>>,
+    listing: BTreeMap<Arc<ObjectName>, Watched<K>>,
     /// The objects, until all namespaces have been listed and the world gets them all at once.
-    held: Option<BTreeMap<ObjectName, Watched<K>>>,
+    held: Option<BTreeMap<Arc<ObjectName>, Watched<K>>>,
     is_listed: bool,
 }
 
@@ -150,7 +151,10 @@ impl<K: Fed> Part<K> {
             }
             self.known.insert(name, now);
         }
-        inputs.extend(gone.into_keys().map(|name| Input::Gone(ObjectKey { kind: K::KIND, name })));
+        inputs.extend(
+            gone.into_keys()
+                .map(|name| Input::Gone(ObjectKey { kind: K::KIND, name: ObjectName::clone(&name) })),
+        );
         inputs
     }
 }

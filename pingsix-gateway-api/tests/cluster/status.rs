@@ -99,10 +99,13 @@ async fn statuses_are_taken_beside_those_of_others() {
     let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
     let address = Address::Ip([192, 0, 2, 1].into());
     let ingress = ObjectKey::new(Kind::Ingress, "default", "shop");
-    writers.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(class));
+    writers.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(Box::new(class)));
     writers.board.set(
         gateway.clone(),
-        Wanted::Gateway { verdict: verdicts.gateway.unwrap(), addresses: Some(vec![address.clone()]) },
+        Wanted::Gateway {
+            verdict: Box::new(verdicts.gateway.unwrap()),
+            addresses: Some(vec![address.clone()]),
+        },
     );
     writers.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
     writers.board.set(ingress, Wanted::Ingress { addresses: vec![address] });

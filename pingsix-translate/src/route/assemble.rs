@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Hostnames, Limit, Part, Refusal, Route, Rule, Traffic};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, ObjectName};
 use crate::snapshot::{Metadata, RouteReferences};
 use crate::verdict::Reason;
 
@@ -34,12 +34,12 @@ pub(super) fn assemble<R: RouteReferences>(
         )
     });
     Route {
-        key: Arc::new(ObjectKey { kind: R::KIND, name: frame.metadata.name.clone() }),
+        key: Arc::new(ObjectKey { kind: R::KIND, name: ObjectName::clone(&frame.metadata.name) }),
         part: Part::Whole,
         traffic,
         generation: frame.metadata.generation,
         age: frame.metadata.age,
-        parent_refs: route.parent_refs(),
+        parent_refs: route.parent_refs().clone(),
         hostnames,
         rules,
         refusals,

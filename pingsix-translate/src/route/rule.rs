@@ -17,7 +17,7 @@ pub(crate) struct Route {
     pub(crate) traffic: Traffic,
     pub(crate) generation: i64,
     pub(crate) age: Age,
-    pub(crate) parent_refs: Vec<ParentRef>,
+    pub(crate) parent_refs: Arc<[ParentRef]>,
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.

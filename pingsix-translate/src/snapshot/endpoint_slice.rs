@@ -11,7 +11,8 @@ use k8s_openapi::api::discovery::v1::{
 use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::metadata::{Identified, metadata_of, name_in};
+use super::metadata::{Identified, metadata_of, name_in, share_namespace};
+use super::pool::Pool;
 use super::wire;
 use crate::object::ObjectName;
 
@@ -26,7 +27,7 @@ const FQDN: &str = "FQDN";
 #[serde(from = "wire::EndpointSlice")]
 pub struct EndpointSlice {
     /// Where it is, and its name.
-    pub name: ObjectName,
+    pub name: Arc<ObjectName>,
     /// The Service it belongs to, which its label names.
     pub service: Option<Arc<str>>,
     /// Whether its endpoints are DNS names. Those are not kept: they are not resolved.
@@ -175,7 +176,7 @@ impl Serialize for EndpointSlice {
 }
 
 impl Identified for EndpointSlice {
-    fn name(&self) -> ObjectName {
+    fn name(&self) -> Arc<ObjectName> {
         self.name.clone()
     }
 
@@ -183,9 +184,9 @@ impl Identified for EndpointSlice {
         0
     }
 
-    fn each_text(&mut self, share: &mut dyn FnMut(&mut Arc<str>)) {
-        share(&mut self.name.namespace);
-        self.ports.iter_mut().filter_map(|port| port.name.as_mut()).for_each(share);
+    fn share(&mut self, pool: &mut Pool) {
+        share_namespace(&mut self.name, pool);
+        self.ports.iter_mut().filter_map(|port| port.name.as_mut()).for_each(|name| pool.text(name));
     }
 }
 

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ObjectMeta;
-use serde::{Serialize, Serializer};
 
 use super::kinds::{
     BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, Namespace,
     ReferenceGrant, Secret,
 };
 use super::objects::key_of;
+use super::pool::Pool;
 use crate::object::{Age, Kind, ObjectName};
 
 /// What is kept of an object's metadata: a tenth of what the generated type takes, of which there is one per object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Where it is, and its name.
-    pub name: ObjectName,
+    pub name: Arc<ObjectName>,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,
     pub(crate) age: Age,
@@ -40,13 +40,10 @@ impl From<&ObjectMeta> for Metadata {
     }
 }
 
-impl Serialize for Metadata {
-    /// As the API has it.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let generation = Some(self.generation).filter(|generation| *generation != 0);
-        let metadata =
-            ObjectMeta { generation, creation_timestamp: self.created(), ..metadata_of(&self.name) };
-        metadata.serialize(serializer)
+impl From<&Metadata> for ObjectMeta {
+    fn from(metadata: &Metadata) -> Self {
+        let generation = Some(metadata.generation).filter(|generation| *generation != 0);
+        Self { generation, creation_timestamp: metadata.created(), ..metadata_of(&metadata.name) }
     }
 }
 
@@ -60,31 +57,36 @@ pub(super) fn metadata_of(name: &ObjectName) -> ObjectMeta {
 }
 
 /// The name that metadata say, whether the kind lives in a namespace or not.
-pub(super) fn name_in(metadata: &ObjectMeta) -> ObjectName {
-    ObjectName::new(
-        metadata.namespace.as_deref().unwrap_or_default(),
-        metadata.name.as_deref().unwrap_or_default(),
-    )
+pub(super) fn name_in(metadata: &ObjectMeta) -> Arc<ObjectName> {
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()))
 }
 
 /// An object of a kind translation reads.
 pub trait Identified {
     /// Where it is, and its name; the namespace is empty for cluster-scoped kinds.
-    fn name(&self) -> ObjectName;
+    fn name(&self) -> Arc<ObjectName>;
 
     /// `metadata.generation`; 0 when it has none, or when it is not kept.
     fn generation(&self) -> i64;
 
-    /// Calls a function with every text that many objects have in common, so that they can hold it together.
-    fn each_text(&mut self, _share: &mut dyn FnMut(&mut Arc<str>)) {}
+    /// Holds what other objects say as well together with them.
+    fn share(&mut self, _pool: &mut Pool) {}
+}
+
+/// Shares the namespace of a name that nobody holds yet.
+pub(super) fn share_namespace(name: &mut Arc<ObjectName>, pool: &mut Pool) {
+    if let Some(name) = Arc::get_mut(name) {
+        pool.text(&mut name.namespace);
+    }
 }
 
 /// Kinds held in the generated type.
 macro_rules! generated {
     ($($kind:ident)+) => {$(
         impl Identified for $kind {
-            fn name(&self) -> ObjectName {
-                key_of(Kind::$kind, &self.metadata).name
+            fn name(&self) -> Arc<ObjectName> {
+                Arc::new(key_of(Kind::$kind, &self.metadata).name)
             }
 
             fn generation(&self) -> i64 {

@@ -79,7 +79,7 @@ pub trait RouteReferences {
     const KIND: Kind;
 
     /// `spec.parentRefs`, in order.
-    fn parent_refs(&self) -> Vec<ParentRef>;
+    fn parent_refs(&self) -> &Arc<[ParentRef]>;
 
     /// The Services that backendRefs and mirrors name, whether they exist or not.
     fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
@@ -93,19 +93,8 @@ macro_rules! route_references {
         impl RouteReferences for $kind {
             const KIND: Kind = Kind::$kind;
 
-            fn parent_refs(&self) -> Vec<ParentRef> {
-                let parents = self.spec.parent_refs.as_deref().unwrap_or_default().iter().enumerate();
-                parents
-                    .map(|(index, parent)| ParentRef {
-                        index,
-                        group: parent.group.clone(),
-                        kind: parent.kind.clone(),
-                        namespace: parent.namespace.clone(),
-                        name: parent.name.clone(),
-                        section_name: parent.section_name.clone(),
-                        port: parent.port,
-                    })
-                    .collect()
+            fn parent_refs(&self) -> &Arc<[ParentRef]> {
+                &self.parent_refs
             }
 
             fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ServicePort as WirePort, ServiceSpec};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::metadata::{Identified, metadata_of, name_in};
+use super::metadata::{Identified, metadata_of, name_in, share_namespace};
+use super::pool::Pool;
 use super::wire;
 use crate::object::ObjectName;
 
@@ -17,7 +18,7 @@ const EXTERNAL_NAME: &str = "ExternalName";
 #[serde(from = "wire::Service")]
 pub struct Service {
     /// Where it is, and its name.
-    pub name: ObjectName,
+    pub name: Arc<ObjectName>,
     /// Whether `spec.type` is `ExternalName`: it is only another name for a host.
     pub is_external_name: bool,
     /// `spec.ports`, in order.
@@ -122,7 +123,7 @@ impl Serialize for Service {
 }
 
 impl Identified for Service {
-    fn name(&self) -> ObjectName {
+    fn name(&self) -> Arc<ObjectName> {
         self.name.clone()
     }
 
@@ -130,11 +131,10 @@ impl Identified for Service {
         0
     }
 
-    fn each_text(&mut self, share: &mut dyn FnMut(&mut Arc<str>)) {
-        share(&mut self.name.namespace);
+    fn share(&mut self, pool: &mut Pool) {
+        share_namespace(&mut self.name, pool);
         for port in &mut self.ports {
-            port.name.iter_mut().for_each(&mut *share);
-            port.app_protocol.iter_mut().for_each(&mut *share);
+            port.name.iter_mut().chain(&mut port.app_protocol).for_each(|text| pool.text(text));
         }
     }
 }
