@@ -40,7 +40,7 @@ pub trait WatchedKind: Identified + DeserializeOwned + Clone + fmt::Debug + Send
 #[derive(Clone)]
 pub struct Watched<K> {
     content: Content<K>,
-    version: Option<Version>,
+    version: Version,
     digest: Digest,
     uid: Option<Uid>,
     /// As it was sent, for a typed round trip would lose what others have written.
@@ -131,7 +131,7 @@ impl<K: WatchedKind> Watched<K> {
 
     /// `metadata.resourceVersion`; `None` when it has none.
     pub fn version(&self) -> Option<String> {
-        self.version.as_ref().map(ToString::to_string)
+        Some(self.version.to_string()).filter(|version| !version.is_empty())
     }
 
     /// `metadata.uid`; `None` when it has none, or when it is not kept for this kind.
@@ -233,7 +233,7 @@ impl<K: WatchedKind> Arrived<K> {
                 }))
             }
         };
-        let version = metadata.resource_version.as_deref().map(Version::from);
+        let version = Version::from(metadata.resource_version.as_deref().unwrap_or_default());
         let uid = metadata.uid.as_deref().map(Uid::from);
         Ok(Self { metadata, watched: Watched { content, version, digest, uid, status } })
     }

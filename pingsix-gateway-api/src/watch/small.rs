@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pingsix_translate::snapshot::Pool;
 use serde_json::Value;
 
-/// A `resourceVersion`. API servers count; whoever does not is taken at their word.
+/// A `resourceVersion`, empty when there is none. API servers count; whoever does not is taken at their word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     Number(u64),
@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(Uid::from(text).to_string(), text);
         }
         assert!(matches!(Uid::from(uuid), Uid::Uuid(_)));
-        assert!(size_of::<Option<Version>>() <= 16 && size_of::<Option<Uid>>() <= 24);
+        assert!(size_of::<Version>() <= 16 && size_of::<Option<Uid>>() <= 24);
     }
 
     fn status(times: [Value; 3]) -> Value {

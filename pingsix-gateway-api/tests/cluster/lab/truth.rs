@@ -9,6 +9,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use pingsix_gateway_api::{bridge, bridge_stream};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
+use pingsix_gateway_api::watch::WatchedKind;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
@@ -34,7 +35,7 @@ pub(crate) struct Dump {
 
 macro_rules! list_kinds {
     ($dump:ident, $client:expr, $($kind:ident)+) => {$(
-        let api: Api<DynamicObject> = Api::all_with($client.clone(), &ApiResource::erase::<$kind>(&()));
+        let api: Api<DynamicObject> = Api::all_with($client.clone(), &ApiResource::erase::<<$kind as WatchedKind>::Wire>(&()));
         for object in api.list(&ListParams::default()).await.unwrap() {
             let raw = serde_json::to_value(object).unwrap();
             let object: $kind = serde_json::from_value(raw.clone()).unwrap();
