@@ -244,13 +244,14 @@ impl<F: Feed> Engine<F> {
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
         self.waiting.remove(owner);
-        let Reconciled { mut publications, unpublished, told } = reconciled;
+        let Reconciled { mut publications, unpublished, mut told } = reconciled;
+        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
+        let delivered = self.deliveries.of(&current);
         let mut has_failed = false;
         for (data_plane, error) in unpublished {
             tracing::error!(%data_plane, %error, "a data plane keeps what it has");
             self.deliveries.failed(&data_plane, error.to_string());
         }
-        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let left = self.withdrawals.remove(owner).unwrap_or_default();
         publications.extend(left.into_iter().filter(|left| !current.contains(&left.data_plane)));
         for publication in publications {
@@ -287,6 +288,9 @@ impl<F: Feed> Engine<F> {
                     }
                 }
             }
+        }
+        if self.deliveries.of(&current) != delivered {
+            told.extend(self.parts.reconciler.own(owner).cloned());
         }
         self.look_at_readers_of(current);
         self.publish_revisions();
