@@ -7,9 +7,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use pingsix_gateway_api::watch::WatchedKind;
 use pingsix_gateway_api::{bridge, bridge_stream};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
-use pingsix_gateway_api::watch::WatchedKind;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
