@@ -21,11 +21,15 @@ mod engine;
 mod feed;
 mod instances;
 mod observers;
+mod publisher;
+#[cfg(test)]
+mod slow_feed;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use pingsix_translate::DataPlaneKey;
@@ -70,6 +74,8 @@ pub struct ControllerOptions {
     pub writer: WriterOptions,
     /// How Events are written.
     pub events: EventOptions,
+    /// How long what is being published may take to come to its end when the controller is stopped.
+    pub drain: Duration,
 }
 
 impl ControllerOptions {
@@ -86,6 +92,7 @@ impl ControllerOptions {
             lease: None,
             writer: WriterOptions::new(name.clone()),
             events: EventOptions::new(name, instance),
+            drain: Duration::from_secs(5),
         }
     }
 }
@@ -167,7 +174,7 @@ impl<F: Feed + 'static> Controller<F> {
         self
     }
 
-    /// Runs until it is stopped, then lets go of the lease.
+    /// Runs until it is stopped, lets what is being published come to its end, then lets go of the lease.
     ///
     /// # Errors
     ///
@@ -180,10 +187,13 @@ impl<F: Feed + 'static> Controller<F> {
         let _end_parts = parts.clone().drop_guard();
         let mut tasks: JoinSet<()> = JoinSet::new();
 
+        // Nobody else shall lead while this one still publishes.
+        let election = CancellationToken::new();
+        let _end_election = election.clone().drop_guard();
         let leadership = match options.lease.clone() {
             Some(lease) => {
                 let (elector, leadership) = Elector::new(client.clone(), lease)?;
-                tasks.spawn(elector.run(parts.clone()));
+                tasks.spawn(elector.run(election.clone()));
                 leadership
             }
             None => Leadership::always(),
@@ -227,21 +237,16 @@ impl<F: Feed + 'static> Controller<F> {
             pace: options.pace,
             paged: options.status_pages.keys().cloned().collect(),
             lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
+            drain: options.drain,
         });
-        let sources = engine::Sources { inputs, pages, debug };
-        // The parts end on the same signal, and nobody is to blame for that. The engine is on the heap, so that whoever embeds
-        // this has a small future.
+        let sources = engine::Sources { inputs, pages, debug, stop };
+        // The engine is on the heap, so that whoever embeds this has a small future.
         let run = tokio::select! {
-            biased;
-            () = stop.cancelled() => Ok(()),
-            ran = Box::pin(engine.run(sources, &watches)) => match ran {
-                // They were stopped while the engine was busy, and it noticed their end before the reason of it.
-                Err(ControllerError::Watches) if stop.is_cancelled() => Ok(()),
-                ran => ran,
-            },
+            ran = Box::pin(engine.run(sources, &watches)) => ran,
             error = first_fault(&mut tasks) => Err(ControllerError::Task(error)),
         };
         parts.cancel();
+        election.cancel();
         watches.ended().await.map_err(ControllerError::Task)?;
         while let Some(ended) = tasks.join_next().await {
             ended.map_err(ControllerError::Task)?;

@@ -43,20 +43,30 @@ struct Progress {
     revision: Option<Revision>,
     /// Why a later one was not.
     fault: Option<String>,
+    /// Whether a later one is being made.
+    is_under_way: bool,
     instances: Option<Instances>,
 }
 
 impl Deliveries {
-    /// A publication was made.
+    /// A publication is being made: until it is, what was published before is not what is asked for.
+    pub fn begun(&mut self, data_plane: &DataPlaneKey) {
+        self.planes.entry(data_plane.clone()).or_default().is_under_way = true;
+    }
+
+    /// The newest publication was made.
     pub fn published(&mut self, data_plane: &DataPlaneKey, revision: Revision) {
         let progress = self.planes.entry(data_plane.clone()).or_default();
         progress.revision = Some(revision);
         progress.fault = None;
+        progress.is_under_way = false;
     }
 
-    /// A publication could not be made; what was there stays.
+    /// The newest publication could not be made; what was there stays.
     pub fn failed(&mut self, data_plane: &DataPlaneKey, why: String) {
-        self.planes.entry(data_plane.clone()).or_default().fault = Some(why);
+        let progress = self.planes.entry(data_plane.clone()).or_default();
+        progress.fault = Some(why);
+        progress.is_under_way = false;
     }
 
     /// Instances were looked at. Returns whether that changes what is known of the delivery.
@@ -99,7 +109,7 @@ impl Deliveries {
         if let Some(fault) = &progress.fault {
             return Delivery::Pending(format!("The configuration cannot be published: {fault}."));
         }
-        let Some(revision) = progress.revision else {
+        let Some(revision) = progress.revision.filter(|_| !progress.is_under_way) else {
             return Delivery::Pending("The configuration is not published yet.".to_owned());
         };
         match &progress.instances {
@@ -222,6 +232,23 @@ mod tests {
             deliveries.delivery(&plane()),
             pending("The configuration cannot be published: no revision to publish with.")
         );
+        deliveries.published(&plane(), revision(8));
+        assert_eq!(deliveries.delivery(&plane()), Delivery::Delivered);
+    }
+
+    #[test]
+    fn what_is_being_published_is_pending_and_a_fault_stays_until_it_is_made() {
+        let mut deliveries = Deliveries::default();
+        deliveries.published(&plane(), revision(7));
+        deliveries.observe(&plane(), Instances::Unknown);
+        deliveries.begun(&plane());
+        assert_eq!(deliveries.delivery(&plane()), pending("The configuration is not published yet."));
+        assert_eq!(deliveries.revision(&plane()), Some(revision(7)));
+        deliveries.failed(&plane(), "no answer".to_owned());
+        let failed = pending("The configuration cannot be published: no answer.");
+        assert_eq!(deliveries.delivery(&plane()), failed);
+        deliveries.begun(&plane());
+        assert_eq!(deliveries.delivery(&plane()), failed);
         deliveries.published(&plane(), revision(8));
         assert_eq!(deliveries.delivery(&plane()), Delivery::Delivered);
     }

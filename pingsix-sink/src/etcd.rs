@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - **Transactions.** A change is one transaction when it fits into etcd's limits, 128 operations and 1.5 MiB unless
-//!   the [`Builder`] says otherwise, and several in the order of the plan when it does not. Equal content writes nothing.
+//!   the [`Builder`] says otherwise, and [units](crate::units) of it when it does not. Equal content writes nothing.
 //! - **Ownership.** What was written is recorded under `<scope>/.pingsix_sink_owned.0` to `.f`, which PingSIX does not
 //!   read, in the transaction that writes it: twelve bytes for each document. What is not in the record is left alone,
 //!   reported by [`EtcdSink::foreign`] and logged. A document that is wanted under a key of somebody else takes its
@@ -21,6 +21,8 @@
 //!   publishing again repairs it. A watch that ends, for whatever reason, is followed by a new list.
 //! - **Revisions.** [`Published::revision`] is the revision of the last transaction that changed a document, which a
 //!   PingSIX shows as its published one.
+//! - **Secrets.** With a [keyring](Builder::keyring) they lie in etcd as PingSIX's `data_encryption` has them. What another
+//!   key has encrypted, and what lies there in plaintext, is written anew by the next publication.
 //! - **Endpoints.** One is in use at a time; after a failure the next one is, in turn.
 //!
 //! ```no_run
@@ -47,6 +49,7 @@ mod error;
 mod keeper;
 mod mark;
 mod picture;
+mod sealed;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -67,6 +70,7 @@ pub use tls::ClientTls;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::embedded::LIST_LIMIT;
 use crate::error::SinkError;
+use crate::resource::Keyring;
 use crate::{Published, Sink};
 use backoff::Backoff;
 use batch::Limits;
@@ -74,6 +78,7 @@ use client::Client;
 use drift::Drift;
 use keeper::Keeper;
 use picture::Picture;
+use sealed::opened;
 
 /// The key, inside a scope, by which writers notice each other.
 const GUARD: &str = ".pingsix_graph_revision";
@@ -82,6 +87,7 @@ const GUARD: &str = ".pingsix_graph_revision";
 pub struct EtcdSink {
     client: Arc<Client>,
     limits: Limits,
+    keyring: Option<Keyring>,
     is_watching: bool,
     drift: Arc<Drift>,
     scopes: Mutex<BTreeMap<Scope, Kept>>,
@@ -109,8 +115,8 @@ impl EtcdSink {
         Builder::new(endpoints.into_iter().map(Into::into).collect())
     }
 
-    fn of(client: Arc<Client>, limits: Limits, is_watching: bool) -> Self {
-        Self { client, limits, is_watching, drift: Arc::new(Drift::new()), scopes: Mutex::default() }
+    fn of(client: Arc<Client>, limits: Limits, keyring: Option<Keyring>, is_watching: bool) -> Self {
+        Self { client, limits, keyring, is_watching, drift: Arc::new(Drift::new()), scopes: Mutex::default() }
     }
 
     /// The scopes that somebody else changed since they were published, now and whenever that changes.
@@ -120,15 +126,19 @@ impl EtcdSink {
         self.drift.subscribe()
     }
 
-    /// What was published to `scope`, by this sink or an earlier one, as etcd has it now; with [`plan`](crate::plan()) it
-    /// tells what a publication would change. Owners are not recorded. Nothing is written, and nothing is watched
-    /// because of it.
+    /// What was published to `scope`, by this sink or an earlier one, as etcd has it now, secrets decrypted as far as
+    /// the keyring can; with [`differences`](crate::difference::differences) it tells what a publication would change.
+    /// Owners are not recorded. Nothing is written, and nothing is watched because of it.
     ///
     /// # Errors
     /// [`SinkError::Etcd`] when etcd cannot be read.
     pub async fn documents(&self, scope: &Scope) -> Result<DocumentSet, SinkError> {
         let list = self.client.list(scope).await?;
-        Ok(Picture::of(scope, &list).documents())
+        let documents = Picture::of(scope, &list).documents();
+        Ok(match &self.keyring {
+            Some(keyring) => opened(keyring, &documents),
+            None => documents,
+        })
     }
 
     /// The keys under `scope` that the sink did not write and PingSIX reads; it may refuse the scope because of them.
@@ -157,7 +167,7 @@ impl EtcdSink {
             return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() });
         }
         let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
-        let keeper = Arc::new(Keeper::new(scope.clone(), client, drift, self.limits));
+        let keeper = Arc::new(Keeper::new(scope.clone(), client, drift, self.limits, self.keyring.clone()));
         let ended = CancellationToken::new();
         if self.is_watching {
             let following = follow(Arc::clone(&keeper), scope.clone());

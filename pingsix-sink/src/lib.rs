@@ -55,7 +55,7 @@ pub use etcd::EtcdSink;
 pub use file::FileSink;
 pub use json::JsonSink;
 pub use memory::MemorySink;
-pub use plan::{Step, Steps, plan};
+pub use plan::{Step, Steps, Units, plan, units};
 pub use revision::Revision;
 pub use several::{AnySink, Several};
 pub use target::Target;

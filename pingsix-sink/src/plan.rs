@@ -4,6 +4,13 @@
 //! When a document refers only to documents with a lower hint, and both states are closed under reference, every prefix
 //! of the steps leaves a closed state: a put finds its targets either among the unchanged documents or among the puts
 //! before it, and a deleted document's referrers are gone or rewritten before it goes.
+//!
+//! A target takes all steps at once when it can. One that cannot takes [units] of them, so that requests are answered as
+//! before or as after in between.
+
+mod units;
+
+pub use units::{Units, units};
 
 use crate::Changed;
 use crate::desired::DocumentSet;

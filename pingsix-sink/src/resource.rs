@@ -4,6 +4,7 @@
 //! The embedded server and etcd deliver any key and any bytes. These interfaces do not, so what they could not take is
 //! refused before anything is written.
 
+mod keyring;
 mod secret;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::document::{Document, Key, Owner};
 
+pub use keyring::{Keyring, KeyringError};
 pub(crate) use secret::{Agreement, agrees, conceal, shown_by_key};
 pub use secret::{SHOWN, shown};
 

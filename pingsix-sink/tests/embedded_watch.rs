@@ -266,12 +266,15 @@ fn wire_create(
 async fn a_publication_above_the_message_limit_is_cut_in_order_and_a_list_sees_all_of_it() {
     const LIMIT: usize = 3_584 * 1024;
     let served = served().await;
+    served.etcd.publish(&desired("/p/web", &[("routes/gone", r#"{"host":"gone"}"#)])).await.unwrap();
     let mut watcher = served.watch().await;
     watcher.create(WatchCreateRequest { prev_kv: true, ..watch_under("/p/web/", 0) }).await;
     let large = |fill: u8| {
         let documents = (0..200).map(|id| {
             let kind = ["upstreams", "services", "routes"][id % 3];
-            document(&format!("{kind}/{id:03}"), vec![fill; 60_000])
+            // Routes of different hosts need not change at once.
+            let pad = String::from_utf8(vec![fill; 60_000]).unwrap();
+            document(&format!("{kind}/{id:03}"), format!(r#"{{"host":"{id}","desc":"{pad}"}}"#))
         });
         Desired::new(scope("/p/web"), DocumentSet::new(documents).unwrap())
     };

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use pingsix_sink::{Document, DocumentSet, Key, OrderHint, Owner, Step, plan};
+use pingsix_sink::{Document, DocumentSet, Key, OrderHint, Owner, Step, plan, units};
 use proptest::prelude::*;
 
 const LAYERS: u32 = 3;
@@ -40,6 +40,59 @@ fn documents(graph: &Graph) -> DocumentSet {
 fn key((layer, id): (u32, u8)) -> Key {
     // The layers in reverse, so that the order of keys is not by chance the order of hints.
     Key::new(format!("{}/{id}", ["z", "m", "a"][layer as usize])).unwrap()
+}
+
+/// Routes, by name, with the hosts they are for and an upstream each.
+type Routes = BTreeMap<u8, (BTreeSet<u8>, u8)>;
+
+fn routes() -> impl Strategy<Value = Routes> {
+    let hosts = prop_oneof![
+        9 => prop::collection::btree_set(0u8..12, 1..3),
+        1 => Just(BTreeSet::new()),
+    ];
+    prop::collection::btree_map(0u8..16, (hosts, 0u8..3), 0..12)
+}
+
+/// Two to a domain; the last of all are wildcards for a domain each.
+fn name(host: u8) -> String {
+    match host {
+        9.. => format!("*.d{}", host - 9),
+        _ => format!("h{host}.d{}", host / 2),
+    }
+}
+
+/// What a host has in common with others.
+fn shared(host: u8) -> Vec<u8> {
+    let domain = match host {
+        9.. => host - 9,
+        _ => host / 2,
+    };
+    match host {
+        9.. => vec![host, 2 * domain, 2 * domain + 1],
+        _ => vec![host],
+    }
+}
+
+fn route_documents(routes: &Routes) -> DocumentSet {
+    let document = |key: String, value: String, order| Document {
+        key: Key::new(key).unwrap(),
+        value: Bytes::from(value),
+        order: OrderHint(order),
+        owner: Owner::new("test"),
+    };
+    let upstreams: BTreeSet<u8> = routes.values().map(|(_, upstream)| *upstream).collect();
+    let upstreams = upstreams
+        .into_iter()
+        .map(|id| document(format!("upstreams/{id}"), format!(r#"{{"name":"{id}"}}"#), 0));
+    let routes = routes.iter().map(|(id, (hosts, upstream))| {
+        let value = match hosts.iter().map(|host| name(*host)).collect::<Vec<_>>().as_slice() {
+            [] => format!(r#"{{"uri":"/","upstream_id":"{upstream}"}}"#),
+            [host] => format!(r#"{{"host":"{host}","uri":"/","upstream_id":"{upstream}"}}"#),
+            hosts => format!(r#"{{"hosts":{hosts:?},"uri":"/","upstream_id":"{upstream}"}}"#),
+        };
+        document(format!("routes/{id:02}"), value, 1 + u32::from(*id % 4))
+    });
+    DocumentSet::new(upstreams.chain(routes)).unwrap()
 }
 
 fn apply(state: &mut BTreeMap<Key, Bytes>, step: &Step) {
@@ -171,6 +224,59 @@ proptest! {
                 let key = Key::new(format!("routes/{number:03}")).unwrap();
                 prop_assert_eq!(set.get(&key), after.get(&key));
                 prop_assert_eq!(set.get(&key).is_some(), model.contains_key(&number));
+            }
+        }
+    }
+
+    #[test]
+    fn routes_change_at_once_that_share_a_host_and_references_hold(a in routes(), b in routes()) {
+        let (before, after) = (route_documents(&a), route_documents(&b));
+        let steps = plan(&before, &after);
+        let units = units(&steps, &before);
+        let sorted = |steps: &[Step]| {
+            let mut keys: Vec<Key> = steps.iter().map(|step| step.key().clone()).collect();
+            keys.sort();
+            keys
+        };
+        prop_assert_eq!(sorted(units.steps().as_slice()), sorted(steps.as_slice()));
+        prop_assert_eq!(units.iter().flatten().count(), steps.len());
+
+        let mut state = contents(&before);
+        let mut done: BTreeSet<Option<u8>> = BTreeSet::new();
+        for unit in units.iter() {
+            // The hosts of the unit's Routes, before and after; every unit there is has those of no other.
+            let mut hosts: BTreeSet<Option<u8>> = BTreeSet::new();
+            for step in unit {
+                apply(&mut state, step);
+                let Some(id) = step.key().as_str().strip_prefix("routes/") else { continue };
+                for (of, _) in [&a, &b].iter().filter_map(|routes| routes.get(&id.parse::<u8>().unwrap())) {
+                    hosts.extend(of.iter().copied().flat_map(shared).map(Some));
+                    hosts.extend(of.is_empty().then_some(None));
+                }
+                for (key, value) in &state {
+                    let value = String::from_utf8(value.to_vec()).unwrap();
+                    let Some((_, id)) = value.split_once(r#""upstream_id":""#) else { continue };
+                    let upstream = Key::new(format!("upstreams/{}", &id[..1])).unwrap();
+                    prop_assert!(state.contains_key(&upstream), "{} refers to {} after {:?}", key, upstream, step);
+                }
+            }
+            prop_assert!(hosts.is_disjoint(&done), "{hosts:?} and {done:?}");
+            prop_assert!(hosts.is_empty() || !done.contains(&None), "one without hosts shares with all");
+            prop_assert!(!hosts.contains(&None) || done.is_empty());
+            done.extend(hosts);
+        }
+        prop_assert_eq!(state, contents(&after));
+
+        // Any target takes whole units, unless one is too large for it.
+        let ends: BTreeSet<usize> = units.iter().scan(0, |end, unit| { *end += unit.len(); Some(*end) }).collect();
+        for fitting in 1..=steps.len() {
+            let mut taken = 0;
+            while taken < steps.len() {
+                let count = units.whole(taken, fitting.min(steps.len() - taken));
+                prop_assert!((1..=fitting).contains(&count));
+                let is_cut = !ends.contains(&(taken + count));
+                prop_assert!(!is_cut || ends.range(taken + 1..=taken + count).next().is_none());
+                taken += count;
             }
         }
     }

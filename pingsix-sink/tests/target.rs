@@ -36,10 +36,20 @@ fn admin(url: &str) -> AdminTarget {
     }
 }
 
+fn etcd(host: &str, port: u16) -> EtcdTarget {
+    EtcdTarget {
+        endpoints: vec![endpoint(host, port)],
+        user: None,
+        tls: None,
+        allow_plaintext: false,
+        keyring: None,
+        max_txn_ops: None,
+    }
+}
+
 /// URLs, what they mean, and how they are shown if that differs.
 fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
-    let plain =
-        EtcdTarget { endpoints: vec![endpoint("a", 2379)], user: None, tls: None, allow_plaintext: false };
+    let plain = etcd("a", 2379);
     let file = |path: &str| FileTarget { place: Place::File(path.into()), base: None };
     let tls = |client, domain: Option<&str>| {
         Some(EtcdTls { ca_file: "/ca.crt".into(), client, domain: domain.map(str::to_owned) })
@@ -59,6 +69,15 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             None,
         ),
         (
+            "etcd://a:2379?keyring-file=/run/keyring&max-txn-ops=1024",
+            Target::Etcd(EtcdTarget {
+                keyring: Some(Credential::File("/run/keyring".into())),
+                max_txn_ops: Some(1024),
+                ..plain.clone()
+            }),
+            None,
+        ),
+        (
             "etcd://root@a:1,[::1]:2,10.0.0.1:3?password-file=/run/secret",
             Target::Etcd(EtcdTarget {
                 endpoints: vec![endpoint("a", 1), endpoint("[::1]", 2), endpoint("10.0.0.1", 3)],
@@ -66,8 +85,7 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
                     name: "root".to_owned(),
                     password: Credential::File("/run/secret".into()),
                 }),
-                tls: None,
-                allow_plaintext: false,
+                ..plain.clone()
             }),
             None,
         ),
@@ -76,8 +94,7 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             Target::Etcd(EtcdTarget {
                 endpoints: vec![endpoint("a", 1)],
                 user: Some(EtcdUser { name: "a@b:c".to_owned(), password: env("ETCD_PASSWORD") }),
-                tls: None,
-                allow_plaintext: false,
+                ..plain.clone()
             }),
             None,
         ),
@@ -212,7 +229,7 @@ fn url() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => select(vec![
             "?", "&", "=", "/", ":", "@", ",", "[", "]", "%", "%20", "%2F", "%ff", "#", ".", "a", "::1", "2379", "ca=/x", "cert=/x",
-            "key=/x", "key-env=K", "key-file=/k", "password-env=P", "base=/b", "listen=[::1]:1", "domain=d", "allow-plaintext=true",
+            "key=/x", "key-env=K", "key-file=/k", "password-env=P", "keyring-env=R", "base=/b", "listen=[::1]:1", "domain=d", "allow-plaintext=true",
         ])
         .prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
@@ -237,6 +254,7 @@ fn a_secret_in_a_url_is_refused_with_advice_and_not_repeated() {
         "etcd://root:sesame@a:1",
         "etcd://root:ses@me@a:1",
         "etcd://root@a:1?password=sesame",
+        "etcd://a:1?keyring=sesame",
         "admin+http://:sesame@a",
         "admin+http://sesame@a",
         "admin+http://a?key=sesame",

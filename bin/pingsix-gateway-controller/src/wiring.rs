@@ -89,6 +89,7 @@ pub(crate) fn controller_options(
     let mut options = ControllerOptions::new(configuration.translation(), &place.instance);
     watch(&configuration.watch, &mut options);
     options.pace = configuration.pace();
+    options.drain = configuration.shutdown_grace.duration() / 2;
     options.addresses = addresses(&configuration.publish);
     options.status_pages = configuration.status_pages();
     if let Some(file) = &configuration.status.api_key_file {

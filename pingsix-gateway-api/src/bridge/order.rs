@@ -25,8 +25,8 @@ const SSL: u32 = u32::MAX;
 ///
 /// This makes every prefix of a plan that only adds leaf paths answer each request as before or as after. A new Route
 /// that lies above existing ones, a new host under a wildcard, and deletions (which come last, when the broad Routes
-/// have dropped the pattern already) are exact only if the whole change arrives in one message, which it does up to
-/// 3.5 MiB, or 128 operations in etcd.
+/// have dropped the pattern already) are exact when the Routes of a host change at once, as they do up to 3.5 MiB in the
+/// embedded server and 128 operations in etcd: see [`pingsix_sink::units`].
 pub fn order_hint(document: &Document) -> OrderHint {
     OrderHint(match document {
         Document::Upstream(_) => UPSTREAM,

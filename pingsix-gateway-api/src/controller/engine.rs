@@ -1,6 +1,7 @@
 //! The one task that owns the picture: what it hears, and what it does about it.
 
 mod delivered;
+mod publishing;
 mod settling;
 mod start;
 mod telling;
@@ -11,26 +12,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pingsix_sink::Desired;
 use pingsix_translate::verdict::{Address, Problem};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
-use tracing::{Instrument as _, Span, info_span};
+use tracing::{Span, info_span};
 
 use super::bundles::Bundles;
 use super::instances::{Pages, PublishedRevisions};
 use super::observers::Gates;
+use super::publisher::Publisher;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
 use crate::leader::Leadership;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
-use crate::reconcile::{Pace, Publication, Queue, Reconciled, Reconciler, Standing};
+use crate::reconcile::{Pace, Queue, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
+use publishing::UnderWay;
 use settling::Settling;
 
 /// How many inputs are taken in before others get their turn.
@@ -63,6 +68,8 @@ pub(super) struct Parts<F> {
     pub(super) paged: BTreeSet<DataPlaneKey>,
     /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
     pub(super) lists_secrets: bool,
+    /// How long what is being published may take to come to its end when everything stops.
+    pub(super) drain: Duration,
 }
 
 /// Where an engine hears from.
@@ -70,22 +77,26 @@ pub(super) struct Sources {
     pub(super) inputs: mpsc::Receiver<Input>,
     pub(super) pages: mpsc::Receiver<Pages>,
     pub(super) debug: Option<mpsc::Receiver<DebugRequest>>,
+    pub(super) stop: CancellationToken,
 }
 
 /// The picture, what was made of it, and how far that has come.
 pub(super) struct Engine<F> {
     parts: Parts<F>,
     queue: Queue,
+    publisher: Publisher<F>,
+    /// What was made of owners and is not published yet.
+    under_way: BTreeMap<ObjectKey, UnderWay>,
     deliveries: Deliveries,
     availability: BTreeMap<Kind, Availability>,
     /// What is wrong with the objects that cannot be decoded.
     undecodable: BTreeMap<ObjectKey, Problem>,
     /// Owners that refer to objects of which nothing is known yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Since when an owner has changes that are not published.
+    /// Since when an owner has changes that were not reconsidered.
     since: BTreeMap<ObjectKey, Instant>,
-    /// Withdrawals that could not be published yet, by owner: nothing else remembers the data planes of one that is gone.
-    withdrawals: BTreeMap<ObjectKey, Vec<Publication>>,
+    /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
+    withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
     /// Owners that were there when everything was known, and of which not everything is published yet.
     outstanding: BTreeSet<ObjectKey>,
     /// Everything that is watched has been read once.
@@ -98,10 +109,12 @@ pub(super) struct Engine<F> {
     put_together: std::sync::atomic::AtomicUsize,
 }
 
-impl<F: Feed> Engine<F> {
+impl<F: Feed + 'static> Engine<F> {
     pub(super) fn new(parts: Parts<F>) -> Self {
         Self {
             queue: Queue::new(parts.pace),
+            publisher: Publisher::new(Arc::clone(&parts.feed)),
+            under_way: BTreeMap::new(),
             parts,
             deliveries: Deliveries::default(),
             availability: BTreeMap::new(),
@@ -133,8 +146,13 @@ impl<F: Feed> Engine<F> {
         loop {
             let due = self.queue.next_due().filter(|_| self.is_known);
             tokio::select! {
+                () = sources.stop.cancelled() => return self.drain().await,
                 input = sources.inputs.recv() => {
-                    self.take_in(input.ok_or(ControllerError::Watches)?);
+                    let Some(input) = input else {
+                        // The watches end on the same signal, and nobody is to blame for that.
+                        return if sources.stop.is_cancelled() { self.drain().await } else { Err(ControllerError::Watches) };
+                    };
+                    self.take_in(input);
                     for _ in 1..BATCH {
                         let Ok(input) = sources.inputs.try_recv() else { break };
                         self.take_in(input);
@@ -145,6 +163,7 @@ impl<F: Feed> Engine<F> {
                     reconsider = Instant::now() + RECONSIDER;
                     self.push(self.parts.reconciler.ours());
                 }
+                attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
@@ -159,7 +178,7 @@ impl<F: Feed> Engine<F> {
             if self.is_known
                 && let Some(owner) = self.queue.pop(Instant::now())
             {
-                self.reconcile(&owner).await;
+                self.reconcile(&owner);
                 if let Some(references) = self.parts.reconciler.take_references() {
                     watches.refer(references);
                 }
@@ -230,13 +249,14 @@ impl<F: Feed> Engine<F> {
     }
 
     #[tracing::instrument(skip_all, fields(%owner, outcome = Empty))]
-    async fn reconcile(&mut self, owner: &ObjectKey) {
+    fn reconcile(&mut self, owner: &ObjectKey) {
         let started = Instant::now();
         let standing = info_span!("translate")
             .in_scope(|| self.parts.reconciler.reconcile(owner, jiff::Timestamp::now()));
         let (reconciled, is_ours) = match standing {
             Standing::Waiting(missing) => {
                 self.waiting.insert(owner.clone(), missing);
+                Span::current().record("outcome", Outcome::Waiting.as_str());
                 self.count(owner, Outcome::Waiting, started);
                 return;
             }
@@ -244,90 +264,13 @@ impl<F: Feed> Engine<F> {
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
         self.waiting.remove(owner);
-        let Reconciled { mut publications, unpublished, mut told } = reconciled;
-        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let delivered = self.deliveries.of(&current);
-        let mut has_failed = false;
-        for (data_plane, error) in unpublished {
-            tracing::error!(%data_plane, %error, "a data plane keeps what it has");
-            self.deliveries.failed(&data_plane, error.to_string());
-        }
-        let left = self.withdrawals.remove(owner).unwrap_or_default();
-        publications.extend(left.into_iter().filter(|left| !current.contains(&left.data_plane)));
-        for publication in publications {
-            let data_plane = publication.data_plane.clone();
-            let documents = publication.desired.documents().len();
-            let span = info_span!("publish", %data_plane, documents);
-            match self.parts.feed.publish(&publication.desired).instrument(span).await {
-                Ok(published) => {
-                    if !published.changed.is_empty() {
-                        tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
-                    }
-                    if let Some(metrics) = &self.parts.metrics {
-                        metrics.published(self.parts.feed.name(), &published);
-                    }
-                    if current.contains(&data_plane) {
-                        self.deliveries.published(&data_plane, published.revision);
-                    } else {
-                        self.deliveries.forget(&data_plane);
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%data_plane, %error, "a data plane cannot be published");
-                    if let Some(metrics) = &self.parts.metrics {
-                        metrics.publication_failed(self.parts.feed.name(), error.category());
-                    }
-                    self.deliveries.failed(&data_plane, error.to_string());
-                    has_failed |= error.is_retryable();
-                    if !current.contains(&data_plane) {
-                        if error.is_retryable() {
-                            self.withdrawals.entry(owner.clone()).or_default().push(publication);
-                        } else {
-                            self.deliveries.forget(&data_plane);
-                        }
-                    }
-                }
-            }
-        }
-        if self.deliveries.of(&current) != delivered {
-            told.extend(self.parts.reconciler.own(owner).cloned());
-        }
-        self.look_at_readers_of(current);
-        self.publish_revisions();
-        self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
-        self.tell(told.iter().map(|object| &**object));
-        let now = Instant::now();
-        tracing::debug!(elapsed = ?(now - started), "reconciled");
-        let outcome = match (has_failed, is_ours) {
-            (true, _) => Outcome::Failed,
-            (false, true) => Outcome::Current,
-            (false, false) => Outcome::Withdrawn,
-        };
-        self.count(owner, outcome, started);
-        if has_failed {
-            self.queue.retry(owner.clone(), now);
-        } else {
-            self.outstanding.remove(owner);
-            self.queue.done(owner, now, now - started);
-        }
-        if !is_ours && !has_failed {
-            self.queue.forget(owner);
-        }
+        self.publish(owner, reconciled, is_ours, started);
     }
 
     /// Counts a reconsideration.
-    fn count(&mut self, owner: &ObjectKey, outcome: Outcome, started: Instant) {
-        Span::current().record("outcome", outcome.as_str());
-        let since = if matches!(outcome, Outcome::Current | Outcome::Withdrawn) {
-            self.since.remove(owner)
-        } else {
-            None
-        };
+    fn count(&self, owner: &ObjectKey, outcome: Outcome, started: Instant) {
         if let Some(metrics) = &self.parts.metrics {
             metrics.reconciled(owner.kind, outcome, started.elapsed());
-            if let Some(since) = since {
-                metrics.live(since.elapsed());
-            }
         }
     }
 
@@ -343,7 +286,9 @@ impl<F: Feed> Engine<F> {
 
     /// Says that it lives, and how things stand that would cost too much to say at every change.
     fn beat(&mut self) {
-        self.settle(Instant::now());
+        let now = Instant::now();
+        self.settle(now);
+        self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();
         }

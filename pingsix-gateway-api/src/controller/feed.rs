@@ -22,6 +22,11 @@ pub trait Feed: Sink {
     /// told that there is nothing, or less than there is.
     fn open(&self);
 
+    /// How many publications may be under way at the same time, each of another data plane.
+    fn concurrency(&self) -> usize {
+        16
+    }
+
     /// How many read a scope; `None`, unless told otherwise, when that cannot be known: then what is published counts as
     /// delivered.
     fn readers_of(&self, _scope: &Scope) -> Option<usize> {

@@ -1,44 +1,25 @@
 //! A controller on an API server in this process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError, Steps};
+use pingsix_sink::{MemorySink, Revision, Scope, Steps};
 use pingsix_translate::{Kind, Options};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Controller, ControllerError, ControllerOptions, Feed, Observers, Progress};
-use crate::fixture::api_server::{ApiServer, Fate, Verb};
+use super::slow_feed::{Fate, SlowFeed};
+use super::{Controller, ControllerError, ControllerOptions, Observers, Progress};
+use crate::fixture::api_server::{ApiServer, Fate as Answer, Verb};
 use crate::operations::health::Health;
 use crate::watch::{Presence, presence};
 
-/// A feed that remembers whether it was opened.
-#[derive(Default)]
-struct Recorded {
-    sink: MemorySink,
-    is_open: AtomicBool,
-}
-
-impl Sink for Recorded {
-    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        self.sink.publish(desired).await
-    }
-}
-
-impl Feed for Recorded {
-    fn open(&self) {
-        self.is_open.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A controller that runs.
 struct Running {
-    feed: Arc<Recorded>,
+    feed: Arc<SlowFeed>,
     health: Health,
     progress: watch::Receiver<Progress>,
     stop: CancellationToken,
@@ -48,7 +29,11 @@ struct Running {
 impl Running {
     /// Starts one that publishes to a sink, which may hold something already.
     fn start(server: &ApiServer, sink: MemorySink, options: ControllerOptions) -> Self {
-        let feed = Arc::new(Recorded { sink, is_open: AtomicBool::new(false) });
+        Self::publishing_to(server, SlowFeed { sink, ..SlowFeed::default() }, options)
+    }
+
+    fn publishing_to(server: &ApiServer, feed: SlowFeed, options: ControllerOptions) -> Self {
+        let feed = Arc::new(feed);
         let health = Health::new(Duration::from_mins(1));
         let observers = Observers { health: Some(health.clone()), ..Observers::default() };
         let controller = Controller::new(server.client(), feed.clone(), options).observed_by(observers);
@@ -64,7 +49,7 @@ impl Running {
     /// Whether what is needed to be ready is told to be there, by all who tell it alike.
     fn is_ready(&self) -> bool {
         let is_ready = self.progress.borrow().is_ready();
-        assert_eq!(self.feed.is_open.load(Ordering::Relaxed), is_ready);
+        assert_eq!(self.feed.is_open(), is_ready);
         assert_eq!(self.health.readiness().ok, is_ready);
         is_ready
     }
@@ -119,7 +104,7 @@ fn options() -> ControllerOptions {
 }
 
 /// As long as an API server may take for a page and be waited for, nearly.
-const SLOW: Fate = Fate::Slow { before: Duration::from_secs(50), after: Duration::ZERO };
+const SLOW: Answer = Answer::Slow { before: Duration::from_secs(50), after: Duration::ZERO };
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_slow_to_list_is_waited_for_and_until_then_nothing_is_published_or_withdrawn() {
@@ -159,8 +144,8 @@ async fn a_list_of_which_a_page_is_slow_is_no_list() {
     let mut options = options();
     options.watch.page_size = 1;
     // The second page is so slow that it is given up, and so is the one after the list was begun anew.
-    let never = Fate::Slow { before: Duration::from_secs(70), after: Duration::ZERO };
-    server.next(Kind::HttpRoute, Verb::List, [Fate::Served, never, Fate::Served, SLOW]);
+    let never = Answer::Slow { before: Duration::from_secs(70), after: Duration::ZERO };
+    server.next(Kind::HttpRoute, Verb::List, [Answer::Served, never, Answer::Served, SLOW]);
     let running = Running::start(&server, MemorySink::new(), options);
     for _ in 0..100 {
         assert!(!running.is_ready());
@@ -172,4 +157,21 @@ async fn a_list_of_which_a_page_is_slow_is_no_list() {
     assert_eq!(running.history().len(), 1, "all of it at once");
     assert_eq!(server.count(Kind::HttpRoute, Verb::List), 4);
     running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_being_published_comes_to_its_end_when_the_controller_is_stopped_and_what_is_stuck_is_given_up()
+ {
+    for (fate, is_published) in [(Fate::Slow(Duration::from_secs(2)), true), (Fate::Stuck, false)] {
+        let server = shop();
+        let feed = SlowFeed::default();
+        feed.fate("/pingsix/shop/web", fate);
+        let running = Running::publishing_to(&server, feed, options());
+        sleep(Duration::from_secs(1)).await;
+        assert!(!running.is_ready() && running.history().is_empty(), "{fate:?}");
+        let from = Instant::now();
+        let published = running.stop().await;
+        assert!(from.elapsed() < options().drain + Duration::from_secs(1), "{:?}", from.elapsed());
+        assert_eq!(!published.history().is_empty(), is_published, "{fate:?}");
+    }
 }

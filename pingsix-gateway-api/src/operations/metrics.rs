@@ -94,6 +94,8 @@ pub enum Outcome {
     Withdrawn,
     /// It waits for objects that it refers to.
     Waiting,
+    /// It was reconsidered again before all was published.
+    Superseded,
     /// Something could not be published; it is tried again.
     Failed,
 }
@@ -104,6 +106,7 @@ impl Outcome {
             Self::Current => "current",
             Self::Withdrawn => "withdrawn",
             Self::Waiting => "waiting",
+            Self::Superseded => "superseded",
             Self::Failed => "failed",
         }
     }
@@ -176,7 +179,7 @@ impl Metrics {
         );
         let reconcile_duration = add.add(
             "reconcile_duration_seconds",
-            "How long it takes to reconsider a Gateway or an IngressClass",
+            "How long it takes to reconsider a Gateway or an IngressClass, until all is published",
             Histograms::new_with_constructor(|| Histogram::new(LATENCIES)),
         );
         let reconciliations =

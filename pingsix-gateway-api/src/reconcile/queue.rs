@@ -75,11 +75,20 @@ impl Queue {
         Some(owner)
     }
 
-    /// An owner has been dealt with, and rests in proportion to what that took.
-    pub fn done(&mut self, owner: &ObjectKey, now: Instant, took: Duration) {
-        self.failures.remove(owner);
+    /// An owner was reconsidered, and rests in proportion to what that took.
+    pub fn rest(&mut self, owner: &ObjectKey, now: Instant, took: Duration) {
         let rest = took.saturating_mul(self.pace.rest_factor).min(self.pace.longest_rest);
         self.resting.insert(owner.clone(), now + rest);
+    }
+
+    /// An owner has been dealt with: a later failure is the first.
+    pub fn succeeded(&mut self, owner: &ObjectKey) {
+        self.failures.remove(owner);
+    }
+
+    /// Whether an owner waits.
+    pub fn contains(&self, owner: &ObjectKey) -> bool {
+        self.due.contains_key(owner)
     }
 
     /// An owner is gone.
@@ -159,14 +168,14 @@ mod tests {
         queue.push(owner("one"), now);
         assert_eq!(queue.next_due(), Some(now));
         queue.pop(now);
-        queue.done(&owner("one"), now, Duration::from_millis(20));
+        queue.rest(&owner("one"), now, Duration::from_millis(20));
         queue.push(owner("one"), now);
         assert_eq!(queue.pop(now), None);
         assert_eq!(queue.next_due(), Some(now + Duration::from_millis(40)));
         let rested = now + Duration::from_millis(40);
         assert_eq!(queue.pop(rested), Some(owner("one")));
         // What took very long rests no longer than a second.
-        queue.done(&owner("one"), rested, Duration::from_secs(9));
+        queue.rest(&owner("one"), rested, Duration::from_secs(9));
         queue.push(owner("one"), rested);
         assert_eq!(queue.next_due(), Some(rested + Duration::from_secs(1)));
     }
@@ -174,7 +183,7 @@ mod tests {
     #[test]
     fn one_that_rests_does_not_keep_others_waiting() {
         let (mut queue, now) = (queue(), Instant::now());
-        queue.done(&owner("one"), now, Duration::from_secs(1));
+        queue.rest(&owner("one"), now, Duration::from_secs(1));
         queue.push(owner("one"), now);
         queue.push(owner("two"), now);
         assert_eq!(queue.pop(now), Some(owner("two")));
@@ -197,7 +206,7 @@ mod tests {
         assert_eq!(queue.waiting().collect::<Vec<_>>(), [(&owner("one"), now + Duration::from_secs(30), 13)]);
         queue.push(owner("one"), now);
         assert_eq!(queue.pop(now), Some(owner("one")));
-        queue.done(&owner("one"), now, Duration::ZERO);
+        queue.succeeded(&owner("one"));
         queue.retry(owner("one"), now);
         assert_eq!(queue.next_due(), Some(now + Duration::from_millis(100)), "a success ends the series");
     }

@@ -14,7 +14,7 @@ use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, SharedMap, Translation, Translator,
 };
 
-use super::verdicts::{Speakers, own};
+use super::verdicts::Speakers;
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
@@ -328,11 +328,6 @@ impl Reconciler {
             merged.merge(verdict);
         }
         Some(merged)
-    }
-
-    /// The Gateway and the ListenerSets that an owner speaks of: what of them is told says how far delivery has come.
-    pub fn own(&self, owner: &ObjectKey) -> impl Iterator<Item = &Arc<ObjectKey>> {
-        own(self.owners.get(owner).and_then(|owned| owned.verdicts.as_ref()))
     }
 
     /// The owners whose translation speaks of a Gateway, ListenerSet or Ingress: none when nobody serves it.

@@ -19,7 +19,13 @@ pub(super) struct Index<T> {
 enum Referrers {
     One(Arc<ObjectName>),
     /// Two, at least at some time.
-    Many(Box<BTreeSet<Arc<ObjectName>>>),
+    Many(Box<Many>),
+}
+
+/// In a box of its own, so that a single referrer takes no room for it.
+#[derive(Clone, Debug)]
+struct Many {
+    names: BTreeSet<Arc<ObjectName>>,
 }
 
 impl<T> Default for Index<T> {
@@ -33,10 +39,11 @@ impl Referrers {
         match self {
             Self::One(one) if one == referrer => false,
             Self::One(one) => {
-                *self = Self::Many(Box::new(BTreeSet::from([one.clone(), referrer.clone()])));
+                let names = BTreeSet::from([one.clone(), referrer.clone()]);
+                *self = Self::Many(Box::new(Many { names }));
                 true
             }
-            Self::Many(referrers) => referrers.insert(referrer.clone()),
+            Self::Many(many) => many.names.insert(referrer.clone()),
         }
     }
 
@@ -44,16 +51,16 @@ impl Referrers {
     fn remove(&mut self, referrer: &ObjectName) -> (bool, bool) {
         match self {
             Self::One(one) => (**one == *referrer, **one == *referrer),
-            Self::Many(referrers) => (referrers.remove(referrer), referrers.is_empty()),
+            Self::Many(many) => (many.names.remove(referrer), many.names.is_empty()),
         }
     }
 
     fn iter(&self) -> impl Iterator<Item = &ObjectName> {
         let (one, many) = match self {
             Self::One(one) => (Some(one), None),
-            Self::Many(referrers) => (None, Some(referrers)),
+            Self::Many(many) => (None, Some(&many.names)),
         };
-        one.into_iter().chain(many.into_iter().flat_map(|referrers| &**referrers)).map(AsRef::as_ref)
+        one.into_iter().chain(many.into_iter().flatten()).map(AsRef::as_ref)
     }
 }
 
@@ -92,8 +99,8 @@ impl<T: Target> Index<T> {
     /// Takes no more room than it needs, after many references came in order.
     pub(super) fn shrink(&mut self) {
         for referrers in self.referrers.values_mut() {
-            if let Referrers::Many(names) = referrers {
-                **names = std::mem::take(&mut **names).into_iter().collect();
+            if let Referrers::Many(many) = referrers {
+                many.names = std::mem::take(&mut many.names).into_iter().collect();
             }
         }
         self.referrers = std::mem::take(&mut self.referrers).into_iter().collect();

@@ -34,6 +34,7 @@ mod routing;
 mod run;
 mod scenarios;
 mod tls;
+mod units;
 
 /// The oracle and the random tables of translation's own property tests.
 #[allow(

@@ -2,41 +2,60 @@
 //!
 //! A publication is one commit, hence one revision and one watch response, when that response fits a message.
 //! Otherwise it is cut into several commits with revisions of their own, each of which fits.
-//! The cuts keep the order of the steps, and every prefix of a plan is valid, so a client that applies one response
-//! after the other is never shown a reference to something missing; a client that lists sees all of them or none.
+//! The cuts lie between units of the plan, unless one is larger than a message, and every prefix of it is valid, so a
+//! client that applies one response after the other is never shown a reference to something missing; a client that lists
+//! sees all of them or none.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::store::{Change, Commit, Record, Store};
-use crate::desired::Scope;
+use crate::desired::{DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps};
+use crate::plan::{Step, Steps, units};
 
-/// How many steps go into each commit.
+/// The steps in the order in which they are told, and how many of them go into each commit.
 ///
 /// # Errors
 /// [`SinkError::DocumentTooLarge`] when a single document does not fit.
-pub(super) fn cut(scope: &Scope, steps: &Steps, limit: usize) -> Result<Vec<usize>, SinkError> {
-    let (mut parts, mut taken, mut bytes) = (Vec::new(), 0, 0);
-    for step in steps {
+pub(super) fn cut(
+    scope: &Scope,
+    steps: Steps,
+    current: &DocumentSet,
+    limit: usize,
+) -> Result<(Steps, Vec<usize>), SinkError> {
+    let mut bytes = 0;
+    for step in &steps {
         let size = event_bytes(scope, step);
         if size > limit {
             let (scope, key) = (scope.clone(), step.key().clone());
             return Err(SinkError::DocumentTooLarge { scope, key, bytes: size, limit });
         }
-        if bytes + size > limit {
-            parts.push(taken);
-            (taken, bytes) = (0, 0);
-        }
-        taken += 1;
         bytes += size;
     }
-    if taken > 0 {
-        parts.push(taken);
+    if steps.is_empty() {
+        return Ok((steps, Vec::new()));
     }
-    Ok(parts)
+    if bytes <= limit {
+        let all = steps.len();
+        return Ok((steps, vec![all]));
+    }
+    let units = units(&steps, current);
+    let (mut parts, mut taken) = (Vec::new(), 0);
+    while let rest = &units.steps().as_slice()[taken..]
+        && !rest.is_empty()
+    {
+        let mut bytes = 0;
+        let fitting = rest.iter().take_while(|step| {
+            bytes += event_bytes(scope, step);
+            bytes <= limit
+        });
+        let part = units.whole(taken, fitting.count());
+        parts.push(part);
+        taken += part;
+    }
+    Ok((units.into_steps(), parts))
 }
 
 fn event_bytes(scope: &Scope, step: &Step) -> usize {

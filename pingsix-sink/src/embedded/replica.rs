@@ -144,11 +144,12 @@ impl Replica {
             return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: other.clone() });
         }
         let current = held.get(scope);
-        let steps =
-            plan(current.map_or(&DocumentSet::default(), |held| &held.documents), desired.documents());
+        let nothing = DocumentSet::default();
+        let documents = current.map_or(&nothing, |held| &held.documents);
+        let steps = plan(documents, desired.documents());
         // Some room for the header of the response.
         let limit = self.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
-        let parts = cut(scope, &steps, limit)?;
+        let (steps, parts) = cut(scope, steps, documents, limit)?;
 
         let commits = {
             let store = self.store.read();

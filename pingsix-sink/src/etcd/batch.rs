@@ -43,8 +43,6 @@ const PER_OPERATION: usize = 64;
 pub(super) struct Batch {
     pub(super) request: TxnRequest,
     pub(super) change: Change,
-    /// How many steps it takes.
-    pub(super) steps: usize,
 }
 
 /// Refuses documents that no transaction could carry, before anything is written.
@@ -75,8 +73,8 @@ pub(super) fn check(
 }
 
 impl Batch {
-    /// The first of the steps, as many as fit, and always one.
-    pub(super) fn of(picture: &Picture, scope: &Scope, steps: &[Step], limits: Limits) -> Self {
+    /// How many of the steps fit into one transaction, from the first on; one at least, if there is any.
+    pub(super) fn fitting(picture: &Picture, scope: &Scope, steps: &[Step], limits: Limits) -> usize {
         let mut touched = BTreeSet::new();
         let (mut operations, mut bytes) = (1, frame(scope));
         let fitting = steps.iter().take_while(|step| {
@@ -94,12 +92,13 @@ impl Batch {
             touched.extend(mark);
             fits
         });
-        let count = fitting.count().max(1).min(steps.len());
-        Self::with(picture, scope, &steps[..count], &touched_marks(picture, &steps[..count]))
+        fitting.count().max(1).min(steps.len())
     }
 
-    fn with(picture: &Picture, scope: &Scope, steps: &[Step], touched: &BTreeSet<usize>) -> Self {
-        let change = Change { documents: documents(steps), marks: marks(picture, steps, touched) };
+    /// Takes all of the steps.
+    pub(super) fn of(picture: &Picture, scope: &Scope, steps: &[Step]) -> Self {
+        let touched = touched_marks(picture, steps);
+        let change = Change { documents: documents(steps), marks: marks(picture, steps, &touched) };
         let guard = beside(scope, GUARD);
         let mut request = TxnRequest::default();
         for (key, value) in &change.documents {
@@ -116,7 +115,7 @@ impl Batch {
         }
         request.compare.push(unchanged(guard.clone(), picture.guard().modified));
         request.success.push(put(guard, Bytes::from_static(GUARD_VALUES[0])));
-        Self { request, change, steps: steps.len() }
+        Self { request, change }
     }
 
     /// The bytes of the request.

@@ -9,6 +9,7 @@ use super::client::{Client, Credentials};
 use super::endpoints::Endpoints;
 use super::tls::ClientTls;
 use crate::error::SinkError;
+use crate::resource::Keyring;
 
 /// Collects the options of an [`EtcdSink`].
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ pub struct Builder {
     timeout: Duration,
     connect_timeout: Duration,
     limits: Limits,
+    keyring: Option<Keyring>,
     is_watching: bool,
     allow_plaintext_beyond_loopback: bool,
 }
@@ -33,6 +35,7 @@ impl Builder {
             connect_timeout: Duration::from_secs(3),
             // What etcd takes by default, less what it counts beside the request.
             limits: Limits { operations: 128, bytes: 1_536 * 1024 - 16 * 1024 },
+            keyring: None,
             is_watching: true,
             allow_plaintext_beyond_loopback: false,
         }
@@ -91,6 +94,14 @@ impl Builder {
         self
     }
 
+    /// Encrypts the secrets of documents, for PingSIX instances whose `data_encryption.keyring` has the same entries.
+    /// Default: they lie in etcd in plaintext.
+    #[must_use]
+    pub fn keyring(mut self, keyring: Keyring) -> Self {
+        self.keyring = Some(keyring);
+        self
+    }
+
     /// Keeps no watch: others' changes are noticed by the next publication, which reads the scope each time.
     /// For programs that publish once and end.
     #[must_use]
@@ -110,6 +121,6 @@ impl Builder {
             endpoints.refuse_plaintext_beyond_loopback()?;
         }
         let client = Client::new(endpoints, self.credentials, self.timeout);
-        Ok(EtcdSink::of(Arc::new(client), self.limits, self.is_watching))
+        Ok(EtcdSink::of(Arc::new(client), self.limits, self.keyring, self.is_watching))
     }
 }

@@ -23,11 +23,13 @@ use super::drift::Drift;
 use super::error::{EtcdError, Fault};
 use super::mark::Mark;
 use super::picture::Picture;
+use super::sealed::Sealer;
 use super::{GUARD, LIST_LIMIT};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Steps, plan};
+use crate::plan::{Step, Steps, Units, plan, units};
 use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
+use crate::resource::Keyring;
 use crate::{Changed, Published, Revision};
 
 /// How often a publication starts over because somebody else wrote at the same time.
@@ -56,6 +58,8 @@ struct State {
     highest: i64,
     /// How many publications were begun.
     publications: u64,
+    /// `None` when secrets lie there in plaintext.
+    sealer: Option<Sealer>,
 }
 
 /// What ended a transaction.
@@ -72,8 +76,15 @@ impl From<EtcdError> for Failed {
 }
 
 impl Keeper {
-    pub(super) fn new(scope: Scope, client: Arc<Client>, drift: Arc<Drift>, limits: Limits) -> Self {
-        Self { scope, client, drift, limits, state: Mutex::default() }
+    pub(super) fn new(
+        scope: Scope,
+        client: Arc<Client>,
+        drift: Arc<Drift>,
+        limits: Limits,
+        keyring: Option<Keyring>,
+    ) -> Self {
+        let state = State { sealer: keyring.map(Sealer::new), ..State::default() };
+        Self { scope, client, drift, limits, state: Mutex::new(state) }
     }
 
     /// Brings the scope to what is desired.
@@ -81,6 +92,8 @@ impl Keeper {
         refuse_reserved_keys(desired)?;
         let mut state = self.state.lock().await;
         state.publications += 1;
+        let sealed = state.sealer.as_mut().map(|sealer| sealer.seal(desired));
+        let desired = sealed.as_ref().unwrap_or(desired);
         let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
         let (mut changed, mut is_fresh) = (Changed::default(), false);
         for _ in 0..ATTEMPTS {
@@ -144,21 +157,27 @@ impl Keeper {
         Ok(steps)
     }
 
-    /// Takes all steps, in as few transactions as the limits allow.
+    /// Takes all steps: in one transaction if they fit, else in units as far as these fit.
     async fn write(&self, picture: &mut Picture, steps: &Steps, changed: &mut Changed) -> Result<(), Failed> {
-        let mut rest = steps.as_slice();
-        while !rest.is_empty() {
-            let batch = Batch::of(picture, &self.scope, rest, self.limits);
+        let fitting =
+            |picture: &Picture, rest: &[Step]| Batch::fitting(picture, &self.scope, rest, self.limits);
+        let is_one = fitting(picture, steps.as_slice()) == steps.len();
+        let units = if is_one { Units::one(steps.clone()) } else { units(steps, &picture.documents()) };
+        let mut written = 0;
+        while let rest = &units.steps().as_slice()[written..]
+            && !rest.is_empty()
+        {
+            let taken = &rest[..units.whole(written, fitting(picture, rest))];
+            let batch = Batch::of(picture, &self.scope, taken);
             let bytes = batch.bytes();
             let answer = self.client.txn(&self.scope, batch.request).await?;
             if !answer.succeeded {
                 return Err(Failed::Comparison);
             }
-            let (taken, after) = rest.split_at(batch.steps);
             tracing::debug!(scope = %self.scope, steps = taken.len(), bytes, "wrote a transaction");
             *changed = changed.with(taken);
             picture.committed(answer.header.map_or(0, |header| header.revision), batch.change);
-            rest = after;
+            written += taken.len();
         }
         Ok(())
     }

@@ -9,14 +9,23 @@ use crate::document::Key;
 /// What stands for a secret in [`shown`], and what PingSIX's Admin API shows in its place.
 pub const SHOWN: &str = "***";
 
-/// What a secret that PingSIX encrypted begins with.
-const ENVELOPE: &str = "$pingsix-enc:";
+/// What an encrypted secret begins with, whatever the version of its envelope.
+pub(super) const ENVELOPE: &str = "$pingsix-enc:";
+
+/// Which secrets of a resource are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those that PingSIX decrypts when it reads them.
+    Decrypted,
+    /// Those as well that it takes as they are: the keys of upstreams inside of `traffic-split`.
+    All,
+}
 
 /// A copy of a resource that may be shown to people: [`SHOWN`] stands for every secret.
 pub fn shown(kind: ResourceKind, resource: &Value) -> Value {
     let mut copy = resource.clone();
     if let Value::Object(fields) = &mut copy {
-        visit(kind, fields, &mut |secret| *secret = SHOWN.into());
+        visit(Extent::All, kind, fields, &mut |secret| *secret = SHOWN.into());
     }
     copy
 }
@@ -50,7 +59,7 @@ fn hide(value: &mut Value) {
 /// `text` with every secret of a resource replaced, however the text came by it.
 pub(crate) fn conceal(kind: ResourceKind, fields: &Map<String, Value>, text: &str) -> String {
     let mut secrets = Vec::new();
-    visit(kind, &mut fields.clone(), &mut |secret| match secret {
+    visit(Extent::All, kind, &mut fields.clone(), &mut |secret| match secret {
         Value::String(text) => secrets.push(text.clone()),
         Value::Number(number) => secrets.push(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {}
@@ -118,7 +127,13 @@ fn all(parts: impl Iterator<Item = Agreement>) -> Agreement {
     whole
 }
 
-fn visit(kind: ResourceKind, fields: &mut Map<String, Value>, with: &mut dyn FnMut(&mut Value)) {
+/// Visits the secrets of a resource, each element of those that are lists.
+pub(super) fn visit(
+    extent: Extent,
+    kind: ResourceKind,
+    fields: &mut Map<String, Value>,
+    with: &mut dyn FnMut(&mut Value),
+) {
     match kind {
         ResourceKind::Ssl => visit_field(fields, "key", with),
         ResourceKind::Upstream => visit_upstream(fields, with),
@@ -127,7 +142,7 @@ fn visit(kind: ResourceKind, fields: &mut Map<String, Value>, with: &mut dyn FnM
                 visit_upstream(upstream, with);
             }
             if let Some(Value::Object(plugins)) = fields.get_mut("plugins") {
-                visit_plugins(plugins, with);
+                visit_plugins(extent, plugins, with);
             }
         }
     }
@@ -139,7 +154,7 @@ fn visit_upstream(upstream: &mut Map<String, Value>, with: &mut dyn FnMut(&mut V
     }
 }
 
-fn visit_plugins(plugins: &mut Map<String, Value>, with: &mut dyn FnMut(&mut Value)) {
+fn visit_plugins(extent: Extent, plugins: &mut Map<String, Value>, with: &mut dyn FnMut(&mut Value)) {
     for (plugin, config) in plugins {
         let Value::Object(config) = config else { continue };
         let secrets: &[&str] = match plugin.as_str() {
@@ -147,8 +162,7 @@ fn visit_plugins(plugins: &mut Map<String, Value>, with: &mut dyn FnMut(&mut Val
             "csrf" => &["key"],
             "jwt-auth" => &["secret"],
             "key-auth" => &["key", "keys"],
-            // PingSIX neither encrypts nor masks the keys of upstreams inside of this one; they are secrets all the same.
-            "traffic-split" => {
+            "traffic-split" if extent == Extent::All => {
                 visit_split(config, with);
                 continue;
             }

@@ -17,6 +17,10 @@ pub struct EtcdTarget {
     pub tls: Option<EtcdTls>,
     /// Whether plaintext may leave the machine: `allow-plaintext`.
     pub allow_plaintext: bool,
+    /// Where the keyring is that secrets are encrypted with, an entry on each line: `keyring-env` or `keyring-file`.
+    pub keyring: Option<Credential>,
+    /// The most operations of a transaction, if etcd's `--max-txn-ops` is not the default: `max-txn-ops`.
+    pub max_txn_ops: Option<usize>,
 }
 
 /// Host and port of a member.
@@ -79,6 +83,8 @@ impl EtcdTarget {
             user,
             tls: EtcdTls::parse(scheme, tls, parameters)?,
             allow_plaintext: !tls && parameters.flag("allow-plaintext")?,
+            keyring: parameters.optional_credential("keyring")?,
+            max_txn_ops: parameters.parsed("max-txn-ops", "a number")?,
         })
     }
 
@@ -102,6 +108,10 @@ impl EtcdTarget {
             query.add("domain", tls.domain.clone());
         }
         query.flag("allow-plaintext", self.allow_plaintext);
+        if let Some(keyring) = &self.keyring {
+            query.credential("keyring", keyring, "");
+        }
+        query.add("max-txn-ops", self.max_txn_ops.map(|operations| operations.to_string()));
         Ok(())
     }
 }

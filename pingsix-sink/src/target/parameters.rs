@@ -65,19 +65,28 @@ impl<'a> Parameters<'a> {
         name: &'static str,
         variable: &str,
     ) -> Result<Credential, TargetError> {
-        for wrong in [name, "password", "api-key", "token"] {
-            if self.values.contains_key(wrong) {
-                return Err(TargetError::Password { scheme: self.scheme, parameter: name });
-            }
+        if ["password", "api-key", "token"].iter().any(|wrong| self.values.contains_key(wrong)) {
+            return Err(TargetError::Password { scheme: self.scheme, parameter: name });
+        }
+        Ok(self.optional_credential(name)?.unwrap_or_else(|| Credential::Env(variable.to_owned())))
+    }
+
+    /// `NAME-env` or `NAME-file`.
+    pub(super) fn optional_credential(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Credential>, TargetError> {
+        if self.values.contains_key(name) {
+            return Err(TargetError::Password { scheme: self.scheme, parameter: name });
         }
         let (env, file) = (format!("{name}-env"), format!("{name}-file"));
         match (self.text(&env)?, self.path(&file)?) {
             (Some(_), Some(_)) => {
                 Err(TargetError::parameter(self.scheme, &file, format!("excludes the parameter {env}")))
             }
-            (None, Some(path)) => Ok(Credential::File(path)),
-            (Some(name), None) => Ok(Credential::Env(name)),
-            (None, None) => Ok(Credential::Env(variable.to_owned())),
+            (None, Some(path)) => Ok(Some(Credential::File(path))),
+            (Some(name), None) => Ok(Some(Credential::Env(name))),
+            (None, None) => Ok(None),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::etcd::{self, ClientTls, EtcdSink};
 use crate::file::FileSink;
 use crate::proto::etcdserverpb::RangeRequest;
 use crate::proto::etcdserverpb::kv_client::KvClient;
+use crate::resource::{Keyring, KeyringError};
 
 /// A target could not be read. Never shows a value.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,9 @@ pub enum ReadError {
     /// A secret is not where it should be.
     #[error(transparent)]
     Credential(#[from] CredentialError),
+    /// The keyring holds no key.
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
     /// The API key holds characters that no header may.
     #[error("the API key cannot be the value of a header")]
     ApiKey,
@@ -134,11 +138,11 @@ impl EtcdTarget {
     /// The options of the sink for it; `env` gives the value of an environment variable.
     ///
     /// # Errors
-    /// [`ReadError`], when the password cannot be read.
+    /// [`ReadError`], when the password or the keyring cannot be read.
     pub fn builder(&self, env: impl Fn(&str) -> Option<String>) -> Result<etcd::Builder, ReadError> {
         let mut builder = EtcdSink::builder(self.endpoints.iter().map(ToString::to_string));
         if let Some(user) = &self.user {
-            builder = builder.credentials(&user.name, user.password.read(env)?.expose());
+            builder = builder.credentials(&user.name, user.password.read(&env)?.expose());
         }
         if let Some(target) = &self.tls {
             let mut tls = ClientTls::ca_file(&target.ca_file);
@@ -152,6 +156,12 @@ impl EtcdTarget {
         }
         if self.allow_plaintext {
             builder = builder.allow_plaintext_beyond_loopback();
+        }
+        if let Some(keyring) = &self.keyring {
+            builder = builder.keyring(Keyring::parse(keyring.read(env)?.expose())?);
+        }
+        if let Some(operations) = self.max_txn_ops {
+            builder = builder.max_txn_ops(operations);
         }
         Ok(builder)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pingsix_sink::etcd::Builder;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeResponse};
 use pingsix_sink::proto::mvccpb::KeyValue;
@@ -33,7 +34,12 @@ impl Lab {
 
     /// A sink that goes through the relay.
     pub(crate) fn sink(&self) -> EtcdSink {
-        EtcdSink::builder([self.relay.address.to_string()]).timeout(Duration::from_secs(2)).build().unwrap()
+        self.builder().build().unwrap()
+    }
+
+    /// The options of [`sink`](Self::sink).
+    pub(crate) fn builder(&self) -> Builder {
+        EtcdSink::builder([self.relay.address.to_string()]).timeout(Duration::from_secs(2))
     }
 
     pub(crate) fn kv(&self) -> KvClient<Channel> {

@@ -10,6 +10,7 @@ mod authority;
 mod chaos;
 #[path = "../support/documents.rs"]
 mod documents;
+mod encryption;
 #[path = "../support/pingsix.rs"]
 mod gateway;
 #[path = "../support/graph.rs"]

@@ -54,6 +54,7 @@ pub trait RouteSpec: Clone {
     fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
 
     /// The same, with parentRefs.
+    #[must_use]
     fn with_parent_refs(&self, parent_refs: &[ParentRef]) -> Self;
 }
 

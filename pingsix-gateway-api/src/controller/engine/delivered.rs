@@ -11,7 +11,7 @@ use crate::controller::Feed;
 use crate::controller::instances::PublishedRevisions;
 use crate::delivery::Instances;
 
-impl<F: Feed> Engine<F> {
+impl<F: Feed + 'static> Engine<F> {
     /// Tells whoever reads status pages what to look for.
     pub(super) fn publish_revisions(&self) {
         if self.parts.paged.is_empty() {

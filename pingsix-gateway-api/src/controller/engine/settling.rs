@@ -27,7 +27,7 @@ pub(super) enum Settling {
     Over,
 }
 
-impl<F: Feed> Engine<F> {
+impl<F: Feed + 'static> Engine<F> {
     /// Looks how far that is, now and then.
     pub(super) fn settle(&mut self, now: Instant) {
         if !self.is_open || !self.parts.leadership.is_held() {

@@ -9,7 +9,7 @@ use crate::controller::{Feed, Progress};
 use crate::status::Wanted;
 use crate::watch::{Availability, Presence, presence};
 
-impl<F: Feed> Engine<F> {
+impl<F: Feed + 'static> Engine<F> {
     /// Goes from one stage of the start to the next, when it is time.
     pub(super) fn advance(&mut self) {
         if self.is_open {

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::controller::Feed;
 use crate::status::Wanted;
 
-impl<F: Feed> Engine<F> {
+impl<F: Feed + 'static> Engine<F> {
     /// Says what there is to say about objects of kinds that owners judge.
     pub(super) fn tell<'o>(&self, objects: impl IntoIterator<Item = &'o ObjectKey>) {
         for (object, wanted) in self.wanted(objects) {
@@ -20,9 +20,18 @@ impl<F: Feed> Engine<F> {
 
     /// Of what is gone nothing is said, whoever still speaks of it.
     pub(super) fn say(&self, object: &ObjectKey, wanted: Wanted) {
-        if self.parts.reconciler.world().contains(object) && !self.is_too_early(object) {
+        if self.parts.reconciler.world().contains(object)
+            && !self.is_too_early(object)
+            && !self.waits_for_publication(object)
+        {
             self.parts.status.set(object.clone(), wanted);
         }
+    }
+
+    /// Whether it is said of an object whether it is programmed, and that is about to be something else.
+    fn waits_for_publication(&self, object: &ObjectKey) -> bool {
+        matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
+            && self.speaker(object).is_some_and(|owner| self.is_quiet(owner))
     }
 
     /// What there is to say about each of these objects, where owners say something about it. What an owner says of its
@@ -139,6 +148,9 @@ impl<F: Feed> Engine<F> {
 
     /// Says how far the data planes of an owner have come.
     pub(super) fn tell_delivery(&self, owner: &ObjectKey) {
+        if self.is_quiet(owner) {
+            return;
+        }
         let Some(Verdicts { gateway: Some(gateway), listener_sets, .. }) = self.verdicts(owner) else {
             return;
         };

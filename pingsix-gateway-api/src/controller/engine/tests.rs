@@ -1,18 +1,20 @@
 //! The engine, told by hand what watches would tell it.
 
+mod publishing;
+
 use kube_runtime::watcher;
-use pingsix_sink::MemorySink;
 use pingsix_translate::Options;
 use pingsix_translate::verdict::{Reason, Severity};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::controller::slow_feed::{Fate, SlowFeed};
 use crate::status::Wanted;
 use crate::watch::Answer;
 use crate::world::generate::event_of;
 
 struct Rig {
-    engine: Engine<MemorySink>,
+    engine: Engine<SlowFeed>,
     health: Health,
     metrics: Arc<Metrics>,
     progress: watch::Receiver<Progress>,
@@ -28,7 +30,7 @@ impl Rig {
         let engine = Engine::new(Parts {
             readers: Readers::of(reconciler.world()),
             reconciler,
-            feed: Arc::new(MemorySink::default()),
+            feed: Arc::new(SlowFeed::default()),
             status: StatusBoard::default(),
             events: EventBoard::default(),
             progress,
@@ -42,13 +44,22 @@ impl Rig {
             pace: Pace::default(),
             paged: BTreeSet::new(),
             lists_secrets: false,
+            drain: Duration::from_secs(5),
         });
         Self { engine, health, metrics, progress: seen }
     }
 
     /// With the class `pingsix`, the Gateway `infra/web` with a ListenerSet, and the route `infra/cart`, of which
     /// everything is read and published.
-    async fn ready() -> Self {
+    fn ready() -> Self {
+        let mut rig = Self::known();
+        rig.settle();
+        assert!(rig.is_ready(), "{}", rig.health.readiness().text);
+        rig
+    }
+
+    /// The same, before anything is published.
+    fn known() -> Self {
         let mut rig = Self::new();
         for kind in Kind::ALL {
             rig.tell(*kind, watcher::Event::Init);
@@ -65,8 +76,6 @@ impl Rig {
             assert!(!rig.is_ready());
             rig.tell(*kind, watcher::Event::InitDone);
         }
-        rig.settle().await;
-        assert!(rig.is_ready(), "{}", rig.health.readiness().text);
         rig
     }
 
@@ -84,9 +93,9 @@ impl Rig {
     }
 
     /// Reconsiders whoever waits.
-    async fn settle(&mut self) {
+    fn settle(&mut self) {
         while let Some(owner) = self.engine.queue.pop(Instant::now() + Duration::from_mins(1)) {
-            self.engine.reconcile(&owner).await;
+            self.engine.reconcile(&owner);
             self.engine.advance();
         }
     }
@@ -158,7 +167,7 @@ fn cart() -> ObjectKey {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
-    let mut rig = Rig::ready().await;
+    let mut rig = Rig::ready();
     // Watches are lost, and everything has to be read anew.
     for kind in Kind::ALL {
         let message = "no connection".to_owned();
@@ -169,7 +178,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
         assert!(rig.is_ready(), "{kind} is being listed");
     }
     rig.engine.beat();
-    rig.settle().await;
+    rig.settle();
     assert!(rig.is_ready());
     // A definition goes, with its objects, also one that is needed.
     for kind in [Kind::GrpcRoute, Kind::GatewayClass] {
@@ -177,7 +186,7 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
         rig.hear(Input::Availability { kind, availability: Availability::Absent { message } });
         rig.tell(kind, watcher::Event::Init);
         rig.tell(kind, watcher::Event::InitDone);
-        rig.settle().await;
+        rig.settle();
         assert!(rig.is_ready(), "{kind} is not installed any more");
     }
     assert_eq!(rig.engine.parts.reconciler.ours(), BTreeSet::new());
@@ -192,11 +201,11 @@ async fn one_that_was_ready_stays_ready_whatever_happens_to_the_api_server() {
     with_tls["spec"]["listeners"][0]["tls"] = json!({"certificateRefs": [{"name": "tls"}]});
     rig.tell(Kind::Secret, watcher::Event::Init);
     rig.apply(Kind::Gateway, with_tls);
-    rig.settle().await;
+    rig.settle();
     assert!(rig.is_ready());
     let key = ObjectKey::new(Kind::Secret, "infra", "tls");
     rig.hear(Input::Answered { key, answer: Answer::Forbidden { message: String::new() } });
-    rig.settle().await;
+    rig.settle();
     assert!(rig.is_ready());
 }
 
@@ -218,7 +227,7 @@ async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps
     }
     assert!(rig.engine.is_known && !rig.is_ready());
     rig.hear(of(Kind::GrpcRoute, Availability::Watching));
-    rig.settle().await;
+    rig.settle();
     assert!(rig.is_ready(), "{}", rig.health.readiness().text);
     let forbidden = Availability::Forbidden { message: "forbidden".to_owned() };
     for availability in [Availability::Watching, forbidden] {
@@ -230,12 +239,12 @@ async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps
 #[tokio::test(start_paused = true)]
 async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     const SETS: usize = 50;
-    let mut rig = Rig::ready().await;
+    let mut rig = Rig::ready();
     for index in 1..SETS {
         rig.apply(Kind::ListenerSet, listener_set(index));
     }
     rig.put_together();
-    rig.settle().await;
+    rig.settle();
     assert_eq!(rig.put_together(), 1, "for one reconciliation");
     for index in 0..SETS {
         let key = ObjectKey::new(Kind::ListenerSet, "infra", &*format!("set-{index}"));
@@ -244,7 +253,7 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
     }
     // A route that says something else and changes nothing about them is no news of them.
     rig.apply(Kind::HttpRoute, route(9));
-    rig.settle().await;
+    rig.settle();
     let Some(Wanted::Route(verdict)) = rig.wanted(&cart()) else { panic!("nothing is said of the route") };
     assert_eq!((verdict.generation, rig.put_together()), (9, 0));
     // News of the delivery concerns all of them as well.
@@ -265,7 +274,7 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is_gone() {
-    let mut rig = Rig::ready().await;
+    let mut rig = Rig::ready();
     let problems = r#"pingsix_gateway_problems{severity="error",reason="Invalid"}"#;
     let broken = |version: u32| {
         let mut broken = route(version);
@@ -275,7 +284,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     let board = rig.engine.parts.events.clone();
     let alright = board.len();
     rig.apply(Kind::HttpRoute, broken(2));
-    rig.settle().await;
+    rig.settle();
     assert_eq!(board.len(), alright + 1);
     rig.engine.beat();
     assert_eq!(rig.metric(problems), "1");
@@ -290,7 +299,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     rig.apply(Kind::HttpRoute, touched);
     assert_eq!(board.len(), alright + 1);
     rig.apply(Kind::HttpRoute, route(4));
-    rig.settle().await;
+    rig.settle();
     assert_eq!(board.len(), alright);
     rig.engine.beat();
     assert_eq!(rig.metric(problems), "0");
@@ -301,17 +310,17 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     gateway["metadata"]["resourceVersion"] = json!("2");
     let alright = board.len();
     rig.apply(Kind::Gateway, gateway.clone());
-    rig.settle().await;
+    rig.settle();
     assert_eq!(board.len(), alright + 1);
     rig.tell(Kind::Gateway, watcher::Event::Delete(gateway));
-    rig.settle().await;
+    rig.settle();
     assert!(rig.engine.undecodable.is_empty());
     assert_eq!(board.len(), alright);
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_counted_and_lists_are_not() {
-    let mut rig = Rig::ready().await;
+    let mut rig = Rig::ready();
     assert!(!rig.metrics.encode().contains("pingsix_gateway_events_total"));
     rig.apply(Kind::HttpRoute, route(2));
     assert_eq!(rig.metric(r#"pingsix_gateway_events_total{kind="HTTPRoute"}"#), "1");
@@ -320,7 +329,7 @@ async fn changes_are_counted_and_lists_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn however_long_it_runs_each_metric_is_there_once() {
-    let mut rig = Rig::ready().await;
+    let mut rig = Rig::ready();
     rig.engine.beat();
     let length = rig.metrics.encode().lines().count();
     for _ in 0..10 {

@@ -32,8 +32,7 @@ pub(in crate::embedded) fn publish(
     limit: usize,
 ) {
     store.know(scope);
-    let steps = plan(from, to);
-    let parts = cut(scope, &steps, limit).unwrap();
+    let (steps, parts) = cut(scope, plan(from, to), from, limit).unwrap();
     let revisions = store.next_revisions(parts.len()).unwrap();
     let commits = commits(store, scope, &steps, &parts, revisions);
     store.commit(scope, commits);

@@ -1,0 +1,308 @@
+//! What was made of an owner goes to the publisher, and what becomes of it comes back.
+//!
+//! Until all of it is published, nothing is said of the Gateway and its ListenerSets, so that their statuses do not turn to
+//! and fro with each change; but not for longer than people should wait for an explanation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingsix_sink::{Published, SinkError};
+use pingsix_translate::verdict::Delivery;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
+use tokio::time::{Instant, timeout};
+use tracing::Span;
+
+use super::Engine;
+use crate::controller::publisher::{Attempt, Ticket};
+use crate::controller::{ControllerError, Feed};
+use crate::operations::metrics::Outcome;
+use crate::reconcile::{Publication, Reconciled};
+
+/// For how long nothing is said of what is being published.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What was made of an owner, until all of it is published.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    /// The newest publication of each data plane that has not ended.
+    tickets: BTreeMap<DataPlaneKey, Ticket>,
+    is_ours: bool,
+    /// Whether a publication is to be tried again.
+    has_failed: bool,
+    /// Objects about which there is something to tell when that is over.
+    told: BTreeSet<Arc<ObjectKey>>,
+    /// What was said of its data planes; `None` when something was held back since.
+    before: Option<BTreeMap<DataPlaneKey, Delivery>>,
+    /// Since when there is nothing said.
+    quiet_since: Instant,
+    /// That has become too long.
+    is_late: bool,
+    started: Instant,
+    /// When the first change came that is being published.
+    since: Option<Instant>,
+    /// The reconsideration.
+    span: Span,
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Has everything published that was made of an owner.
+    pub(super) fn publish(
+        &mut self,
+        owner: &ObjectKey,
+        reconciled: Reconciled,
+        is_ours: bool,
+        started: Instant,
+    ) {
+        let Reconciled { publications, unpublished, told } = reconciled;
+        let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
+        let under_way = self.begin(owner, told, is_ours, started);
+        self.under_way.insert(owner.clone(), under_way);
+        for (data_plane, error) in unpublished {
+            tracing::error!(%data_plane, %error, "a data plane keeps what it has");
+            self.deliveries.failed(&data_plane, error.to_string());
+        }
+        // Nothing but this remembers the data planes of an owner that is gone.
+        let (publications, withdrawn): (Vec<_>, Vec<_>) =
+            publications.into_iter().partition(|publication| current.contains(&publication.data_plane));
+        let mut withdrawals = self.withdrawals.remove(owner).unwrap_or_default();
+        withdrawals
+            .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));
+        withdrawals.retain(|data_plane, _| !current.contains(data_plane));
+        if !withdrawals.is_empty() {
+            self.withdrawals.insert(owner.clone(), withdrawals.clone());
+        }
+        let withdrawals =
+            withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
+        for publication in publications.into_iter().chain(withdrawals) {
+            self.submit(owner, publication);
+        }
+        self.look_at_readers_of(current);
+        self.publish_revisions();
+        self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
+        let now = Instant::now();
+        tracing::debug!(elapsed = ?(now - started), "reconciled");
+        self.queue.rest(owner, now, now - started);
+        self.look_at(owner);
+    }
+
+    /// What was under way for an owner is taken over.
+    fn begin(
+        &mut self,
+        owner: &ObjectKey,
+        mut told: BTreeSet<Arc<ObjectKey>>,
+        is_ours: bool,
+        started: Instant,
+    ) -> UnderWay {
+        let earlier = self.under_way.remove(owner);
+        let mut since = self.since.remove(owner);
+        let planes = self.parts.reconciler.data_planes(owner);
+        let (mut before, mut quiet_since, mut is_late) = (Some(self.deliveries.of(&planes)), started, false);
+        if let Some(earlier) = earlier {
+            let outcome = if earlier.has_failed { Outcome::Failed } else { Outcome::Superseded };
+            earlier.span.record("outcome", outcome.as_str());
+            self.count(owner, outcome, earlier.started);
+            told.extend(earlier.told);
+            since = earlier.since.into_iter().chain(since).min();
+            (before, quiet_since, is_late) = (None, earlier.quiet_since, earlier.is_late);
+        }
+        UnderWay {
+            tickets: BTreeMap::new(),
+            is_ours,
+            has_failed: false,
+            told,
+            before,
+            quiet_since,
+            is_late,
+            started,
+            since,
+            span: Span::current(),
+        }
+    }
+
+    fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
+        let data_plane = publication.data_plane.clone();
+        let (ticket, attempt) = self.publisher.submit(publication);
+        if let Some(under_way) = self.under_way.get_mut(owner) {
+            under_way.tickets.insert(data_plane.clone(), ticket);
+        }
+        match attempt {
+            Some(attempt) => self.record(owner, attempt),
+            None => self.deliveries.begun(&data_plane),
+        }
+    }
+
+    /// A publication has ended.
+    pub(super) fn hear_of(&mut self, attempt: Attempt) {
+        let (owner, data_plane) = (attempt.data_plane.owner(), attempt.data_plane.clone());
+        let span = self.under_way.get(&owner).map_or_else(Span::none, |under_way| under_way.span.clone());
+        let _of_the_reconsideration = span.enter();
+        self.record(&owner, attempt);
+        if self.parts.reconciler.data_planes(&owner).contains(&data_plane) {
+            self.look_at_readers_of([data_plane].into());
+        }
+        self.publish_revisions();
+        self.look_at(&owner);
+    }
+
+    /// Takes down how a publication has ended.
+    fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
+        let Attempt { data_plane, ticket, result } = attempt;
+        self.report(&data_plane, &result);
+        let Some(under_way) = self.under_way.get_mut(owner) else { return };
+        if under_way.tickets.get(&data_plane) != Some(&ticket) {
+            // There is a newer one, and how things stand depends on that.
+            return;
+        }
+        under_way.tickets.remove(&data_plane);
+        let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
+        let is_over = match &result {
+            Ok(published) => {
+                self.deliveries.published(&data_plane, published.revision);
+                true
+            }
+            Err(error) => {
+                self.deliveries.failed(&data_plane, error.to_string());
+                !error.is_retryable()
+            }
+        };
+        if is_over && !is_current {
+            self.deliveries.forget(&data_plane);
+            if let Some(withdrawals) = self.withdrawals.get_mut(owner) {
+                withdrawals.remove(&data_plane);
+            }
+            self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
+        }
+        // Once for all that fail together.
+        if !is_over && !std::mem::replace(&mut under_way.has_failed, true) {
+            self.queue.retry(owner.clone(), Instant::now());
+        }
+    }
+
+    fn report(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
+        let (metrics, sink) = (self.parts.metrics.as_ref(), self.parts.feed.name());
+        match result {
+            Ok(published) => {
+                if !published.changed.is_empty() {
+                    tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
+                }
+                if let Some(metrics) = metrics {
+                    metrics.published(sink, published);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%data_plane, %error, "a data plane cannot be published");
+                if let Some(metrics) = metrics {
+                    metrics.publication_failed(sink, error.category());
+                }
+            }
+        }
+    }
+
+    /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
+    fn look_at(&mut self, owner: &ObjectKey) {
+        let Some(mut under_way) = self.under_way.remove(owner) else { return };
+        if under_way.tickets.is_empty() {
+            self.conclude(owner, under_way);
+            return;
+        }
+        under_way.before = None;
+        let told = if under_way.is_late { std::mem::take(&mut under_way.told) } else { BTreeSet::new() };
+        let is_late = under_way.is_late;
+        self.under_way.insert(owner.clone(), under_way);
+        if is_late {
+            self.tell_delivery(owner);
+            self.tell(told.iter().map(|object| &**object));
+        }
+    }
+
+    /// All that was made of an owner is published, or cannot be.
+    fn conclude(&mut self, owner: &ObjectKey, under_way: UnderWay) {
+        let UnderWay { is_ours, has_failed, mut told, before, started, since, span, .. } = under_way;
+        let planes = self.parts.reconciler.data_planes(owner);
+        if before != Some(self.deliveries.of(&planes)) {
+            self.tell_delivery(owner);
+            told.retain(|object| {
+                !matches!(object.kind, Kind::Gateway | Kind::ListenerSet)
+                    || self.speaker(object) != Some(owner)
+            });
+        }
+        self.tell(told.iter().map(|object| &**object));
+        let outcome = match (has_failed, is_ours) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Current,
+            (false, false) => Outcome::Withdrawn,
+        };
+        span.record("outcome", outcome.as_str());
+        self.count(owner, outcome, started);
+        if has_failed {
+            if let Some(since) = since {
+                let waiting = self.since.entry(owner.clone()).or_insert(since);
+                *waiting = since.min(*waiting);
+            }
+            return;
+        }
+        if let (Some(metrics), Some(since)) = (&self.parts.metrics, since) {
+            metrics.live(since.elapsed());
+        }
+        self.outstanding.remove(owner);
+        self.queue.succeeded(owner);
+        // It may have come back meanwhile.
+        if !is_ours && !self.queue.contains(owner) {
+            self.queue.forget(owner);
+        }
+    }
+
+    /// Whether nothing is said of the data planes of an owner, for the time being.
+    pub(super) fn is_quiet(&self, owner: &ObjectKey) -> bool {
+        self.under_way.get(owner).is_some_and(|under_way| !under_way.is_late)
+    }
+
+    /// Explains what takes long, now and then.
+    pub(super) fn explain_delays(&mut self, now: Instant) {
+        let late: Vec<ObjectKey> = self
+            .under_way
+            .iter_mut()
+            .filter(|(_, under_way)| {
+                !under_way.is_late && now.duration_since(under_way.quiet_since) >= PATIENCE
+            })
+            .map(|(owner, under_way)| {
+                under_way.is_late = true;
+                owner.clone()
+            })
+            .collect();
+        for owner in late {
+            self.look_at(&owner);
+        }
+    }
+
+    /// Lets what is under way come to its end. What is gone is withdrawn before that: nobody will know of it any more.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::Task`]: a publication panicked.
+    pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
+        if self.is_known {
+            let ours = self.parts.reconciler.ours();
+            let gone = self.queue.waiting().map(|(owner, ..)| owner).filter(|owner| !ours.contains(*owner));
+            let gone: BTreeSet<ObjectKey> = gone.chain(self.withdrawals.keys()).cloned().collect();
+            for owner in gone {
+                self.reconcile(&owner);
+            }
+        }
+        let limit = self.parts.drain;
+        let all = async {
+            while self.publisher.pending().next().is_some() {
+                let attempt = self.publisher.ended().await.map_err(ControllerError::Task)?;
+                self.hear_of(attempt);
+            }
+            Ok(())
+        };
+        if let Ok(drained) = timeout(limit, all).await {
+            return drained;
+        }
+        let data_planes: Vec<String> = self.publisher.pending().map(ToString::to_string).collect();
+        tracing::warn!(?data_planes, ?limit, "publications are given up half-way");
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+//! Publications that take their time, or are not made.
+
+use tokio::time::{sleep, timeout};
+
+use super::*;
+
+const SLOW: Duration = Duration::from_secs(5);
+const WEB: &str = "/pingsix/infra/web";
+const BLOG: &str = "/pingsix/infra/blog";
+
+fn blog() -> ObjectKey {
+    ObjectKey::new(Kind::Gateway, "infra", "blog")
+}
+
+impl Rig {
+    fn feed(&self) -> Arc<SlowFeed> {
+        Arc::clone(&self.engine.parts.feed)
+    }
+
+    /// With a second Gateway, which has a route as well.
+    fn with_blog() -> Self {
+        let mut rig = Self::ready();
+        rig.apply(Kind::Gateway, second());
+        let mut post = route(1);
+        post["metadata"]["name"] = json!("post");
+        post["spec"]["parentRefs"] = json!([{"name": "blog"}]);
+        rig.apply(Kind::HttpRoute, post);
+        rig.settle();
+        rig
+    }
+
+    /// Reconsiders whoever is due by the clock, hears of publications, and beats, for a time.
+    async fn during(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        loop {
+            while let Some(owner) = self.engine.queue.pop(Instant::now()) {
+                self.engine.reconcile(&owner);
+                self.engine.advance();
+            }
+            let now = Instant::now();
+            if now >= until {
+                return;
+            }
+            let next = until.min(self.engine.queue.next_due().unwrap_or(until)).min(now + BEAT);
+            match timeout(next - now, self.engine.publisher.ended()).await {
+                Ok(attempt) => self.engine.hear_of(attempt.unwrap()),
+                Err(_) => self.engine.beat(),
+            }
+            self.engine.advance();
+        }
+    }
+
+    /// What is said of whether a Gateway is programmed.
+    fn programmed(&self, gateway: &ObjectKey) -> String {
+        let Some(Wanted::Gateway { verdict, .. }) = self.wanted(gateway) else { return "nothing".to_owned() };
+        let conditions = format!("{:?}", verdict.conditions);
+        let at = conditions.find("Programmed").unwrap_or_default();
+        conditions[at..].to_owned()
+    }
+
+    fn is_programmed(&self, gateway: &ObjectKey) -> bool {
+        self.engine
+            .deliveries
+            .of(&self.engine.parts.reconciler.data_planes(gateway))
+            .values()
+            .all(|delivery| *delivery == pingsix_translate::verdict::Delivery::Delivered)
+    }
+}
+
+fn second() -> Value {
+    let mut gateway = gateway();
+    gateway["metadata"]["name"] = json!("blog");
+    gateway
+}
+
+/// The Gateway after a change.
+fn changed_gateway(name: &str, version: u32) -> Value {
+    let mut changed = gateway();
+    changed["metadata"]["name"] = json!(name);
+    changed["metadata"]["resourceVersion"] = json!(version.to_string());
+    changed["metadata"]["generation"] = json!(version);
+    changed["spec"]["listeners"][0]["hostname"] = json!(format!("v{version}.example"));
+    changed
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed() {
+    let mut rig = Rig::with_blog();
+    rig.feed().fate(WEB, Fate::Stuck);
+    let before = rig.wanted(&web());
+    rig.apply(Kind::Gateway, changed_gateway("web", 2));
+    rig.apply(Kind::HttpRoute, route(2));
+    let from = Instant::now();
+    rig.apply(Kind::Gateway, changed_gateway("blog", 2));
+    rig.settle();
+    assert_eq!(from.elapsed(), Duration::ZERO);
+    assert!(rig.is_programmed(&blog()) && !rig.is_programmed(&web()));
+    assert_eq!(rig.wanted(&web()), before, "it may be over in a moment");
+    rig.during(Duration::from_secs(3)).await;
+    let told = rig.programmed(&web());
+    assert!(told.contains("The configuration is not published yet."), "{told}");
+    // The other goes on, also when everybody has to be told something.
+    for version in 3..6 {
+        rig.apply(Kind::Gateway, changed_gateway("blog", version));
+        rig.apply(Kind::Gateway, changed_gateway("web", version));
+        rig.engine.tell_everybody();
+        rig.during(Duration::from_secs(2)).await;
+        assert!(rig.is_programmed(&blog()) && !rig.is_programmed(&web()));
+        assert!(!rig.programmed(&blog()).contains("not published"), "{}", rig.programmed(&blog()));
+    }
+    let of_web = rig.feed().begun().into_iter().filter(|(scope, _)| scope == WEB).count();
+    assert_eq!(of_web, 2, "the first, and the one that is stuck");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_target_gets_the_newest_and_statuses_do_not_turn_to_and_fro() {
+    let mut rig = Rig::ready();
+    let moment = Duration::from_millis(300);
+    rig.feed().fate(WEB, Fate::Slow(moment));
+    let before = rig.wanted(&web());
+    rig.apply(Kind::Gateway, changed_gateway("web", 2));
+    rig.settle();
+    rig.apply(Kind::Gateway, changed_gateway("web", 3));
+    rig.apply(Kind::ListenerSet, listener_set(0));
+    rig.settle();
+    rig.during(moment + moment / 2).await;
+    assert!(!rig.is_programmed(&web()), "the first is published, and it is not the newest");
+    assert_eq!(rig.wanted(&web()), before);
+    rig.during(moment).await;
+    assert!(rig.is_programmed(&web()));
+    let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&web()) else { panic!() };
+    assert_eq!(verdict.generation, 3);
+    assert!(!rig.programmed(&web()).contains("not published"));
+    assert!(rig.engine.under_way.is_empty());
+    assert_eq!(
+        rig.metric(r#"pingsix_gateway_reconciliations_total{kind="Gateway",outcome="superseded"}"#),
+        "1"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_live_when_they_are_published() {
+    let mut rig = Rig::ready();
+    let counted = |rig: &Rig| {
+        (
+            rig.metric("pingsix_gateway_event_to_live_seconds_count"),
+            rig.metric("pingsix_gateway_event_to_live_seconds_sum"),
+        )
+    };
+    rig.apply(Kind::HttpRoute, route(2));
+    rig.settle();
+    let (before, sum) = counted(&rig);
+    assert_eq!((before.as_str(), sum.as_str()), ("2", "0.0"));
+    rig.feed().fate(WEB, Fate::Failing(SLOW / 2));
+    rig.apply(Kind::HttpRoute, route(3));
+    rig.during(SLOW).await;
+    assert_eq!(counted(&rig).0, "2");
+    rig.feed().fate(WEB, Fate::Slow(SLOW));
+    rig.during(SLOW * 4).await;
+    let (count, sum) = counted(&rig);
+    assert_eq!(count, "3");
+    assert!(sum.parse::<f64>().unwrap() >= (SLOW + SLOW / 2).as_secs_f64(), "{sum}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again_at_growing_distances_and_told_until_it_is_made() {
+    let mut rig = Rig::with_blog();
+    rig.feed().fate(WEB, Fate::Failing(Duration::from_millis(1)));
+    let tries = |rig: &Rig| rig.feed().begun().into_iter().filter(|(scope, _)| scope == WEB).count();
+    let before = tries(&rig);
+    rig.apply(Kind::Gateway, changed_gateway("web", 2));
+    rig.during(Duration::from_secs(2)).await;
+    assert!((4..7).contains(&(tries(&rig) - before)), "{}", tries(&rig) - before);
+    let told = rig.programmed(&web());
+    assert!(told.contains("The configuration cannot be published: "), "{told}");
+    rig.during(Duration::from_mins(10)).await;
+    let before = tries(&rig);
+    rig.during(Duration::from_mins(1)).await;
+    assert!((1..=3).contains(&(tries(&rig) - before)), "{}", tries(&rig) - before);
+    rig.feed().fate(WEB, Fate::Quick);
+    rig.during(Duration::from_mins(1)).await;
+    let told = rig.programmed(&web());
+    assert!(rig.is_programmed(&web()) && !told.contains("cannot be published"), "{told}");
+    // A later failure is the first.
+    rig.feed().fate(WEB, Fate::Failing(Duration::ZERO));
+    rig.apply(Kind::Gateway, changed_gateway("web", 3));
+    let before = tries(&rig);
+    rig.during(Duration::from_secs(1)).await;
+    assert!(tries(&rig) - before >= 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_published_ever_is_told_and_not_tried_again() {
+    let mut rig = Rig::ready();
+    rig.feed().fate(WEB, Fate::Refused);
+    rig.apply(Kind::Gateway, changed_gateway("web", 2));
+    let before = rig.feed().begun().len();
+    rig.during(Duration::from_mins(10)).await;
+    assert_eq!(rig.feed().begun().len(), before + 1);
+    assert!(rig.programmed(&web()).contains("cannot be published"), "{}", rig.programmed(&web()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawal_is_remembered_until_it_is_made() {
+    let mut rig = Rig::with_blog();
+    for fate in [Fate::Failing(Duration::ZERO), Fate::Failing(SLOW)] {
+        rig.feed().fate(BLOG, fate);
+        assert_ne!(rig.feed().held(BLOG), Some(0));
+        rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+        rig.during(Duration::from_mins(1)).await;
+        assert_ne!(rig.feed().held(BLOG), Some(0));
+        assert_eq!(rig.engine.withdrawals.len(), 1);
+        assert_eq!(rig.engine.deliveries.data_planes().count(), 2);
+        rig.feed().fate(BLOG, Fate::Quick);
+        rig.during(Duration::from_mins(1)).await;
+        assert_eq!(rig.feed().held(BLOG), Some(0));
+        assert!(rig.engine.withdrawals.is_empty() && rig.engine.under_way.is_empty());
+        assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
+        assert!(!rig.engine.queue.contains(&blog()));
+        rig.apply(Kind::Gateway, second());
+        rig.settle();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_comes_back_while_it_is_withdrawn_is_there_in_the_end() {
+    let mut rig = Rig::with_blog();
+    let held = rig.feed().held(BLOG);
+    assert_ne!(held, Some(0));
+    rig.feed().fate(BLOG, Fate::Slow(SLOW));
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    rig.during(SLOW / 2).await;
+    rig.apply(Kind::Gateway, second());
+    rig.during(SLOW).await;
+    assert_eq!(rig.feed().held(BLOG), Some(0));
+    rig.during(SLOW).await;
+    assert_eq!(rig.feed().held(BLOG), held);
+    assert!(rig.is_programmed(&blog()) && rig.engine.withdrawals.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_opens_when_everything_known_is_published_however_long_that_takes() {
+    let mut rig = Rig::known();
+    rig.feed().fate(WEB, Fate::Failing(SLOW));
+    rig.during(SLOW * 3).await;
+    assert!(!rig.is_ready() && !rig.feed().is_open());
+    rig.feed().fate(WEB, Fate::Slow(SLOW));
+    rig.during(SLOW / 2).await;
+    // One that comes later keeps nobody waiting.
+    rig.feed().fate(BLOG, Fate::Stuck);
+    rig.apply(Kind::Gateway, second());
+    rig.during(SLOW / 2).await;
+    assert!(!rig.is_ready() && !rig.feed().is_open());
+    rig.during(SLOW).await;
+    assert!(rig.is_ready() && rig.feed().is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_under_way_comes_to_its_end_before_everything_stops() {
+    let mut rig = Rig::with_blog();
+    rig.feed().fate(WEB, Fate::Slow(SLOW / 4));
+    rig.apply(Kind::HttpRoute, route(2));
+    rig.settle();
+    let mut other = route(3);
+    other["spec"]["hostnames"] = json!(["other.example"]);
+    rig.apply(Kind::HttpRoute, other);
+    rig.settle();
+    // Its end was seen, and not yet dealt with.
+    rig.feed().fate(BLOG, Fate::Slow(SLOW / 4));
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    let from = Instant::now();
+    rig.engine.drain().await.unwrap();
+    assert_eq!(from.elapsed(), SLOW / 2);
+    assert_eq!(rig.feed().held(BLOG), Some(0));
+    assert!(rig.engine.under_way.is_empty());
+    let served = rig.feed().sink.contents(&pingsix_sink::Scope::new(WEB).unwrap());
+    assert!(format!("{served:?}").contains("other.example"), "{served:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawal_that_waits_for_its_next_try_is_tried_before_everything_stops() {
+    let mut rig = Rig::with_blog();
+    rig.feed().fate(BLOG, Fate::Failing(Duration::ZERO));
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    rig.during(Duration::from_mins(10)).await;
+    rig.feed().fate(BLOG, Fate::Quick);
+    rig.engine.drain().await.unwrap();
+    assert_eq!(rig.feed().held(BLOG), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stuck_is_given_up_when_everything_stops() {
+    let mut rig = Rig::ready();
+    rig.feed().fate(WEB, Fate::Stuck);
+    rig.apply(Kind::Gateway, changed_gateway("web", 2));
+    rig.settle();
+    let from = Instant::now();
+    rig.engine.drain().await.unwrap();
+    assert_eq!(from.elapsed(), rig.engine.parts.drain);
+    sleep(Duration::from_secs(1)).await;
+}

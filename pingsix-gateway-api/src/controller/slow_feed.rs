@@ -1,0 +1,88 @@
+//! A feed that does as it is told, for tests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::Feed;
+
+/// What becomes of publications of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// They are made at once.
+    Quick,
+    /// They take a while.
+    Slow(Duration),
+    /// They never end.
+    Stuck,
+    /// They fail, after a while.
+    Failing(Duration),
+    /// They fail, and always will.
+    Refused,
+}
+
+/// Memory that is reached over a bad line.
+#[derive(Default)]
+pub(super) struct SlowFeed {
+    pub(super) sink: MemorySink,
+    pub(super) concurrency: Option<usize>,
+    pub(super) fates: Mutex<BTreeMap<String, Fate>>,
+    /// What has begun: scopes, and how many documents they shall hold.
+    pub(super) begun: Mutex<Vec<(String, usize)>>,
+    pub(super) open: watch::Sender<bool>,
+}
+
+impl SlowFeed {
+    pub(super) fn fate(&self, scope: &str, fate: Fate) {
+        self.fates.lock().insert(scope.to_owned(), fate);
+    }
+
+    pub(super) fn begun(&self) -> Vec<(String, usize)> {
+        self.begun.lock().clone()
+    }
+
+    /// How many documents a scope holds.
+    pub(super) fn held(&self, scope: &str) -> Option<usize> {
+        Some(self.sink.documents(&Scope::new(scope).unwrap())?.len())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        *self.open.borrow()
+    }
+}
+
+impl Sink for SlowFeed {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let scope = desired.scope().as_str();
+        self.begun.lock().push((scope.to_owned(), desired.documents().len()));
+        let fate = self.fates.lock().get(scope).copied().unwrap_or(Fate::Quick);
+        match fate {
+            Fate::Quick => {}
+            Fate::Slow(time) => sleep(time).await,
+            Fate::Stuck => std::future::pending().await,
+            Fate::Failing(time) => {
+                sleep(time).await;
+                return Err(SinkError::Output(std::io::Error::other("the line is bad")));
+            }
+            Fate::Refused => {
+                let (scope, held) = (desired.scope().clone(), desired.scope().clone());
+                return Err(SinkError::ScopeOverlap { scope, held });
+            }
+        }
+        self.sink.publish(desired).await
+    }
+}
+
+impl Feed for SlowFeed {
+    fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency.unwrap_or(16)
+    }
+}

@@ -1,0 +1,96 @@
+//! Documents with their secrets encrypted, as they lie in etcd.
+
+use std::collections::BTreeMap;
+
+use crate::desired::{Desired, DocumentSet};
+use crate::document::{Document, Key};
+use crate::resource::Keyring;
+
+/// Seals one publication after another; of each only what differs from the one before.
+#[derive(Debug)]
+pub(super) struct Sealer {
+    keyring: Keyring,
+    plain: DocumentSet,
+    sealed: DocumentSet,
+}
+
+impl Sealer {
+    pub(super) fn new(keyring: Keyring) -> Self {
+        Self { keyring, plain: DocumentSet::default(), sealed: DocumentSet::default() }
+    }
+
+    /// What is to lie in etcd for `desired` to be read.
+    pub(super) fn seal(&mut self, desired: &Desired) -> Desired {
+        let (gone, new) = self.plain.unshared(desired.documents());
+        let mut changes: BTreeMap<Key, Option<Document>> =
+            gone.map(|document| (document.key.clone(), None)).collect();
+        for document in new {
+            // What is not shared may be equal all the same.
+            let is_same = self.plain.get(&document.key) == Some(document);
+            if is_same {
+                changes.remove(&document.key);
+                continue;
+            }
+            let value = self.keyring.seal(document).unwrap_or_else(|| document.value.clone());
+            changes.insert(document.key.clone(), Some(Document { value, ..document.clone() }));
+        }
+        self.sealed = self.sealed.with_changes(changes);
+        self.plain = desired.documents().clone();
+        Desired::new(desired.scope().clone(), self.sealed.clone())
+    }
+}
+
+/// What lies in etcd with its secrets decrypted, as far as the keyring can.
+pub(super) fn opened(keyring: &Keyring, documents: &DocumentSet) -> DocumentSet {
+    let opened = documents.iter().filter_map(|document| {
+        let value = keyring.open(document)?;
+        Some((document.key.clone(), Some(Document { value, ..document.clone() })))
+    });
+    documents.with_changes(opened.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::desired::Scope;
+    use crate::document::{OrderHint, Owner};
+
+    fn documents() -> impl Strategy<Value = DocumentSet> {
+        let value = prop_oneof![
+            "[a-c]".prop_map(|secret| format!(r#"{{"cert":"c","key":"{secret}"}}"#)),
+            "[a-c]".prop_map(|cert| format!(r#"{{"cert":"{cert}"}}"#)),
+        ];
+        prop::collection::btree_map(0..300_u32, value, 0..300).prop_map(|documents| {
+            DocumentSet::new(documents.into_iter().map(|(id, value)| Document {
+                key: Key::new(format!("ssls/{id:03}")).unwrap(),
+                value: value.into(),
+                order: OrderHint(id),
+                owner: Owner::new("test"),
+            }))
+            .unwrap()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Sealing what differs is sealing everything; and it can be read.
+        #[test]
+        fn each_publication_is_sealed_as_if_it_were_the_first(sets in prop::collection::vec(documents(), 1..4)) {
+            let keyring = Keyring::new(["key"]).unwrap();
+            let scope = Scope::new("/pingsix/a").unwrap();
+            let mut sealer = Sealer::new(keyring.clone());
+            for set in sets {
+                let desired = Desired::new(scope.clone(), set.clone());
+                let sealed = sealer.seal(&desired);
+                prop_assert_eq!(&sealed, &Sealer::new(keyring.clone()).seal(&desired));
+                prop_assert!(opened(&keyring, sealed.documents()).same_content(&set));
+                for (plain, sealed) in set.iter().zip(sealed.documents()) {
+                    prop_assert_eq!(keyring.seal(plain).unwrap_or_else(|| plain.value.clone()), sealed.value.clone());
+                }
+            }
+        }
+    }
+}

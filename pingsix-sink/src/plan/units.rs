@@ -1,0 +1,175 @@
+//! Which steps of a plan a target should take at once.
+//!
+//! A reader asks the Routes of a request's host and then those without a host, and a Route with several hosts answers
+//! for each of them. So while a change is under way a request is answered as before or as after when all Routes change
+//! at once that share a host, directly or through other Routes that change too; those that share none do not matter to
+//! one another. A wildcard (`*.example.com`) shares with every host that it stands for, and a Route without hosts with
+//! all.
+//!
+//! Nothing but Routes is in a unit with others. What they refer to is written before all of them and deleted after, and
+//! nothing refers to a Route, so a plan whose Routes are moved together is as valid as before.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Step, Steps};
+use crate::desired::DocumentSet;
+use crate::document::Key;
+use crate::resource::ResourceKind;
+
+/// The steps of a plan, unit after unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Units {
+    steps: Steps,
+    /// Behind which step each unit ends.
+    ends: Vec<usize>,
+}
+
+impl Units {
+    /// All steps at once.
+    pub fn one(steps: Steps) -> Self {
+        let ends = if steps.is_empty() { Vec::new() } else { vec![steps.len()] };
+        Self { steps, ends }
+    }
+
+    /// All steps.
+    pub const fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// All steps.
+    pub fn into_steps(self) -> Steps {
+        self.steps
+    }
+
+    /// The steps of each unit.
+    pub fn iter(&self) -> impl Iterator<Item = &[Step]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.steps.as_slice()[start..*end])
+    }
+
+    /// How many steps to take from `start` on when so many of them fit: whole units, unless not even one does.
+    pub fn whole(&self, start: usize, fitting: usize) -> usize {
+        let ended = self.ends.partition_point(|end| *end <= start + fitting);
+        let end = ended.checked_sub(1).map_or(0, |last| self.ends[last]);
+        if end > start { end - start } else { fitting }
+    }
+}
+
+/// The hosts of a Route that changes, before and after.
+#[derive(Debug, PartialEq, Eq)]
+enum Hosts {
+    /// It has no hosts, or nobody can tell which.
+    Any,
+    These(Vec<String>),
+}
+
+impl Hosts {
+    fn of(value: &[u8]) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Route {
+            host: Option<String>,
+            hosts: Vec<String>,
+        }
+        let Ok(Route { host, mut hosts }) = serde_json::from_slice(value) else { return Self::Any };
+        hosts.extend(host);
+        if hosts.is_empty() { Self::Any } else { Self::These(hosts) }
+    }
+
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::These(mut hosts), Self::These(others)) => {
+                hosts.extend(others);
+                Self::These(hosts)
+            }
+            (Self::Any, _) | (_, Self::Any) => Self::Any,
+        }
+    }
+}
+
+/// Cuts the plan that leads on from `current` into units; each has the place in the plan that its first step has.
+pub fn units(steps: &Steps, current: &DocumentSet) -> Units {
+    let mut shared = Shared::of(steps, current);
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for index in 0..steps.len() {
+        members.entry(shared.first(index)).or_default().push(index);
+    }
+    let ordered = members.values().flatten().map(|index| steps.0[*index].clone()).collect();
+    let ends = members.values().scan(0, |end, unit| {
+        *end += unit.len();
+        Some(*end)
+    });
+    Units { steps: Steps(ordered), ends: ends.collect() }
+}
+
+/// Steps that belong together, as trees that lead to the first of them.
+struct Shared(Vec<usize>);
+
+impl Shared {
+    fn of(steps: &Steps, current: &DocumentSet) -> Self {
+        let mut shared = Self((0..steps.len()).collect());
+        let routes: Vec<(usize, Hosts)> = steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| is_route(step.key()))
+            .map(|(index, step)| (index, hosts(step, current)))
+            .collect();
+        if routes.iter().any(|(_, hosts)| *hosts == Hosts::Any) {
+            for pair in routes.windows(2) {
+                shared.join(pair[0].0, pair[1].0);
+            }
+            return shared;
+        }
+        // Backwards, so that the hosts that a wildcard stands for follow it.
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, hosts) in &routes {
+            let Hosts::These(hosts) = hosts else { continue };
+            for host in hosts {
+                let first = *seen.entry(host.chars().rev().collect()).or_insert(*index);
+                shared.join(first, *index);
+            }
+        }
+        for (wildcard, index) in &seen {
+            let Some(suffix) = wildcard.strip_suffix('*') else { continue };
+            let covered = seen.range(suffix.to_owned()..).take_while(|(host, _)| host.starts_with(suffix));
+            for (_, other) in covered {
+                shared.join(*index, *other);
+            }
+        }
+        shared
+    }
+
+    fn first(&mut self, index: usize) -> usize {
+        let mut at = index;
+        while self.0[at] != at {
+            // Each look shortens the way of the next one.
+            self.0[at] = self.0[self.0[at]];
+            at = self.0[at];
+        }
+        at
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.first(one), self.first(other));
+        self.0[one.max(other)] = one.min(other);
+    }
+}
+
+fn is_route(key: &Key) -> bool {
+    ResourceKind::of(key).is_ok_and(|(kind, _)| kind == ResourceKind::Route)
+}
+
+fn hosts(step: &Step, current: &DocumentSet) -> Hosts {
+    let before = current.get(step.key()).map(|document| Hosts::of(&document.value));
+    let after = match step {
+        Step::Create(document) | Step::Update(document) => Some(Hosts::of(&document.value)),
+        Step::Delete { .. } => None,
+    };
+    match (before, after) {
+        (Some(before), Some(after)) => before.and(after),
+        (Some(hosts), None) | (None, Some(hosts)) => hosts,
+        (None, None) => Hosts::Any,
+    }
+}

@@ -1,0 +1,279 @@
+//! PingSIX's `data_encryption`: secrets that lie in etcd encrypted (`src/utils/encryption.rs` of PingSIX).
+//!
+//! The envelope is `$pingsix-enc:v1$` and the base64 of a nonce of 12 bytes, the ciphertext and a tag of 16 bytes, by
+//! AES-256-GCM without associated data. Each key is derived from an entry of the keyring by Argon2id with the parameters
+//! that are the default of its crate (19 MiB, two passes, one lane) and the salt `pingsix::data_encryption::v1`.
+//!
+//! PingSIX draws its nonces at random. Here a nonce is a function of the key, the name of the document and the
+//! plaintext, so that a document that does not change has the same bytes whenever it is written: publishing it again
+//! writes nothing, and several controllers write the same. Two plaintexts never share a nonce but by chance, as unlikely
+//! as with random ones; what an observer learns is that a secret is the same as before.
+
+use std::fmt;
+use std::sync::Arc;
+
+use argon2::Argon2;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
+use serde_json::{Map, Value};
+
+use super::ResourceKind;
+use super::secret::{ENVELOPE, Extent, visit};
+use crate::document::Document;
+
+/// What an envelope of the only version begins with.
+const ENVELOPE_V1: &str = "$pingsix-enc:v1$";
+
+/// The salt of all keys.
+const SALT: &[u8] = b"pingsix::data_encryption::v1";
+
+/// What the key for nonces is derived by.
+const NONCE_LABEL: &[u8] = b"pingsix-sink::nonce::v1";
+
+/// The keys of PingSIX's `data_encryption.keyring`: the first one encrypts, all decrypt.
+#[derive(Clone)]
+pub struct Keyring {
+    keys: Arc<[Derived]>,
+}
+
+/// An entry, derived.
+struct Derived {
+    cipher: LessSafeKey,
+    /// Makes nonces out of plaintexts.
+    nonces: hmac::Key,
+}
+
+/// A keyring cannot be used. Never shows an entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyringError {
+    /// There is no entry.
+    #[error("the keyring has no entry")]
+    Empty,
+    /// No key can be derived from an entry.
+    #[error("entry {number} of the keyring {problem}")]
+    Entry {
+        /// Which one, from 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl Keyring {
+    /// Derives the keys, each in some 20 ms, from entries as they stand in PingSIX's configuration.
+    ///
+    /// # Errors
+    /// [`KeyringError`] when there is no entry, or an empty one.
+    pub fn new<'s>(entries: impl IntoIterator<Item = &'s str>) -> Result<Self, KeyringError> {
+        let derived = |(number, entry): (usize, &str)| {
+            Derived::of(entry).map_err(|problem| KeyringError::Entry { number, problem })
+        };
+        let keys: Arc<[Derived]> = (1..).zip(entries).map(derived).collect::<Result<_, _>>()?;
+        if keys.is_empty() { Err(KeyringError::Empty) } else { Ok(Self { keys }) }
+    }
+
+    /// [`new`](Self::new) from a text with an entry on each line, the one that encrypts first. Empty lines are none.
+    ///
+    /// # Errors
+    /// [`KeyringError::Empty`].
+    pub fn parse(text: &str) -> Result<Self, KeyringError> {
+        Self::new(text.lines().filter(|line| !line.is_empty()))
+    }
+
+    /// The value of a document in which every secret that PingSIX decrypts is encrypted; `None` when there is none to
+    /// encrypt. Equal documents give equal values.
+    pub fn seal(&self, document: &Document) -> Option<Bytes> {
+        replace(document, |secret| self.encrypted(document.key.as_str(), secret))
+    }
+
+    /// The value of a document in which every secret is decrypted that one of the keys can; `None` when there is none.
+    pub fn open(&self, document: &Document) -> Option<Bytes> {
+        replace(document, |secret| self.decrypted(secret))
+    }
+
+    fn encrypted(&self, document: &str, secret: &str) -> Option<String> {
+        // PingSIX takes it for encrypted whoever did it.
+        if secret.starts_with(ENVELOPE) {
+            return None;
+        }
+        let key = self.keys.first()?;
+        let mut tag = hmac::Context::with_key(&key.nonces);
+        tag.update(document.as_bytes());
+        tag.update(&[0]);
+        tag.update(secret.as_bytes());
+        let tag = tag.sign();
+        let nonce: [u8; NONCE_LEN] = *tag.as_ref().first_chunk()?;
+        let mut sealed = secret.as_bytes().to_vec();
+        key.cipher
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed)
+            .ok()?;
+        Some(format!("{ENVELOPE_V1}{}", STANDARD.encode([&nonce[..], &sealed].concat())))
+    }
+
+    fn decrypted(&self, secret: &str) -> Option<String> {
+        let packed = STANDARD.decode(secret.strip_prefix(ENVELOPE_V1)?).ok()?;
+        let (nonce, sealed) = packed.split_first_chunk::<NONCE_LEN>()?;
+        self.keys.iter().find_map(|key| {
+            let mut opened = sealed.to_vec();
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            let plain = key.cipher.open_in_place(nonce, Aad::empty(), &mut opened).ok()?;
+            String::from_utf8(plain.to_vec()).ok()
+        })
+    }
+}
+
+impl Derived {
+    fn of(entry: &str) -> Result<Self, &'static str> {
+        if entry.is_empty() {
+            return Err("is empty");
+        }
+        let mut key = [0; 32];
+        let derived = Argon2::default().hash_password_into(entry.as_bytes(), SALT, &mut key);
+        derived.map_err(|_| "cannot be derived from")?;
+        let cipher = UnboundKey::new(&AES_256_GCM, &key).map_err(|_| "gives no key")?;
+        let label = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), NONCE_LABEL);
+        let nonces = hmac::Key::new(hmac::HMAC_SHA256, label.as_ref());
+        Ok(Self { cipher: LessSafeKey::new(cipher), nonces })
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyring").field("keys", &self.keys.len()).finish()
+    }
+}
+
+/// The value of a document in which some of its secrets are replaced; `None` when none is.
+fn replace(document: &Document, with: impl Fn(&str) -> Option<String>) -> Option<Bytes> {
+    let (kind, _) = ResourceKind::of(&document.key).ok()?;
+    if !may_hold_secrets(kind, &document.value) {
+        return None;
+    }
+    let mut fields: Map<String, Value> = serde_json::from_slice(&document.value).ok()?;
+    let mut is_changed = false;
+    visit(Extent::Decrypted, kind, &mut fields, &mut |secret| {
+        if let Some(text) = secret.as_str().and_then(&with) {
+            *secret = text.into();
+            is_changed = true;
+        }
+    });
+    is_changed.then(|| Value::Object(fields).to_string().into())
+}
+
+/// Whether it is worth decoding: a certificate always has a key, and in other kinds a field would be named like one.
+fn may_hold_secrets(kind: ResourceKind, value: &[u8]) -> bool {
+    const NAMES: [&[u8]; 5] = [b"\"key\"", b"\"keys\"", b"\"client_key\"", b"\"password\"", b"\"secret\""];
+    kind == ResourceKind::Ssl
+        || NAMES.iter().any(|name| value.windows(name.len()).any(|window| window == *name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::{Key, OrderHint, Owner};
+
+    fn document(key: &str, value: &Value) -> Document {
+        Document {
+            key: Key::new(key).unwrap(),
+            value: value.to_string().into(),
+            order: OrderHint(0),
+            owner: Owner::new("test"),
+        }
+    }
+
+    fn keyring(entries: &[&str]) -> Keyring {
+        Keyring::new(entries.iter().copied()).unwrap()
+    }
+
+    fn with(document: &Document, value: Bytes) -> Document {
+        Document { value, ..document.clone() }
+    }
+
+    #[test]
+    fn what_pingsix_decrypts_is_sealed_and_opened_again_and_nothing_else() {
+        let tls = json!({"client_cert": "c", "client_key": "sesame"});
+        let plugins = json!({
+            "basic-auth": {"username": "u", "password": "sesame"},
+            "csrf": {"key": "sesame"},
+            "jwt-auth": {"secret": "sesame", "header": "h"},
+            "key-auth": {"key": "sesame", "keys": ["sesame", "sesame"]},
+            "limit-count": {"key": "remote_addr"},
+        });
+        let keyring = keyring(&["new", "old"]);
+        for (key, value, secrets) in [
+            ("ssls/a", json!({"cert": "c", "key": "sesame", "snis": ["a"]}), 1),
+            ("upstreams/a", json!({"key": "uri", "tls": tls}), 1),
+            ("routes/a", json!({"upstream": {"tls": tls}, "plugins": plugins}), 7),
+            ("global_rules/a", json!({"plugins": plugins}), 6),
+        ] {
+            let plain = document(key, &value);
+            let sealed = with(&plain, keyring.seal(&plain).unwrap());
+            let text = str::from_utf8(&sealed.value).unwrap();
+            assert!(!text.contains("sesame"), "{text}");
+            assert_eq!(text.matches(ENVELOPE_V1).count(), secrets, "{text}");
+            assert_eq!(keyring.open(&sealed).unwrap(), plain.value);
+            // What is sealed stays so, whoever did it.
+            assert_eq!(keyring.seal(&sealed), None);
+            assert_eq!(keyring.open(&plain), None);
+        }
+        // PingSIX takes these as they are.
+        let split = json!({"plugins": {"traffic-split": {"rules": [{"weighted_upstreams": [{"upstream": {"tls": tls}}]}]}}});
+        assert_eq!(keyring.seal(&document("routes/a", &split)), None);
+        for key in ["stream_routes/a", "routes/a"] {
+            assert_eq!(keyring.seal(&document(key, &json!({"uri": "/a", "name": "key"}))), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn equal_documents_have_equal_envelopes_and_different_ones_share_no_nonce() {
+        let keyring = keyring(&["new"]);
+        let nonce = |key: &str, secret: &str| {
+            let sealed = keyring.seal(&document(key, &json!({"key": secret}))).unwrap();
+            let sealed: Value = serde_json::from_slice(&sealed).unwrap();
+            let packed = STANDARD.decode(&sealed["key"].as_str().unwrap()[ENVELOPE_V1.len()..]).unwrap();
+            packed[..NONCE_LEN].to_vec()
+        };
+        assert_eq!(nonce("ssls/a", "sesame"), nonce("ssls/a", "sesame"));
+        assert_ne!(nonce("ssls/a", "sesame"), nonce("ssls/b", "sesame"));
+        assert_ne!(nonce("ssls/a", "sesame"), nonce("ssls/a", "sesame "));
+    }
+
+    #[test]
+    fn a_rotated_keyring_reads_what_the_old_one_wrote_and_writes_it_anew() {
+        let plain = document("ssls/a", &json!({"key": "sesame"}));
+        let old = with(&plain, keyring(&["old"]).seal(&plain).unwrap());
+        let rotated = keyring(&["new", "old"]);
+        assert_eq!(rotated.open(&old).unwrap(), plain.value);
+        assert_ne!(rotated.seal(&plain).unwrap(), old.value);
+        assert_eq!(keyring(&["other"]).open(&old), None);
+        // A tag that does not fit, and a version that nobody knows.
+        for damaged in [r#"{"key":"$pingsix-enc:v1$AAAA"}"#, r#"{"key":"$pingsix-enc:v9$AAAA"}"#] {
+            assert_eq!(rotated.open(&with(&plain, damaged.into())), None);
+        }
+    }
+
+    /// An envelope that was made by another implementation of the format: Argon2id by the reference implementation in C,
+    /// AES-256-GCM by OpenSSL.
+    #[test]
+    fn an_envelope_of_another_implementation_is_opened() {
+        let sealed = document("ssls/a", &json!({"key": FOREIGN}));
+        let opened = keyring(&["primary-secret"]).open(&sealed).unwrap();
+        assert_eq!(opened, json!({"key": "open sesame"}).to_string());
+    }
+
+    const FOREIGN: &str = "$pingsix-enc:v1$AQIDBAUGBwgJCgsMU7RqYDpWg+nQDLsyXcPzLirAC0tg7gYs9mOD";
+
+    #[test]
+    fn a_keyring_without_a_key_is_refused_and_none_is_shown() {
+        assert_eq!(Keyring::parse("\n\n").unwrap_err(), KeyringError::Empty);
+        let error = Keyring::new(["sesame", ""]).unwrap_err();
+        assert_eq!(error.to_string(), "entry 2 of the keyring is empty");
+        assert_eq!(format!("{:?}", keyring(&["sesame"])), "Keyring { keys: 1 }");
+    }
+}
