@@ -48,13 +48,17 @@ macro_rules! world {
         pub struct World {
             $($field: KindStore<$kind>,)+
             pool: Pool,
+            steps: usize,
         }
 
         impl Default for World {
             fn default() -> Self {
                 Self {
-                    $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES).comparing(Watched::says_the_same),)+
+                    $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES)
+                        .comparing(Watched::says_the_same)
+                        .following(owners::leads_on),)+
                     pool: Pool::default(),
+                    steps: 0,
                 }
             }
         }
@@ -189,15 +193,19 @@ macro_rules! world {
                 }
             }
 
-            /// Who depends on a target, of whatever kind.
-            fn dependents(&self, target: &Target) -> Vec<ObjectKey> {
-                let mut dependents = Vec::new();
+            /// The Gateways and IngressClasses that depend on a target, and what its other dependents concern. On those
+            /// themselves nobody depends.
+            fn concerned_through(&self, target: &Target) -> BTreeSet<Target> {
+                let mut concerned = BTreeSet::new();
                 $(
-                    dependents.extend(
-                        self.$field.dependents(target).map(|name| ObjectKey { kind: Kind::$kind, name: name.clone() }),
-                    );
+                    if owners::is_owner(Kind::$kind) {
+                        let owners = self.$field.dependents(target).cloned();
+                        concerned.extend(owners.map(|name| Target::Object(ObjectKey { kind: Kind::$kind, name })));
+                    } else {
+                        concerned.append(&mut self.$field.concerned_through(target));
+                    }
                 )+
-                dependents
+                concerned
             }
         }
     };
@@ -285,11 +293,17 @@ impl World {
 
     /// Whom a change of an object concerns, if nothing about its references changed.
     pub fn owners_of(&self, key: &ObjectKey) -> BTreeSet<ObjectKey> {
-        owners::owners(self, [Target::Object(key.clone())])
+        owners::owners(self, [Target::Object(key.clone())]).0
+    }
+
+    /// How many steps were taken so far from what changed to whom it concerns. With [`work`](Self::work), what bounds the
+    /// cost of an event.
+    pub const fn steps(&self) -> usize {
+        self.steps
     }
 
     fn effects<K: WatchedKind>(
-        &self,
+        &mut self,
         changes: impl IntoIterator<Item = Change<Watched<K>, Target>>,
     ) -> Effects {
         let mut effects = Effects::default();
@@ -324,7 +338,9 @@ impl World {
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);
-            effects.owners.extend(owners::owners(self, start));
+            let (owners, steps) = owners::owners(self, start);
+            effects.owners.extend(owners);
+            self.steps += steps;
         }
         effects
     }

@@ -10,22 +10,24 @@ use super::edge::Target;
 /// Which objects refer to a target. Many to many, with exact removal: a target nobody refers to takes no room.
 #[derive(Clone, Debug)]
 pub(super) struct Index<T> {
-    referrers: BTreeMap<T, Referrers>,
+    referrers: BTreeMap<T, Referrers<T>>,
     len: usize,
 }
 
 /// Most targets have a single referrer, for which a set would be many times as large as what it holds.
 #[derive(Clone, Debug)]
-enum Referrers {
+enum Referrers<T> {
     One(Arc<ObjectName>),
     /// Two, at least at some time.
-    Many(Box<Many>),
+    Many(Box<Many<T>>),
 }
 
 /// In a box of its own, so that a single referrer takes no room for it.
 #[derive(Clone, Debug)]
-struct Many {
+struct Many<T> {
     names: BTreeSet<Arc<ObjectName>>,
+    /// What these concern, and how many of them do: thousands of routes share a Service, and belong to a few Gateways.
+    concerned: BTreeMap<T, usize>,
 }
 
 impl<T> Default for Index<T> {
@@ -34,24 +36,63 @@ impl<T> Default for Index<T> {
     }
 }
 
-impl Referrers {
-    fn insert(&mut self, referrer: &Arc<ObjectName>) -> bool {
+impl<T: Target> Many<T> {
+    fn count(&mut self, concerned: &BTreeSet<T>) {
+        for target in concerned {
+            *self.concerned.entry(target.clone()).or_default() += 1;
+        }
+    }
+
+    fn discount(&mut self, concerned: &BTreeSet<T>) {
+        for target in concerned {
+            if let Some(count) = self.concerned.get_mut(target) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.concerned.remove(target);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Target> Referrers<T> {
+    fn insert(
+        &mut self,
+        referrer: &Arc<ObjectName>,
+        concerned: &BTreeSet<T>,
+        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+    ) -> bool {
         match self {
             Self::One(one) if one == referrer => false,
             Self::One(one) => {
                 let names = BTreeSet::from([one.clone(), referrer.clone()]);
-                *self = Self::Many(Box::new(Many { names }));
+                let mut many = Many { names, concerned: BTreeMap::new() };
+                many.count(&concerned_by(one));
+                many.count(concerned);
+                *self = Self::Many(Box::new(many));
                 true
             }
-            Self::Many(many) => many.names.insert(referrer.clone()),
+            Self::Many(many) => {
+                let is_new = many.names.insert(referrer.clone());
+                if is_new {
+                    many.count(concerned);
+                }
+                is_new
+            }
         }
     }
 
     /// Removes a referrer; returns whether it was there, and whether none is left.
-    fn remove(&mut self, referrer: &ObjectName) -> (bool, bool) {
+    fn remove(&mut self, referrer: &ObjectName, concerned: &BTreeSet<T>) -> (bool, bool) {
         match self {
             Self::One(one) => (**one == *referrer, **one == *referrer),
-            Self::Many(many) => (many.names.remove(referrer), many.names.is_empty()),
+            Self::Many(many) => {
+                let was_there = many.names.remove(referrer);
+                if was_there {
+                    many.discount(concerned);
+                }
+                (was_there, many.names.is_empty())
+            }
         }
     }
 
@@ -65,20 +106,27 @@ impl Referrers {
 }
 
 impl<T: Target> Index<T> {
-    /// Adds a reference; returns whether it is new.
-    pub(super) fn insert(&mut self, target: T, referrer: &Arc<ObjectName>) -> bool {
+    /// Adds a reference by an object that concerns these; `concerned_by` tells the same of the others. Returns whether the
+    /// reference is new.
+    pub(super) fn insert(
+        &mut self,
+        target: T,
+        referrer: &Arc<ObjectName>,
+        concerned: &BTreeSet<T>,
+        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+    ) -> bool {
         let is_new = match self.referrers.get_mut(&target) {
-            Some(referrers) => referrers.insert(referrer),
             None => self.referrers.insert(target, Referrers::One(referrer.clone())).is_none(),
+            Some(referrers) => referrers.insert(referrer, concerned, concerned_by),
         };
         self.len += usize::from(is_new);
         is_new
     }
 
-    /// Removes a reference; returns whether it was there.
-    pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName) -> bool {
+    /// Removes a reference by an object that concerned these; returns whether it was there.
+    pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName, concerned: &BTreeSet<T>) -> bool {
         let Some(referrers) = self.referrers.get_mut(target) else { return false };
-        let (was_there, is_empty) = referrers.remove(referrer);
+        let (was_there, is_empty) = referrers.remove(referrer, concerned);
         if is_empty {
             self.referrers.remove(target);
         }
@@ -86,9 +134,30 @@ impl<T: Target> Index<T> {
         was_there
     }
 
+    /// One that goes on referring to a target concerns others than before.
+    pub(super) fn recount(&mut self, target: &T, before: &BTreeSet<T>, after: &BTreeSet<T>) {
+        if let Some(Referrers::Many(many)) = self.referrers.get_mut(target) {
+            many.discount(before);
+            many.count(after);
+        }
+    }
+
     /// Who refers to a target, by name.
     pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers.get(target).into_iter().flat_map(Referrers::iter)
+    }
+
+    /// What those concern who refer to a target; `concerned_by` tells that of a single one.
+    pub(super) fn concerned(
+        &self,
+        target: &T,
+        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+    ) -> BTreeSet<T> {
+        match self.referrers.get(target) {
+            None => BTreeSet::new(),
+            Some(Referrers::One(one)) => concerned_by(one),
+            Some(Referrers::Many(many)) => many.concerned.keys().cloned().collect(),
+        }
     }
 
     /// Everything that is referred to, in order.

@@ -76,6 +76,7 @@ pub struct ReflectorStore<K: 'static, T: 'static> {
     /// One per edge.
     indexes: Vec<Index<T>>,
     same: fn(&K, &K) -> bool,
+    follows: fn(&T) -> bool,
     /// The objects of a list that is being read.
     listing: Option<BTreeMap<Arc<ObjectName>, K>>,
     is_complete: bool,
@@ -100,6 +101,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
             edges,
             indexes: edges.iter().map(|_| Index::default()).collect(),
             same: K::is_same_version,
+            follows: |_| true,
             listing: None,
             is_complete: false,
             work: Work::default(),
@@ -111,6 +113,13 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     #[must_use]
     pub fn comparing(mut self, same: fn(&K, &K) -> bool) -> Self {
         self.same = same;
+        self
+    }
+
+    /// Says which targets [`concerned_through`](Self::concerned_through) is asked for. Unless told otherwise, all.
+    #[must_use]
+    pub fn following(mut self, follows: fn(&T) -> bool) -> Self {
+        self.follows = follows;
         self
     }
 
@@ -167,6 +176,26 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     /// Whose changes a target is concerned with, by name and without repetitions.
     pub fn members(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers(target, Direction::Concerns)
+    }
+
+    /// What those concern who depend on a target. It costs what it tells, however many they are.
+    pub fn concerned_through(&self, target: &T) -> BTreeSet<T> {
+        let mut concerned = BTreeSet::new();
+        for (edge, index) in self.edges.iter().zip(&self.indexes) {
+            if edge.direction == Direction::DependsOn {
+                concerned.append(
+                    &mut index.concerned(target, concerned_by(&self.reader, self.edges, self.follows)),
+                );
+            }
+        }
+        concerned
+    }
+
+    /// Whether something holds for one of those who have to be looked at when a target changes.
+    pub fn has_dependent(&self, target: &T, is_one: impl FnMut(&ObjectName) -> bool) -> bool {
+        let edges = self.edges.iter().zip(&self.indexes);
+        let edges = edges.filter(|(edge, _)| edge.direction == Direction::DependsOn);
+        edges.flat_map(|(_, index)| index.referrers(target)).any(is_one)
     }
 
     fn referrers(&self, target: &T, direction: Direction) -> impl Iterator<Item = &ObjectName> {
@@ -247,20 +276,25 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     fn reindex(&mut self, name: &Arc<ObjectName>, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
-        for (edge, index) in self.edges.iter().zip(&mut self.indexes) {
-            let targets = |object: Option<&K>| {
-                let mut targets = Vec::new();
-                if let Some(object) = object {
-                    (edge.targets)(object, &mut targets);
-                }
-                targets.into_iter().collect::<BTreeSet<T>>()
+        let (edges, follows) = (self.edges, self.follows);
+        let concerned_before = before.map(|object| followed(edges, follows, object)).unwrap_or_default();
+        let concerned_after = after.map(|object| followed(edges, follows, object)).unwrap_or_default();
+        for (edge, index) in edges.iter().zip(&mut self.indexes) {
+            let (old, new) = (targets(edge, before), targets(edge, after));
+            let uncounted = BTreeSet::new();
+            let (left, joined) = match edge.direction {
+                Direction::Concerns => (&uncounted, &uncounted),
+                Direction::DependsOn => (&concerned_before, &concerned_after),
             };
-            let (old, new) = (targets(before), targets(after));
             for target in old.difference(&new) {
-                self.work.entries += usize::from(index.remove(target, name));
+                self.work.entries += usize::from(index.remove(target, name, left));
             }
             for target in new.difference(&old) {
-                self.work.entries += usize::from(index.insert(target.clone(), name));
+                let others = concerned_by(&self.reader, edges, follows);
+                self.work.entries += usize::from(index.insert(target.clone(), name, joined, others));
+            }
+            if left != joined {
+                old.intersection(&new).for_each(|target| index.recount(target, left, joined));
             }
             match edge.direction {
                 Direction::Concerns => concerned.extend(old.into_iter().chain(new)),
@@ -274,4 +308,28 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         released.retain(|target| !kept.contains(target));
         (concerned.into_iter().collect(), released.into_iter().collect())
     }
+}
+
+/// Where an edge leads from an object.
+fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
+    let mut targets = Vec::new();
+    if let Some(object) = object {
+        (edge.targets)(object, &mut targets);
+    }
+    targets.into_iter().collect()
+}
+
+/// What an object concerns, as far as anybody asks for it.
+fn followed<K, T: Target>(edges: &[Edge<K, T>], follows: fn(&T) -> bool, object: &K) -> BTreeSet<T> {
+    let edges = edges.iter().filter(|edge| edge.direction == Direction::Concerns);
+    edges.flat_map(|edge| targets(edge, Some(object))).filter(follows).collect()
+}
+
+/// The same of an object that the maps know.
+fn concerned_by<K, T: Target>(
+    reader: &Reader<K>,
+    edges: &'static [Edge<K, T>],
+    follows: fn(&T) -> bool,
+) -> impl FnOnce(&ObjectName) -> BTreeSet<T> {
+    move |name| reader.get(name).map(|object| followed(edges, follows, &object)).unwrap_or_default()
 }
