@@ -71,13 +71,18 @@ examples:
 # Benchmarks; results are recorded in docs/results.
 bench:
     cargo bench -p pingsix-translate
-    cargo bench -p pingsix-sink
+    cargo bench -p pingsix-sink --bench embedded
     cargo bench -p pingsix-gateway-api --features controller --bench reconcile
     cargo bench -p pingsix-gateway-api --features controller --bench memory
 
 # What a change costs on a real API server; says so when that is not built. Results are recorded in docs/results.
 bench-live *routes:
     cargo bench -p pingsix-gateway-api --features controller --bench live -- {{ routes }}
+
+# The real PingSIX reads both (PINGSIX_BIN); says what is missing. Some four minutes, recorded in docs/results.
+# What delivery costs, by ratios: the embedded server beside etcd.
+bench-delivery *routes:
+    cargo bench -p pingsix-sink --bench delivery -- {{ routes }}
 
 # Fuzz a target for a while; needs cargo-fuzz and a nightly toolchain.
 fuzz target="translate" seconds="60":
@@ -86,6 +91,11 @@ fuzz target="translate" seconds="60":
 # A hundred clients of the embedded server and a hundred changes a second, for a while.
 soak seconds="600":
     SOAK_SECONDS={{ seconds }} cargo test --release -p pingsix-sink --test embedded_soak -- --nocapture
+
+# Twice, the second time while the controller is killed again and again; says so when PINGSIX_BIN or the cluster is missing.
+# Changes on a real API server while clients judge every answer of the real PingSIX.
+load changes="10000":
+    LOAD_CHANGES={{ changes }} cargo test --release -p pingsix-gateway-api --features controller --test cluster under_load -- --nocapture --test-threads 1
 
 # Regenerate the etcd wire types from the .proto files.
 proto:

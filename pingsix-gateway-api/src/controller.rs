@@ -21,6 +21,7 @@ mod engine;
 mod feed;
 mod instances;
 mod observers;
+mod outlets;
 mod publisher;
 #[cfg(test)]
 mod slow_feed;
@@ -38,12 +39,14 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
-pub use feed::Feed;
+pub use feed::{Feed, Reach};
 pub use observers::Observers;
+pub use outlets::{Outlet, Outlets};
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
 use crate::reconcile::{Pace, Reconciler};
+use crate::replicas::{Replicas, Served};
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
@@ -140,6 +143,7 @@ pub struct Controller<F> {
     observers: Observers,
     status: StatusBoard,
     events: EventBoard,
+    replicas: Option<Replicas>,
 }
 
 impl<F> std::fmt::Debug for Controller<F> {
@@ -159,7 +163,17 @@ impl<F: Feed + 'static> Controller<F> {
             observers: Observers::default(),
             status: StatusBoard::default(),
             events: EventBoard::default(),
+            replicas: None,
         }
+    }
+
+    /// Other replicas serve the same: their readers count as well. They have to be those of the
+    /// [election](ControllerOptions::lease), and an embedded server has its revisions from
+    /// [the store that they share](Replicas::reservations).
+    #[must_use]
+    pub fn among(mut self, replicas: Replicas) -> Self {
+        self.replicas = Some(replicas);
+        self
     }
 
     /// How far it has come, now and from now on.
@@ -180,7 +194,7 @@ impl<F: Feed + 'static> Controller<F> {
     ///
     /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
-        let Self { client, feed, options, progress, observers, status, events } = self;
+        let Self { client, feed, options, progress, observers, status, events, replicas } = self;
         let Observers { health, metrics, debug } = observers;
         // However this ends, also by being dropped, its parts end too.
         let parts = stop.child_token();
@@ -198,6 +212,12 @@ impl<F: Feed + 'static> Controller<F> {
             }
             None => Leadership::always(),
         };
+        if let (Some(metrics), Some(replicas)) = (&metrics, &replicas) {
+            metrics.observe_replicas(replicas.clone());
+        }
+        let feed = Arc::new(Served::new(feed, replicas));
+        feed.begin(&leadership, metrics.as_ref());
+        tasks.spawn(Arc::clone(&feed).live(leadership.clone(), parts.clone()));
         let reconciler = Reconciler::new(options.translation.clone());
         let readers = Readers::of(reconciler.world());
         let writer =
@@ -214,7 +234,7 @@ impl<F: Feed + 'static> Controller<F> {
         let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
         tasks.spawn(follow_bundles);
         let (published, pages) =
-            instances::start(&options.status_pages, &options.status_client, &leadership, &parts, &mut tasks);
+            instances::start(&options.status_pages, &options.status_client, &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());

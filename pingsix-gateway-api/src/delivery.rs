@@ -5,6 +5,7 @@
 //! that the publication reaches it, and no more. With no instance at all nothing is programmed, however good the
 //! configuration is.
 
+pub mod reception;
 pub mod status_page;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ const FAULT_LIMIT: usize = 300;
 pub enum Instances {
     /// Nothing can be known of them: the sink is one that nobody reads from directly.
     Unknown,
+    /// They take over what is published when they are started again; nothing tells whether they were.
+    AtRestart,
     /// How many are connected; nothing else can be known of them.
     Connected(usize),
     /// What the status page of each of them says, or why it says nothing.
@@ -46,6 +49,8 @@ struct Progress {
     /// Whether a later one is being made.
     is_under_way: bool,
     instances: Option<Instances>,
+    /// Why what was published is not all that is asked for.
+    withheld: Option<String>,
 }
 
 impl Deliveries {
@@ -75,6 +80,15 @@ impl Deliveries {
         // An answer may come late, about a data plane that is gone.
         let Some(progress) = self.planes.get_mut(data_plane) else { return false };
         progress.instances = Some(instances);
+        before != self.delivery(data_plane)
+    }
+
+    /// Not all that is asked for is published, or all of it again. Returns whether that changes what is known of the
+    /// delivery.
+    pub fn withhold(&mut self, data_plane: &DataPlaneKey, why: Option<String>) -> bool {
+        let before = self.delivery(data_plane);
+        let Some(progress) = self.planes.get_mut(data_plane) else { return false };
+        progress.withheld = why;
         before != self.delivery(data_plane)
     }
 
@@ -112,10 +126,17 @@ impl Deliveries {
         let Some(revision) = progress.revision.filter(|_| !progress.is_under_way) else {
             return Delivery::Pending("The configuration is not published yet.".to_owned());
         };
+        if let Some(why) = &progress.withheld {
+            return Delivery::Refused(why.clone());
+        }
         match &progress.instances {
             None | Some(Instances::Connected(0)) => {
                 Delivery::Pending("No PingSIX instance is connected.".to_owned())
             }
+            Some(Instances::AtRestart) => Delivery::Pending(
+                "The configuration is published. PingSIX takes it over when it is started again, and nothing tells whether it was."
+                    .to_owned(),
+            ),
             Some(Instances::Unknown | Instances::Connected(_)) => Delivery::Delivered,
             Some(Instances::Pages(pages)) => by_pages(pages, revision),
         }
@@ -130,10 +151,15 @@ fn by_pages(pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>, revision: R
             shortened(refusal)
         ));
     }
-    let has_published = |page: &StatusPage| page.published_revision >= revision.get();
+    let has_published = |page: &StatusPage| !page.is_elsewhere && page.published_revision >= revision.get();
     let confirmed = pages.values().filter(|page| page.as_ref().is_ok_and(has_published)).count();
     if confirmed == pages.len() && confirmed > 0 {
         return Delivery::Confirmed;
+    }
+    // Revisions of another replica cannot be compared with ours; it delivers the same.
+    let elsewhere = pages.values().flatten().filter(|page| page.is_elsewhere).count();
+    if elsewhere > 0 && confirmed + elsewhere == pages.len() {
+        return Delivery::Delivered;
     }
     let mut message = format!("{confirmed} of {} PingSIX instances have published it.", pages.len());
     if let Some((url, fault)) = pages.iter().find_map(|(url, page)| Some((url, page.as_ref().err()?))) {
@@ -165,8 +191,10 @@ mod tests {
     fn pages(pages: &[Result<(i64, Option<&str>), &str>]) -> Instances {
         let page = |(published_revision, fault): (i64, Option<&str>)| StatusPage {
             published_revision,
+            observed_revision: published_revision,
             error_kind: fault.map(|_| "candidate_invalid".to_owned()),
             last_error: fault.map(ToOwned::to_owned),
+            ..StatusPage::default()
         };
         let url = |index| format!("http://127.0.0.1:{}/status/config", 7000 + index).parse().unwrap();
         let read = pages.iter().map(|read| read.map(page).map_err(ToOwned::to_owned));
@@ -200,6 +228,9 @@ mod tests {
     #[test]
     fn a_connection_is_a_delivery_and_a_status_page_a_confirmation() {
         assert_eq!(after(Some(Instances::Connected(2))), Delivery::Delivered);
+        assert_eq!(after(Some(Instances::Unknown)), Delivery::Delivered);
+        let Delivery::Pending(message) = after(Some(Instances::AtRestart)) else { panic!() };
+        assert!(message.contains("started again"), "{message}");
         assert_eq!(after(Some(pages(&[Ok((7, None)), Ok((9, None))]))), Delivery::Confirmed);
         assert_eq!(
             after(Some(pages(&[Ok((7, None)), Ok((6, None))]))),
@@ -212,6 +243,19 @@ mod tests {
                  be read: connection refused."
             )
         );
+    }
+
+    #[test]
+    fn an_instance_of_another_replica_has_other_revisions_and_is_served_the_same() {
+        let mut read = pages(&[Ok((7, None)), Ok((3, None)), Ok((99, None))]);
+        let Instances::Pages(held) = &mut read else { unreachable!() };
+        for page in held.values_mut().flatten().filter(|page| page.published_revision != 7) {
+            page.is_elsewhere = true;
+        }
+        assert_eq!(after(Some(read.clone())), Delivery::Delivered);
+        let Instances::Pages(held) = &mut read else { unreachable!() };
+        held.values_mut().flatten().for_each(|page| page.published_revision = 6);
+        assert_eq!(after(Some(read)), pending("0 of 3 PingSIX instances have published it."));
     }
 
     #[test]

@@ -46,8 +46,8 @@
 //!
 //! With the feature `controller` it watches a cluster. `Controller` in the module `controller` is all of it in one value,
 //! and the parts are public too, each with what it promises at the top of its module: `watch`, `store`, `world`,
-//! `reconcile`, `delivery`, `status`, `leader`, `operations`, `permissions`. `store` keeps objects of any kind by name, and
-//! who of them refers to what, from kube-runtime's watch events: of use to operators that have nothing to do with gateways.
+//! `reconcile`, `delivery`, `status`, `leader`, `replicas`, `operations`, `permissions`. `store` keeps objects of any kind by
+//! name, and who of them refers to what, from kube-runtime's watch events: of use to operators that have nothing to do with gateways.
 //!
 //! The folder `examples` has a program for each way of use.
 //!
@@ -65,6 +65,8 @@ mod fault;
 mod fixture;
 
 #[cfg(feature = "controller")]
+pub mod acceptance;
+#[cfg(feature = "controller")]
 mod clock;
 #[cfg(feature = "controller")]
 pub mod controller;
@@ -80,6 +82,8 @@ pub mod operations;
 pub mod permissions;
 #[cfg(feature = "controller")]
 pub mod reconcile;
+#[cfg(feature = "controller")]
+pub mod replicas;
 #[cfg(feature = "controller")]
 pub mod status;
 #[cfg(feature = "controller")]

@@ -17,6 +17,7 @@ use pingsix_translate::ObjectName;
 
 use crate::controller::{ControllerOptions, PublishedAddresses};
 use crate::leader::LeaseOptions;
+use crate::replicas::{replicas_name, revisions_name};
 use crate::status::NAMESPACE_OF_CLUSTER_EVENTS;
 use crate::watch::{Namespaces, WatchedResource, resources};
 
@@ -36,7 +37,7 @@ pub struct Permissions {
 ///   [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
 ///   `resourceNames`, references to others are refused, and nothing else is.
 /// - Events are created, and counted on where they exist already. Those on objects without a namespace are in `default`.
-/// - The Lease is named, except where it is created: a request to create has no name yet that a rule could hold.
+/// - The Lease of the election is named, and so are the two that [replicas](crate::replicas) share, except where they are created: a request to create has no name yet that a rule could hold.
 pub fn permissions(options: &ControllerOptions) -> Permissions {
     let mut wanted = Wanted::default();
     for resource in resources() {
@@ -108,7 +109,14 @@ impl Wanted {
         let target = |name| ("coordination.k8s.io", "leases".to_owned(), name);
         let place = Some(lease.namespace.clone());
         self.add(place.clone(), target(None), &["create"]);
-        self.add(place, target(Some(lease.name.clone())), &["get", "update"]);
+        let named = [
+            (lease.name.clone(), ["get", "update"].as_slice()),
+            (revisions_name(&lease.name), &["get", "update", "list", "watch"]),
+            (replicas_name(&lease.name), &["patch", "list", "watch"]),
+        ];
+        for (name, verbs) in named {
+            self.add(place.clone(), target(Some(name)), verbs);
+        }
     }
 
     fn into_permissions(self) -> Permissions {

@@ -44,6 +44,7 @@ mod view;
 mod watches;
 
 pub use backoff::BackoffBounds;
+pub(crate) use backoff::about;
 pub use discovery::Availability;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};

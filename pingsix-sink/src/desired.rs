@@ -62,6 +62,14 @@ impl Scope {
         let (short, long) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
         long.0.strip_prefix(&*short.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
+
+    /// Whether a sink may hold the scope beside those that it holds: it is one of them, or lies apart from all.
+    pub(crate) fn beside<'h>(&self, held: impl IntoIterator<Item = &'h Scope>) -> Result<(), SinkError> {
+        match held.into_iter().find(|held| *held != self && held.overlaps(self)) {
+            Some(held) => Err(SinkError::ScopeOverlap { scope: self.clone(), held: held.clone() }),
+            None => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Scope {

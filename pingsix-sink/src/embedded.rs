@@ -62,6 +62,7 @@ mod news;
 mod pace;
 mod publication;
 mod readers;
+mod receptions;
 mod replica;
 pub mod revisions;
 mod server;
@@ -71,6 +72,7 @@ mod stats;
 mod store;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -79,6 +81,7 @@ use tokio_util::sync::CancellationToken;
 pub use access::{Access, Clients, ClientsError, ClientsProblem};
 pub use builder::Builder;
 pub use pace::Pace;
+pub use receptions::Reception;
 pub use stats::Stats;
 pub use store::ScopeSize;
 pub use tls::{ServerTls, TlsError, TlsFault, TlsPart};
@@ -158,15 +161,39 @@ impl EmbeddedEtcd {
         self.replica.access.replace(clients);
     }
 
+    /// Whether this server has handed out `revision`, as far as it remembers, and no other one that serves the same.
+    pub fn has_given(&self, revision: Revision) -> bool {
+        self.replica.read(|store| store.has_given(revision.get()))
+    }
+
     /// How many watches are open that want keys of `scope`: a client that reads it holds one. Costs a look at each
     /// open watch.
     pub fn readers_of(&self, scope: &Scope) -> usize {
         self.replica.readers.of(scope)
     }
 
+    /// How many watches are open that want keys of each scope of which there are any. Costs a look at each scope for every
+    /// range that is watched.
+    pub fn readers(&self) -> BTreeMap<Scope, usize> {
+        let scopes: Vec<Scope> =
+            self.replica.read(|store| store.scopes().map(|(scope, _)| scope.clone()).collect());
+        self.replica.readers.by_scope(&scopes)
+    }
+
     /// Changes whenever a watch is opened or ends, so that [`readers_of`](Self::readers_of) may say something else.
     pub fn readers_changed(&self) -> tokio::sync::watch::Receiver<u64> {
         self.replica.readers.changes()
+    }
+
+    /// How the clients of `scope` take what they are told, as far as etcd's protocol lets one know: a client that cannot use
+    /// it lets go of its watch, and lists again and again without opening another. Costs a look at each connection.
+    pub fn reception_of(&self, scope: &Scope) -> Reception {
+        self.replica.receptions.of(scope)
+    }
+
+    /// Changes whenever [`reception_of`](Self::reception_of) may say something else.
+    pub fn receptions_changed(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.replica.receptions.changes()
     }
 
     /// The counters, now.

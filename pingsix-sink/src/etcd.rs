@@ -163,9 +163,7 @@ impl EtcdSink {
         if let Some(kept) = scopes.get(scope) {
             return Ok(Arc::clone(&kept.keeper));
         }
-        if let Some(held) = scopes.keys().find(|held| held.overlaps(scope)) {
-            return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() });
-        }
+        scope.beside(scopes.keys())?;
         let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
         let keeper = Arc::new(Keeper::new(scope.clone(), client, drift, self.limits, self.keyring.clone()));
         let ended = CancellationToken::new();

@@ -22,10 +22,7 @@ impl<T> Default for Ledger<T> {
 impl<T> Ledger<T> {
     /// Whether `scope` may be published: it is held, or lies apart from all that are.
     pub(crate) fn admit(&self, scope: &Scope) -> Result<(), SinkError> {
-        match self.scopes.keys().find(|held| *held != scope && held.overlaps(scope)) {
-            Some(held) => Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() }),
-            None => Ok(()),
-        }
+        scope.beside(self.scopes.keys())
     }
 
     /// Whether `scope` may be published to a target that is for one scope alone.

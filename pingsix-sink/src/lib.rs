@@ -37,6 +37,7 @@ pub mod json;
 mod ledger;
 mod loopback;
 pub mod memory;
+mod pem;
 pub mod plan;
 pub mod proto;
 pub mod resource;

@@ -135,11 +135,7 @@ impl Sink for MemorySink {
         let target = &mut *guard;
         let scope = desired.scope();
         let published = target.scopes.iter().filter(|(_, held)| held.revision.is_some());
-        if let Some((held, _)) =
-            published.into_iter().find(|(held, _)| *held != scope && held.overlaps(scope))
-        {
-            return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: held.clone() });
-        }
+        scope.beside(published.map(|(held, _)| held))?;
         let held = target.scopes.entry(scope.clone()).or_default();
         let steps = plan(&held.documents, desired.documents());
         let revision = match held.revision {

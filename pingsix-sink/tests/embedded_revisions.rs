@@ -15,12 +15,11 @@ use std::time::{Duration, SystemTime};
 use documents::{desired, scope};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Builder;
-use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving};
+use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving, SharedTime};
 use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
 use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchProgressRequest};
 use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
 use proptest::prelude::*;
-use tonic::Code;
 use wire::{Served, events, watch_under};
 
 /// A clock that stands still until it is set.
@@ -164,33 +163,51 @@ async fn a_start_revision_too_far_ahead_is_not_believed() {
 
 /// A store that several servers reserve from, and that can fail.
 #[derive(Debug, Default)]
-struct SharedStore {
-    ceiling: Mutex<Option<Revision>>,
+struct Ceiling {
+    highest: Mutex<Option<Revision>>,
     down: AtomicBool,
-    shared: bool,
+    /// How often it was asked, and how long it takes to answer.
+    asked: AtomicUsize,
+    takes: Duration,
 }
 
-impl Reservations for SharedStore {
+/// The way of one server to it.
+#[derive(Debug)]
+struct Way {
+    store: Arc<Ceiling>,
+    time: Option<SharedTime>,
+}
+
+impl Way {
+    /// That of one server among several.
+    fn shared(store: &Arc<Ceiling>) -> Arc<Self> {
+        Arc::new(Self { store: Arc::clone(store), time: Some(SharedTime::default()) })
+    }
+}
+
+impl Reservations for Way {
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
         Box::pin(async move {
-            if self.down.load(Ordering::Relaxed) {
+            self.store.asked.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(self.store.takes).await;
+            if self.store.down.load(Ordering::Relaxed) {
                 return Err(ReserveError::Store("the store is down".into()));
             }
-            let mut ceiling = self.ceiling.lock();
+            let mut highest = self.store.highest.lock();
             // A small block, so that servers run out of numbers and skip over those of the others.
-            let block = Block::above(*ceiling, at_least, count.min(7))?;
-            *ceiling = Some(block.last);
+            let block = Block::above(*highest, at_least, count.min(7))?;
+            *highest = Some(block.last);
             Ok(block)
         })
     }
 
-    fn is_shared(&self) -> bool {
-        self.shared
+    fn shared(&self) -> Option<&SharedTime> {
+        self.time.as_ref()
     }
 }
 
-async fn server(store: &Arc<SharedStore>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
-    let builder = EmbeddedEtcd::builder().reservations(Arc::clone(store) as Arc<dyn Reservations>);
+async fn server(way: Arc<Way>, clock: &Arc<FakeClock>) -> EmbeddedEtcd {
+    let builder = EmbeddedEtcd::builder().reservations(way);
     let etcd = builder.clock(Arc::clone(clock) as Arc<dyn Clock>).start().await.unwrap();
     publish(&etcd, 0).await;
     etcd.open();
@@ -199,20 +216,20 @@ async fn server(store: &Arc<SharedStore>, clock: &Arc<FakeClock>) -> EmbeddedEtc
 
 #[tokio::test]
 async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
-    let store = Arc::new(SharedStore { shared: true, ..SharedStore::default() });
+    let store = Arc::<Ceiling>::default();
     let clocks = [FakeClock::new(), FakeClock::new(), FakeClock::new()];
     clocks[1].forward(Duration::from_mins(10));
     clocks[2].back(Duration::from_mins(10));
     let mut servers = Vec::new();
     for clock in &clocks {
-        servers.push(Served::serve(server(&store, clock).await).await);
+        servers.push(Served::serve(server(Way::shared(&store), clock).await).await);
     }
     let mut seen = 0;
     for round in 0..60_usize {
         let at = (round * 7 + round / 5) % 3;
         if round % 11 == 10 {
             clocks[at].back(Duration::from_hours(1));
-            servers[at] = Served::serve(server(&store, &clocks[at]).await).await;
+            servers[at] = Served::serve(server(Way::shared(&store), &clocks[at]).await).await;
         }
         let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
         assert!(listed > seen, "round {round}: {listed} after {seen}");
@@ -237,20 +254,63 @@ async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
 }
 
 #[tokio::test]
-async fn without_the_shared_store_lists_are_refused_rather_than_wrong() {
-    let store = Arc::new(SharedStore { shared: true, ..SharedStore::default() });
-    let served = Served::serve(server(&store, &FakeClock::new()).await).await;
-    served.list("/p/web/").await.unwrap();
-    store.down.store(true, Ordering::Relaxed);
-    assert_eq!(served.list("/p/web/").await.unwrap_err().code(), Code::Unavailable);
-    store.down.store(false, Ordering::Relaxed);
-    served.list("/p/web/").await.unwrap();
+async fn without_the_shared_store_lists_are_answered_above_all_that_were() {
+    let store = Arc::<Ceiling>::default();
+    let ways = [Way::shared(&store), Way::shared(&store)];
+    let mut servers = Vec::new();
+    // The second one's clock is behind, and it has heard of the first.
+    let clocks = [FakeClock::new(), FakeClock::new()];
+    clocks[1].back(Duration::from_mins(10));
+    for (way, clock) in ways.iter().zip(&clocks) {
+        servers.push(Served::serve(server(Arc::clone(way), clock).await).await);
+    }
+    let time = |at: usize| ways[at].time.as_ref().unwrap();
+    time(1).raise(time(0).now().unwrap());
+    let mut seen = 0;
+    for (at, is_down) in [(0, false), (1, false), (0, true), (1, true), (0, true), (1, false), (0, false)] {
+        store.down.store(is_down, Ordering::Relaxed);
+        let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
+        assert!(listed > seen, "{listed} after {seen}");
+        assert_eq!(servers[at].etcd.stats().store_away, is_down);
+        let mut watcher = servers[at].watch().await;
+        watcher.create(watch_under("/p/web/", listed + 1)).await;
+        seen = publish(&servers[at].etcd, usize::try_from(listed).unwrap()).await;
+        let response = watcher.next().await;
+        assert_eq!(response.events[0].kv.as_ref().unwrap().mod_revision, seen);
+        assert!(seen > listed);
+    }
+    assert!(servers[0].etcd.stats().revisions_unreserved >= 2);
+}
+
+#[tokio::test]
+async fn a_server_starts_while_the_shared_store_is_away() {
+    let store = Arc::new(Ceiling { down: AtomicBool::new(true), ..Ceiling::default() });
+    let etcd = EmbeddedEtcd::builder().reservations(Way::shared(&store)).start().await.unwrap();
+    assert_eq!(store.asked.load(Ordering::Relaxed), 0);
+    let before = etcd.revision();
+    assert!(publish(&etcd, 1).await > before.get());
+    assert_eq!(etcd.stats().revisions_unreserved, 1);
+}
+
+#[tokio::test]
+async fn a_hundred_lists_at_once_make_a_few_reservations() {
+    let store = Arc::new(Ceiling { takes: Duration::from_millis(100), ..Ceiling::default() });
+    let served = Served::serve(server(Way::shared(&store), &FakeClock::new()).await).await;
+    let before = store.asked.load(Ordering::Relaxed);
+    let lists = (0..100).map(|_| served.list("/p/web/"));
+    for listed in futures::future::join_all(lists).await {
+        listed.unwrap();
+    }
+    let asked = store.asked.load(Ordering::Relaxed) - before;
+    assert!((1..=4).contains(&asked), "{asked}");
+    assert_eq!(served.etcd.stats().reservations, store.asked.load(Ordering::Relaxed) as u64);
 }
 
 #[tokio::test]
 async fn a_publication_without_a_revision_fails_whole_and_can_be_repeated() {
-    let store = Arc::new(SharedStore::default());
-    let served = Served::serve(server(&store, &FakeClock::new()).await).await;
+    let store = Arc::<Ceiling>::default();
+    let alone = Arc::new(Way { store: Arc::clone(&store), time: None });
+    let served = Served::serve(server(alone, &FakeClock::new()).await).await;
     store.down.store(true, Ordering::Relaxed);
     let mut refused = None;
     for value in 1..20 {
@@ -394,8 +454,8 @@ struct Member {
 }
 
 impl Member {
-    async fn start(store: &Arc<SharedStore>, step: usize) -> Self {
-        let builder = EmbeddedEtcd::builder().reservations(Arc::clone(store) as Arc<dyn Reservations>);
+    async fn start(store: &Arc<Ceiling>, step: usize) -> Self {
+        let builder = EmbeddedEtcd::builder().reservations(Way::shared(store));
         let etcd = builder.start().await.unwrap();
         let member = Self { served: Served::serve(etcd).await, step };
         member.publish().await;
@@ -482,7 +542,7 @@ proptest! {
     fn a_client_that_lists_here_and_watches_there_misses_nothing(moves in prop::collection::vec(moves(), 4..30)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = Arc::new(SharedStore { shared: true, ..SharedStore::default() });
+            let store = Arc::<Ceiling>::default();
             let mut servers = [Member::start(&store, 0).await, Member::start(&store, 0).await];
             let mut client = Mover::default();
             for step in moves {
@@ -545,10 +605,6 @@ impl Reservations for SlowStore {
             *ceiling = Some(block.last);
             Ok(block)
         })
-    }
-
-    fn is_shared(&self) -> bool {
-        false
     }
 }
 

@@ -33,6 +33,7 @@ pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRout
 pub use service::{Protocol, Service, ServicePort};
 
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use crate::quarantine::Quarantine;
 use crate::shared_map::SharedMap;
 
 /// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
@@ -76,6 +77,9 @@ pub struct Referents {
     pub config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
     /// Namespaces of routes and ListenerSets.
     pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
+    /// What must not be used although it is there, because PingSIX has refused what became of it. Whoever delivers finds
+    /// that out; cut from objects alone, it is empty.
+    pub quarantine: Quarantine,
 }
 
 /// Names of [`Referents`].
@@ -167,6 +171,7 @@ impl Objects {
                 .filter(|(name, _)| names.namespaces.contains(&name.name))
                 .map(|(name, namespace)| (name.name.clone(), namespace.clone()))
                 .collect(),
+            quarantine: Quarantine::new(),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::SharedMap;
 use crate::attach::Listeners;
 use crate::lower::{Lowered, LoweredStreams, RouteInput, lower_plane, lower_plane_to_change, lower_streams};
 use crate::options::Options;
+use crate::quarantine::refuse_rules;
 use crate::resolve::{Backends, Reading, References};
 use crate::route::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
@@ -239,10 +240,12 @@ fn judge_one(index: usize, input: &RouteInput, refusals: &Refusals) -> (RouteVer
 
 /// The routes of every kind.
 fn normalised(snapshot: &Snapshot) -> impl Iterator<Item = Route> {
+    let quarantine = &snapshot.referents.quarantine;
     let http = snapshot.http_routes.values().map(|route| normalise_http_route(route));
     let grpc = snapshot.grpc_routes.values().map(|route| normalise_grpc_route(route));
     let tls = snapshot.tls_routes.values().map(|route| normalise_tls_route(route));
     let tcp = snapshot.tcp_routes.values().map(|route| normalise_tcp_route(route));
     let udp = snapshot.udp_routes.values().map(|route| normalise_udp_route(route));
-    http.chain(grpc).chain(tls).chain(tcp).chain(udp)
+    let routes = http.chain(grpc).chain(tls).chain(tcp).chain(udp);
+    routes.map(|route| refuse_rules(quarantine, route))
 }

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::rules;
 use crate::values::{
-    CollectorUrl, Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, Span, StatusTarget, address,
-    count, switch, value,
+    CollectorUrl, Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, SinkChoice, Span, StatusTarget,
+    address, count, switch, value,
 };
 
 /// What the controller does, and how. Holds no secrets: they are in files that it names.
@@ -74,6 +74,17 @@ pub(crate) struct Configuration {
     #[command(flatten)]
     #[garde(dive)]
     pub(crate) status: Status,
+
+    /// Where to publish: embedded: (a server of this program, which PingSIX reads from, see feed), etcd://HOST:PORT or
+    /// etcds://HOST:PORT, admin+http://HOST:PORT or admin+https://HOST:PORT (PingSIX's Admin API), file:/PATH or
+    /// file:/DIRECTORY/ (PingSIX's static configuration). DATAPLANE=URL is for one data plane alone, which is then published
+    /// nowhere else; DATAPLANE is as with status.url, or stream/NAMESPACE/GATEWAY. Repeatable; what is published is published
+    /// to each, and PingSIX is taken to read the first. In a variable, spaces separate them; in the file, they are a list, or
+    /// a mapping of data planes, and default, to URLs. Replicas share all but embedded:, and the leader alone writes there.
+    #[arg(id = "sink", value_name = "[DATAPLANE=]URL", value_parser = value::<SinkChoice>, action = ArgAction::Append, num_args = 1,
+        value_delimiter = ' ', default_value = "embedded:", help_heading = "Sinks")]
+    #[garde(skip)]
+    pub(crate) sink: Vec<SinkChoice>,
 
     #[command(flatten)]
     #[garde(dive)]
@@ -212,12 +223,29 @@ pub(crate) struct Feed {
     #[garde(dive)]
     pub(crate) tls: Tls,
 
-    /// A file that keeps revisions from going back over a restart. Without it, they do not as long as clocks are not set
-    /// back.
+    /// A file that keeps revisions from going back over a restart, for one replica that is alone. Without it, replicas that
+    /// elect a leader share them in a Lease; without election, they do not go back as long as clocks are not set back.
     #[arg(id = "feed.state-file", value_name = "FILE")]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_file: Option<PathBuf>,
+
+    /// Serve only the clients that this file names, each its own prefixes: a line each, with a name, password PASSWORD or
+    /// certificate (whose common name it is, which takes feed.tls.client-ca), and prefixes. Read again when it changes.
+    #[arg(id = "feed.clients-file", value_name = "FILE")]
+    #[garde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) clients_file: Option<PathBuf>,
+
+    /// How many connections may be open at once.
+    #[arg(id = "feed.connection-limit", value_name = "N", default_value = "4096", value_parser = count::<usize>)]
+    #[garde(range(min = 1))]
+    pub(crate) connection_limit: usize,
+
+    /// How many requests and watches one connection may carry at once.
+    #[arg(id = "feed.stream-limit", value_name = "N", default_value = "100", value_parser = count::<u32>)]
+    #[garde(range(min = 1))]
+    pub(crate) stream_limit: u32,
 }
 
 /// TLS of the feed.

@@ -13,6 +13,7 @@ mod log;
 mod rules;
 mod run;
 mod settings;
+mod sinks;
 mod telemetry;
 mod values;
 mod wiring;

@@ -10,13 +10,14 @@ use pingsix_gateway_api::controller::{Controller, Observers};
 use pingsix_gateway_api::operations::health::Health;
 use pingsix_gateway_api::operations::metrics::Metrics;
 use pingsix_gateway_api::operations::{debug, server};
-use pingsix_sink::{EmbeddedEtcd, SinkError};
+use pingsix_gateway_api::replicas::Replicas;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::configuration::{Configuration, Kube};
+use crate::sinks::{self, Opened};
 use crate::wiring::{Place, controller_options, instance};
 
 /// Runs until it is stopped, or until a part of it ends, which then ends the others.
@@ -37,16 +38,22 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
         pages.spawn(server::serve("debug", listener, server::debug(debug_client), last.clone()));
     }
 
-    let etcd = start_feed(configuration).await?;
-    metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
     let (client, namespace) = connect(&configuration.kube).await?;
     let options = controller_options(configuration, &Place { namespace, instance: instance() })?;
+    let replicas = options.lease.as_ref().map(|lease| Replicas::new(client.clone(), lease));
+    let Opened { outlets, etcd } = sinks::open(configuration, replicas.as_ref()).await?;
+    if let Some(etcd) = &etcd {
+        metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
+    }
     let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
-    let controller = Controller::new(client, Arc::new(etcd.clone()), options).observed_by(observers);
-    let listener = listen(configuration.feed.address, "feed.address").await?;
+    let mut controller = Controller::new(client, Arc::new(outlets), options).observed_by(observers);
+    if let Some(replicas) = replicas.filter(|_| etcd.is_some()) {
+        controller = controller.among(replicas);
+    }
 
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
-    {
+    if let Some(etcd) = etcd {
+        let listener = listen(configuration.feed.address, "feed.address").await?;
         let stop = stop.clone();
         parts.spawn(async move { etcd.serve(listener, stop).await.context("the feed ended") });
     }
@@ -79,26 +86,6 @@ async fn all_end(mut parts: JoinSet<anyhow::Result<()>>, stop: &CancellationToke
 
 async fn listen(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address} ({key})"))
-}
-
-/// The server that PingSIX reads from. It says nothing before its gate is opened.
-async fn start_feed(configuration: &Configuration) -> anyhow::Result<EmbeddedEtcd> {
-    let feed = &configuration.feed;
-    let mut builder = EmbeddedEtcd::builder().drain_timeout(configuration.shutdown_grace.duration() / 2);
-    if let Some(path) = &feed.state_file {
-        builder = builder.state_file(path);
-    }
-    if let Some(tls) = feed.tls.server() {
-        builder = builder.tls(tls);
-    }
-    if feed.allow_plaintext {
-        builder = builder.allow_plaintext_beyond_loopback();
-    }
-    match builder.start().await {
-        Ok(etcd) => Ok(etcd),
-        Err(error @ SinkError::Tls(_)) => Err(error).context("cannot start the feed (feed.tls)"),
-        Err(error) => Err(error).context("cannot start the feed (feed.state-file)"),
-    }
 }
 
 /// A client of the API server, and the namespace it is for. Whether it answers shows later.

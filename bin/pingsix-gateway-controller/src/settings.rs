@@ -18,9 +18,12 @@ use clap::builder::{Resettable, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser};
 use garde::Validate as _;
+use pingsix_sink::Target;
+use pingsix_translate::DataPlaneKey;
 use strsim::levenshtein;
 
 use crate::configuration::Configuration;
+use crate::values::{SinkChoice, StatusTarget};
 
 /// What variables begin with.
 const PREFIX: &str = "PINGSIX_GATEWAY_";
@@ -145,6 +148,7 @@ impl Settings {
             faults.extend(broken.filter(|fault| !known.contains(&fault.name)));
         }
         faults.extend(taken_twice(&arguments.configuration, &given));
+        faults.extend(sinks_that_clash(&arguments.configuration, &given));
         if !faults.is_empty() {
             faults.sort();
             faults.dedup();
@@ -243,8 +247,11 @@ fn unreadable(command: &Command, given: &mut BTreeMap<String, Given>) -> Vec<Fau
     faults
 }
 
-/// What is wrong with a text. One with user information is not repeated.
+/// What is wrong with a text. One with user information is not repeated, nor are the parameters of a URL.
 fn told(text: &str, reason: &str) -> String {
+    if let Some((url, _)) = text.split_once('?').filter(|_| text.contains(':')) {
+        return told(url, reason);
+    }
     if text.contains('@') { reason.to_owned() } else { format!("\"{}\": {reason}", text.escape_debug()) }
 }
 
@@ -283,6 +290,32 @@ fn fault_at(path: &str, message: &str, given: &BTreeMap<String, Given>) -> Fault
         message: text
             .map_or_else(|| message.to_owned(), |text| format!("\"{}\" {message}", text.escape_debug())),
     }
+}
+
+/// Targets that a data plane has twice, that several share though they are for one, and status pages that could confirm
+/// nothing.
+fn sinks_that_clash(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut taken: BTreeMap<String, &Option<DataPlaneKey>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for (index, SinkChoice { data_plane, target }) in configuration.sink.iter().enumerate() {
+        let path = format!("sink[{index}]");
+        if !seen.insert((data_plane, target.to_string())) {
+            faults.push(fault_at(&path, "is there twice", given));
+        } else if target.is_for_one_scope()
+            && taken.insert(target.to_string(), data_plane).is_some_and(|other| other != data_plane)
+        {
+            faults.push(fault_at(&path, "is for one data plane, and another has it as well", given));
+        }
+    }
+    let sinks = configuration.sinks();
+    for (index, StatusTarget { data_plane, .. }) in configuration.status.url.iter().enumerate() {
+        if let Some(Target::File(_)) = sinks.read_from(data_plane) {
+            let message = "confirms nothing: the data plane is published to a file (sink), which PingSIX reads when it starts";
+            faults.push(fault_at(&format!("status.url[{index}]"), message, given));
+        }
+    }
+    faults
 }
 
 /// Addresses that two servers would listen on. Port 0 is a free one, each time another.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::Uri;
 use jiff::SignedDuration;
 use pingsix_gateway_api::delivery::status_page::StatusUrl;
+use pingsix_sink::Target;
 use pingsix_translate::{DataPlaneKey, Layout, ObjectName};
 use serde::{Serialize, Serializer};
 
@@ -22,7 +23,9 @@ macro_rules! serialized_as_text {
     )+};
 }
 
-serialized_as_text! { Span Endpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget CollectorUrl }
+serialized_as_text! {
+    Span Endpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget SinkChoice CollectorUrl
+}
 
 /// A length of time, such as `1m 30s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,8 +212,50 @@ impl fmt::Display for StatusTarget {
     }
 }
 
+/// Where a data plane is published to, or all that are not named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SinkChoice {
+    pub(crate) data_plane: Option<DataPlaneKey>,
+    pub(crate) target: Target,
+}
+
+impl FromStr for SinkChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A URL may have an equals sign in a parameter, and what is before it is no data plane then.
+        let named = text.split_once('=').and_then(|(name, url)| Some((data_plane_key(name)?, url)));
+        let (data_plane, url) = match named {
+            Some((data_plane, url)) => (Some(data_plane), url),
+            None => (None, text),
+        };
+        let target = url.parse().map_err(|error| format!("the URL cannot be used: {error}"))?;
+        match target {
+            Target::Stdout => Err("a controller does not print private keys".to_owned()),
+            Target::Embedded { listen: Some(_) } => {
+                Err("feed.address says where the server listens, not the URL".to_owned())
+            }
+            Target::Embedded { listen: None } | Target::Etcd(_) | Target::Admin(_) | Target::File(_) => {
+                Ok(Self { data_plane, target })
+            }
+        }
+    }
+}
+
+impl fmt::Display for SinkChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(data_plane) = &self.data_plane {
+            write!(f, "{data_plane}=")?;
+        }
+        self.target.fmt(f)
+    }
+}
+
 /// The reverse of the key's `Display`.
 fn data_plane_key(text: &str) -> Option<DataPlaneKey> {
+    if let Some(gateway) = text.strip_prefix("stream/").and_then(object_name) {
+        return Some(DataPlaneKey::Stream { gateway });
+    }
     if let Some(class) = text.strip_prefix("IngressClass/") {
         let valid = !class.is_empty() && !class.contains('/');
         return valid.then(|| DataPlaneKey::Ingress { class: class.into() });
@@ -288,6 +333,13 @@ mod tests {
         check::<SecretChoice>(&["by-name", "all"]);
         check::<LogFormat>(&["text", "json"]);
         check::<ServiceName>(&["infra/pingsix"]);
+        check::<SinkChoice>(&[
+            "embedded:",
+            "etcd://127.0.0.1:2379,127.0.0.1:2380",
+            "infra/web:8443=etcds://web@etcd.infra:2379?password-file=/password&ca=/ca.crt",
+            "stream/infra/web=file:/etc/stream/",
+            "IngressClass/public=admin+http://127.0.0.1:9181?key-file=/key",
+        ]);
         check::<StatusTarget>(&[
             "infra/web=http://127.0.0.1:7085/status/config",
             "infra/web:8443=http://pingsix.infra:7085/status/config",
@@ -311,6 +363,33 @@ mod tests {
         }
         let error = "infra/web=https://a:1".parse::<StatusTarget>().unwrap_err();
         assert_eq!(error, "the URL cannot be used: its scheme is not http");
+    }
+
+    #[test]
+    fn a_sink_is_a_url_with_or_without_a_data_plane() {
+        let data_plane = |text: &str| {
+            let choice: SinkChoice = text.parse().unwrap();
+            choice.data_plane.map(|data_plane| data_plane.to_string())
+        };
+        assert_eq!(data_plane("file:/a?base=/infra/web=file:/b"), None);
+        assert_eq!(data_plane("infra/web=file:/a?base=/b").as_deref(), Some("infra/web"));
+        assert_eq!(
+            data_plane("stream/web=file:/a").as_deref(),
+            Some("stream/web"),
+            "a namespace may be called so"
+        );
+        for (text, message) in [
+            ("web=file:/a", "a target begins with one of"),
+            ("infra/web=", "a target begins with one of"),
+            ("stdout:", "does not print private keys"),
+            ("infra/web=embedded:?listen=127.0.0.1:1", "feed.address says where"),
+            ("etcd://127.0.0.1:1?passwort=a", "passwort"),
+        ] {
+            let error = text.parse::<SinkChoice>().unwrap_err();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        let error = "etcd://me:canary@a:1".parse::<SinkChoice>().unwrap_err();
+        assert!(error.contains("password-file") && !error.contains("canary"), "{error}");
     }
 
     #[test]

@@ -31,6 +31,9 @@ use subject::Subject;
 /// How many changes of each kind are measured.
 const CHANGES: usize = 60;
 
+/// How many clients watch the feed where there are many.
+const CLIENTS: usize = 100;
+
 /// For how long nothing changes after a change, for each route: longer than the feed lets a watch rest, so that each change
 /// is one by itself.
 const REST: Duration = Duration::from_micros(40);
@@ -71,7 +74,7 @@ async fn measure(counts: &[usize]) {
             count,
             "one route changed",
             &controlled,
-            &change_routes(&controlled, &subject, &mut reader, count).await,
+            &change_routes(&controlled, &subject, &mut reader, count, "changed").await,
         );
         controlled.settle().await;
         report(
@@ -80,7 +83,20 @@ async fn measure(counts: &[usize]) {
             &controlled,
             &change_endpoints(&controlled, &subject, &mut reader, count).await,
         );
+        let mut others = Vec::new();
+        for _ in 1..CLIENTS {
+            others.push(Reader::open(&controlled.address, subject::PREFIX, count).await);
+        }
         controlled.settle().await;
+        report(
+            count,
+            &format!("one route changed, {CLIENTS} clients"),
+            &controlled,
+            &change_routes(&controlled, &subject, &mut reader, count, "told").await,
+        );
+        drop(others);
+        controlled.settle().await;
+        reader.drain();
         let before = controlled.cpu();
         let noise = subject.annotate(CHANGES, count).await;
         controlled.settle().await;
@@ -116,11 +132,12 @@ async fn change_routes(
     subject: &Subject,
     reader: &mut Reader,
     count: usize,
+    word: &str,
 ) -> Measured {
     let cpu_before = controlled.cpu();
     let mut samples = Samples::default();
     for change in 0..CHANGES {
-        let path = format!("/changed-{change}");
+        let path = format!("/{word}-{change}");
         let answered = subject.change_route(change * 7 % count, &path).await;
         samples.push(reader.seen(&path).await - answered);
         rest(count).await;

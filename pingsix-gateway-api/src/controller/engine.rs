@@ -1,5 +1,6 @@
 //! The one task that owns the picture: what it hears, and what it does about it.
 
+mod acceptance;
 mod delivered;
 mod publishing;
 mod settling;
@@ -27,6 +28,7 @@ use super::observers::Gates;
 use super::publisher::Publisher;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
+use crate::delivery::reception::PageReader;
 use crate::leader::Leadership;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
@@ -88,6 +90,8 @@ pub(super) struct Engine<F> {
     /// What was made of owners and is not published yet.
     under_way: BTreeMap<ObjectKey, UnderWay>,
     deliveries: Deliveries,
+    /// What the status pages of data planes have said.
+    pages: BTreeMap<DataPlaneKey, PageReader>,
     availability: BTreeMap<Kind, Availability>,
     /// What is wrong with the objects that cannot be decoded.
     undecodable: BTreeMap<ObjectKey, Problem>,
@@ -97,6 +101,8 @@ pub(super) struct Engine<F> {
     since: BTreeMap<ObjectKey, Instant>,
     /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
     withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
+    /// Owners of which something was left to the replica that leads.
+    left: BTreeSet<ObjectKey>,
     /// Owners that were there when everything was known, and of which not everything is published yet.
     outstanding: BTreeSet<ObjectKey>,
     /// Everything that is watched has been read once.
@@ -117,11 +123,13 @@ impl<F: Feed + 'static> Engine<F> {
             under_way: BTreeMap::new(),
             parts,
             deliveries: Deliveries::default(),
+            pages: BTreeMap::new(),
             availability: BTreeMap::new(),
             undecodable: BTreeMap::new(),
             waiting: BTreeMap::new(),
             since: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
+            left: BTreeSet::new(),
             outstanding: BTreeSet::new(),
             is_known: false,
             is_open: false,
@@ -137,8 +145,10 @@ impl<F: Feed + 'static> Engine<F> {
         watches: &Watches,
     ) -> Result<(), ControllerError> {
         let mut readers = self.parts.feed.readers_changed();
+        let mut receptions = self.parts.feed.receptions_changed();
         let mut addresses = self.parts.addresses.clone();
         let mut bundles = self.parts.bundles.clone();
+        let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
         let mut reconsider = Instant::now() + RECONSIDER;
         let interval = self.parts.health.as_ref().map_or(BEAT, |health| health.interval().min(BEAT));
         let mut beats = tokio::time::interval(interval);
@@ -163,9 +173,14 @@ impl<F: Feed + 'static> Engine<F> {
                     reconsider = Instant::now() + RECONSIDER;
                     self.push(self.parts.reconciler.ours());
                 }
+                () = turn(&mut leadership, leads) => {
+                    leads = !leads;
+                    if leads { self.take_over() } else { self.hand_over() }
+                }
                 attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
-                Some((data_plane, instances)) = sources.pages.recv() => self.observe(&data_plane, instances),
+                () = changed(receptions.as_mut()) => self.look_at_receptions(),
+                Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
                 Ok(()) = bundles.changed() => {
                     // What was absent may have come with them.
@@ -280,6 +295,7 @@ impl<F: Feed + 'static> Engine<F> {
             queue: &self.queue,
             deliveries: &self.deliveries,
             etcd: self.parts.feed.embedded(),
+            replicas: self.parts.feed.replicas(),
             now: Instant::now(),
         });
     }
@@ -288,6 +304,7 @@ impl<F: Feed + 'static> Engine<F> {
     fn beat(&mut self) {
         let now = Instant::now();
         self.settle(now);
+        self.stop_listening();
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();
@@ -308,6 +325,11 @@ async fn at(moment: Option<Instant>) {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
     }
+}
+
+/// Waits for the end of being a leader, or of being none.
+async fn turn(leadership: &mut Leadership, leads: bool) {
+    if leads { leadership.lost().await } else { leadership.gained().await }
 }
 
 /// Waits for a request, for ever if nobody can ask.

@@ -1,7 +1,26 @@
 //! A sink that data planes read from.
 
-use pingsix_sink::{EmbeddedEtcd, MemorySink, Scope, Sink};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pingsix_sink::embedded::Reception;
+use pingsix_sink::{Effect, EmbeddedEtcd, MemorySink, Revision, Scope, Sink};
 use tokio::sync::watch;
+
+use crate::leader::Leadership;
+use crate::operations::metrics::Metrics;
+use crate::replicas::Replicas;
+
+/// How much of a publication this replica makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All of it.
+    All,
+    /// What is not shared by all replicas; the rest is for the one that leads.
+    Part,
+    /// It is for the one that leads.
+    Nothing,
+}
 
 /// A sink together with what it knows of its readers.
 ///
@@ -18,9 +37,33 @@ pub trait Feed: Sink {
         None
     }
 
+    /// The other replicas that serve the same, if there may be any: dumps show them.
+    fn replicas(&self) -> Option<&Replicas> {
+        None
+    }
+
     /// Everything there is has been published once: from now on reads may be answered. Until then a reader must not be
     /// told that there is nothing, or less than there is.
     fn open(&self);
+
+    /// Told once, before anything is published: who leads, and where to count.
+    fn begin(&self, _leadership: &Leadership, _metrics: Option<&Arc<Metrics>>) {}
+
+    /// Whether it counts its publications itself.
+    fn counts_itself(&self) -> bool {
+        false
+    }
+
+    /// How much of a publication this replica would make now. What is left to the leader is published as soon as this
+    /// replica leads.
+    fn reach(&self, _scope: &Scope) -> Reach {
+        Reach::All
+    }
+
+    /// How what is published of a scope comes into force.
+    fn effect_on(&self, _scope: &Scope) -> Effect {
+        self.effect()
+    }
 
     /// How many publications may be under way at the same time, each of another data plane.
     fn concurrency(&self) -> usize {
@@ -30,6 +73,29 @@ pub trait Feed: Sink {
     /// How many read a scope; `None`, unless told otherwise, when that cannot be known: then what is published counts as
     /// delivered.
     fn readers_of(&self, _scope: &Scope) -> Option<usize> {
+        None
+    }
+
+    /// How many read each scope that anybody reads; nothing, unless told otherwise, when that cannot be known. Other
+    /// replicas are told.
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        BTreeMap::new()
+    }
+
+    /// Whether a revision can be one of a scope that this replica has handed out, and not another one that serves the same.
+    fn gave(&self, _scope: &Scope, _revision: Revision) -> bool {
+        true
+    }
+
+    /// How those who read a scope take what they are given, as far as it shows in how they read; `None`, unless told
+    /// otherwise, when that cannot be known.
+    fn reception_of(&self, _scope: &Scope) -> Option<Reception> {
+        None
+    }
+
+    /// Changes whenever [`reception_of`](Self::reception_of) may say something else; `None`, unless told otherwise, when
+    /// that cannot be known.
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 
@@ -57,8 +123,24 @@ impl Feed for EmbeddedEtcd {
         Some(Self::readers_of(self, scope))
     }
 
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        Self::readers(self)
+    }
+
     fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
         Some(Self::readers_changed(self))
+    }
+
+    fn gave(&self, _scope: &Scope, revision: Revision) -> bool {
+        self.has_given(revision)
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        Some(Self::reception_of(self, scope))
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::receptions_changed(self))
     }
 }
 

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
-use crate::leader::Leadership;
 
 /// How often is asked while an answer is awaited.
 const IMPATIENT: Duration = Duration::from_millis(250);
@@ -26,12 +25,12 @@ pub(super) type PublishedRevisions = BTreeMap<DataPlaneKey, i64>;
 /// What was found out about the instances of a data plane.
 pub(super) type Pages = (DataPlaneKey, Instances);
 
-/// Asks the status pages, while this replica leads: nobody else has a use for the answers. Each data plane has its own pace,
-/// so that an instance that does not answer keeps nobody waiting but those beside it.
+/// Asks the status pages, in every replica: the one that leads says what has come of a publication, and each searches for
+/// what the instances refuse that read from it. Each data plane has its own pace, so that an instance that does not answer
+/// keeps nobody waiting but those beside it.
 pub(super) fn start(
     pages: &BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
     client: &StatusClient,
-    leadership: &Leadership,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) -> (watch::Sender<PublishedRevisions>, mpsc::Receiver<Pages>) {
@@ -42,7 +41,6 @@ pub(super) fn start(
             data_plane,
             urls,
             client: client.clone(),
-            leadership: leadership.clone(),
             revisions: published.subscribe(),
             answers: answers.clone(),
         };
@@ -59,7 +57,6 @@ struct Poll {
     data_plane: DataPlaneKey,
     urls: BTreeSet<StatusUrl>,
     client: StatusClient,
-    leadership: Leadership,
     revisions: watch::Receiver<PublishedRevisions>,
     answers: mpsc::Sender<Pages>,
 }
@@ -73,7 +70,6 @@ impl Poll {
             else {
                 return;
             };
-            self.leadership.gained().await;
             let read = join_all(self.urls.iter().map(|url| read(&self.client, url))).await;
             let confirmed = |page: &Result<StatusPage, String>| {
                 page.as_ref().is_ok_and(|page| Some(page.published_revision) >= revision)
@@ -152,15 +148,11 @@ mod tests {
             (plane("a"), BTreeSet::from([silent_url])),
             (plane("b"), BTreeSet::from([instance.start(&stop).await])),
         ]);
-        let (held, mut tasks) = (watch::Sender::new(None), JoinSet::new());
-        let leadership = Leadership::of(held.subscribe());
-        let (published, mut answers) =
-            start(&pages, &StatusClient::new(None), &leadership, &stop, &mut tasks);
-        published.send_replace(BTreeMap::from([(plane("a"), 1), (plane("b"), 1)]));
-        // Nobody is asked for one that follows.
+        let mut tasks = JoinSet::new();
+        let (published, mut answers) = start(&pages, &StatusClient::new(None), &stop, &mut tasks);
+        // Nobody is asked before there is something to ask for.
         sleep(IMPATIENT * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);
-        held.send_replace(Some(Instant::now() + Duration::from_mins(1)));
         for revision in 1..5 {
             let from = Instant::now();
             published.send_replace(BTreeMap::from([(plane("a"), revision), (plane("b"), revision)]));

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::Feed;
+use super::{Feed, Reach};
 
 /// What becomes of publications of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,11 @@ pub(super) struct SlowFeed {
     pub(super) fates: Mutex<BTreeMap<String, Fate>>,
     /// What has begun: scopes, and how many documents they shall hold.
     pub(super) begun: Mutex<Vec<(String, usize)>>,
+    /// How much of a publication is made here.
+    pub(super) reach: Mutex<Option<Reach>>,
     pub(super) open: watch::Sender<bool>,
+    /// How its readers take what it has.
+    pub(super) reception: Mutex<Option<Reception>>,
 }
 
 impl SlowFeed {
@@ -80,6 +85,14 @@ impl Sink for SlowFeed {
 impl Feed for SlowFeed {
     fn open(&self) {
         self.open.send_replace(true);
+    }
+
+    fn reach(&self, _scope: &Scope) -> Reach {
+        self.reach.lock().unwrap_or(Reach::All)
+    }
+
+    fn reception_of(&self, _: &Scope) -> Option<Reception> {
+        *self.reception.lock()
     }
 
     fn concurrency(&self) -> usize {

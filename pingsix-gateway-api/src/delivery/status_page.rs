@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// How large a status page may be, in bytes.
 const PAGE_LIMIT: usize = 64 * 1024;
@@ -66,14 +66,25 @@ impl fmt::Display for StatusUrl {
 #[non_exhaustive]
 pub struct StatusPage {
     /// The revision that is in force; 0 before the first.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_zero")]
     pub published_revision: i64,
+    /// The revision that was read last, whatever became of it; 0 before the first.
+    #[serde(default, deserialize_with = "or_zero")]
+    pub observed_revision: i64,
     /// The kind of the last fault that still holds: `etcd_unavailable` or `candidate_invalid`.
     #[serde(default)]
     pub error_kind: Option<String>,
     /// The fault in words.
     #[serde(default)]
     pub last_error: Option<String>,
+    /// Whether the instance reads from another replica, whose revisions are others: not on the page, but told by them.
+    #[serde(skip)]
+    pub is_elsewhere: bool,
+}
+
+/// PingSIX writes null for what is not there yet.
+fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    Ok(Option::<i64>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl StatusPage {

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::delivery::Deliveries;
 use crate::reconcile::{Queue, Reconciler};
+use crate::replicas::Replicas;
 
 /// How many questions may wait.
 const CAPACITY: usize = 8;
@@ -147,6 +148,8 @@ pub struct Holdings<'a> {
     pub deliveries: &'a Deliveries,
     /// What is served, if the sink is one that serves.
     pub etcd: Option<&'a EmbeddedEtcd>,
+    /// The other replicas that serve the same, if there may be any.
+    pub replicas: Option<&'a Replicas>,
     /// The present.
     pub now: Instant,
 }

@@ -125,8 +125,9 @@ pub struct Metrics {
     oldest: Arc<Mutex<Option<Instant>>>,
     publications: Family<OfSink, Counter>,
     publication_failures: Family<OfFailure, Counter>,
+    trials: Counter,
     plan_steps: Family<OfStep, Counter>,
-    published_revision: Gauge,
+    published_revision: Family<OfSink, Gauge>,
     confirmed_revision: Gauge,
     data_planes: Family<OfDelivery, Gauge>,
     problems: Family<OfProblem, Gauge>,
@@ -190,9 +191,11 @@ impl Metrics {
             add.add("publications", "Publications, also those without a change", Family::default());
         let publication_failures =
             add.add("publication_failures", "Publications that could not be made", Family::default());
+        let trials =
+            add.add("trials", "Publications of a part, to find out what PingSIX refuses", Counter::default());
         let plan_steps = add.add("plan_steps", "Documents written and deleted", Family::default());
         let published_revision =
-            add.add("published_revision", "The highest revision that was published", Gauge::default());
+            add.add("published_revision", "The highest revision that was published", Family::default());
         let confirmed_revision = add.add(
             "confirmed_revision",
             "The highest revision that all PingSIX instances of a data plane have confirmed",
@@ -223,6 +226,7 @@ impl Metrics {
             oldest,
             publications,
             publication_failures,
+            trials,
             plan_steps,
             published_revision,
             confirmed_revision,
@@ -274,7 +278,12 @@ impl Metrics {
         for (step, count) in steps {
             self.plan_steps.get_or_create(&OfStep { sink, step }).inc_by(count as u64);
         }
-        highest(&self.published_revision, *revision);
+        highest(&self.published_revision.get_or_create(&OfSink { sink }), *revision);
+    }
+
+    /// Part of what there is was published, to find out what PingSIX refuses.
+    pub fn trial(&self) {
+        self.trials.inc();
     }
 
     /// A publication could not be made; the category is that of the error.

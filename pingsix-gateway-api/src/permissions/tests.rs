@@ -67,14 +67,21 @@ fn in_some_namespaces_only_cluster_scoped_kinds_are_read_everywhere() {
 }
 
 #[test]
-fn the_lease_is_named_except_where_it_is_created() {
+fn leases_are_named_except_where_they_are_created() {
     let mut options = options();
     options.lease = Some(LeaseOptions::new("home", "pingsix.io/gateway-controller", "pod"));
     let permissions = permissions(&options);
     let lease = [
         "create leases",
         "get leases pingsix-io-gateway-controller",
+        "get leases pingsix-io-gateway-controller-revisions",
+        "list leases pingsix-io-gateway-controller-replicas",
+        "list leases pingsix-io-gateway-controller-revisions",
+        "patch leases pingsix-io-gateway-controller-replicas",
         "update leases pingsix-io-gateway-controller",
+        "update leases pingsix-io-gateway-controller-revisions",
+        "watch leases pingsix-io-gateway-controller-replicas",
+        "watch leases pingsix-io-gateway-controller-revisions",
     ];
     assert_eq!(namespaces(&permissions), ["home"]);
     assert!(lines(&permissions.namespaces["home"]).iter().eq(lease));

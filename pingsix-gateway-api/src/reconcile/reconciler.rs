@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pingsix_sink::Desired;
+use pingsix_sink::{Desired, Revision};
 use pingsix_translate::snapshot::{Gateway, GatewayClass, IngressClass};
 use pingsix_translate::verdict::{
     Delivery, GatewayClassVerdict, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish,
@@ -15,6 +15,7 @@ use pingsix_translate::{
 };
 
 use super::verdicts::Speakers;
+use crate::acceptance::{Acceptance, Draft, DraftNumber, Heard, Reception, Trial, named_sources};
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
@@ -44,6 +45,9 @@ struct Owned {
     /// The Secrets and ConfigMaps it refers to.
     referenced: BTreeSet<ObjectKey>,
     memo: Memo,
+    acceptance: Acceptance,
+    /// What is published in the place of `planes`, during a trial.
+    tried: BTreeMap<DataPlaneKey, DataPlane>,
 }
 
 /// What was made of an owner, so that only what is different has to be made again.
@@ -88,6 +92,10 @@ pub struct Reconciled {
     pub unpublished: Vec<(DataPlaneKey, BridgeError)>,
     /// Objects about which there is something else to tell than before.
     pub told: BTreeSet<Arc<ObjectKey>>,
+    /// To be told which revisions come of the publications.
+    pub draft: Option<DraftNumber>,
+    /// Set when PingSIX has refused something, and this is to find out what: nothing is told of it.
+    pub trial: Option<Trial>,
 }
 
 impl Reconciler {
@@ -222,12 +230,67 @@ impl Reconciler {
         if !missing.is_empty() {
             return Standing::Waiting(missing);
         }
+        let Draft { snapshot, number, trial } = made.acceptance.draft(snapshot);
         let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
-        let translation = match snapshot {
+        let translation = match &snapshot {
             OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
             OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
         };
-        Standing::Current(self.take(owner, translation, now))
+        let reconciled = match &trial {
+            Some(_) => self.take_trial(owner, translation),
+            None => self.take(owner, translation, now),
+        };
+        if let Some(made) = self.owners.get_mut(owner) {
+            let planes = reconciled.publications.iter().map(|publication| publication.data_plane.clone());
+            made.acceptance.expects(number, planes.filter(|key| made.planes.contains_key(key)));
+        }
+        Standing::Current(Reconciled { draft: Some(number), trial, ..reconciled })
+    }
+
+    /// What is to be published for a trial. What is told of the owner stays as it is, and so do data planes that the trial
+    /// does not have.
+    fn take_trial(&mut self, owner: &ObjectKey, translation: Translation) -> Reconciled {
+        let mut reconciled = Reconciled::default();
+        let Some(made) = self.owners.get_mut(owner) else { return reconciled };
+        made.tried = translation.data_planes;
+        made.tried.retain(|key, _| made.planes.contains_key(key));
+        for (key, plane) in &made.tried {
+            let bridge = made.memo.bridges.entry(key.clone()).or_default();
+            let bridged = bridge.bridge(key, plane, &self.options);
+            reconciled.add(key, bridged.map(|bridged| (bridged.desired, Vec::new())), &mut Vec::new());
+        }
+        reconciled
+    }
+
+    /// A draft of an owner was published.
+    pub fn published(
+        &mut self,
+        owner: &ObjectKey,
+        draft: DraftNumber,
+        data_plane: &DataPlaneKey,
+        revision: Revision,
+    ) -> Heard {
+        let made = self.owners.get_mut(owner);
+        made.map_or(Heard::Nothing, |made| made.acceptance.published(draft, data_plane, revision))
+    }
+
+    /// Takes in how PingSIX takes what a data plane is given; nothing when there is no instance that says so.
+    pub fn hears(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) -> Heard {
+        let Some(made) = self.owners.get_mut(&data_plane.owner()) else { return Heard::Nothing };
+        let said = reception.as_ref().and_then(|reception| reception.refused.as_ref());
+        let plane = made.tried.get(data_plane).or_else(|| made.planes.get(data_plane));
+        let named = said.zip(plane).map(|((_, said), plane)| named_sources(said, plane)).unwrap_or_default();
+        made.acceptance.hears(data_plane, reception, &named)
+    }
+
+    /// What PingSIX makes of the publications of an owner.
+    pub fn acceptance(&self, owner: &ObjectKey) -> Option<&Acceptance> {
+        Some(&self.owners.get(owner)?.acceptance)
+    }
+
+    /// Gives up what is being found out about an owner: nobody listens to PingSIX any more. Returns whether something was.
+    pub fn give_up(&mut self, owner: &ObjectKey) -> bool {
+        self.owners.get_mut(owner).is_some_and(|made| made.acceptance.give_up())
     }
 
     /// What an owner may see now.
@@ -246,9 +309,12 @@ impl Reconciler {
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
-        let Translation { data_planes, stream_planes, verdicts } = translation;
+        let Translation { data_planes, stream_planes, mut verdicts } = translation;
         let made = self.owners.entry(owner.clone()).or_default();
         let mut before = std::mem::take(made);
+        if let Some(cut) = &before.memo.cut {
+            before.acceptance.amend(&cut.snapshot, &mut verdicts.routes);
+        }
         let mut reconciled = Reconciled::default();
         let mut problems = verdicts.problems.clone();
         for (key, plane) in &data_planes {
@@ -262,6 +328,7 @@ impl Reconciler {
             let bridged = bridge_stream(key, plane, &self.options);
             reconciled.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)), &mut problems);
         }
+        problems.extend(before.acceptance.problems());
         problems.sort();
         problems.dedup();
         before.memo.bridges.retain(|key, _| data_planes.contains_key(key));
@@ -269,6 +336,7 @@ impl Reconciler {
         let gone =
             planes_before.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key));
         for key in gone {
+            before.acceptance.forget(key);
             reconciled.add(
                 key,
                 withdrawn(key, &self.options).map(|desired| (desired, Vec::new())),
@@ -284,6 +352,8 @@ impl Reconciler {
             streams: stream_planes.into_keys().collect(),
             referenced: before.referenced,
             memo: before.memo,
+            acceptance: before.acceptance,
+            tried: BTreeMap::new(),
         };
         reconciled
     }

@@ -59,7 +59,7 @@ impl Backoff {
 }
 
 /// A duration, up to a fifth more or less.
-pub(super) fn about(duration: Duration) -> Duration {
+pub(crate) fn about(duration: Duration) -> Duration {
     duration.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 

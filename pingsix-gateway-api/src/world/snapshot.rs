@@ -8,7 +8,7 @@ use pingsix_translate::snapshot::{
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, secrets_of_gateway,
     secrets_of_ingress, secrets_of_listener_set, services_of_ingress,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap};
 
 use super::edges::Target;
 use super::{KindStore, Stored, World};
@@ -151,6 +151,7 @@ impl World {
                 .iter()
                 .filter_map(|name| Some((name.clone(), self.get(&ObjectName::new("", name.clone()))?)))
                 .collect(),
+            quarantine: Quarantine::new(),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::lab::{Lab, Running, eventually, hasty};
 const DURATION: Duration = Duration::from_secs(4);
 
 /// What a replica that leads writes can be told by the manager of the fields.
-fn options(replica: &str) -> ControllerOptions {
+pub(crate) fn options(replica: &str) -> ControllerOptions {
     let mut lease = LeaseOptions::new("default", DEFAULT_CONTROLLER_NAME, replica);
     lease.duration = DURATION;
     lease.renew_deadline = Duration::from_secs(3);
@@ -40,14 +40,14 @@ fn options(replica: &str) -> ControllerOptions {
 }
 
 /// Stands between a client and the API server, and may let nothing through, without a word to either.
-struct Strait {
+pub(crate) struct Strait {
     address: SocketAddr,
-    is_closed: watch::Sender<bool>,
+    pub(crate) is_closed: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Strait {
-    async fn to(cluster: &TestCluster) -> Self {
+    pub(crate) async fn to(cluster: &TestCluster) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let is_closed = watch::Sender::new(false);
@@ -66,7 +66,7 @@ impl Strait {
     }
 
     /// The administrator, by this way.
-    async fn client(&self, cluster: &TestCluster) -> Client {
+    pub(crate) async fn client(&self, cluster: &TestCluster) -> Client {
         let path = cluster.kubeconfig(cluster.administrator()).unwrap();
         let kubeconfig = Kubeconfig::read_from(path).unwrap();
         let mut config =

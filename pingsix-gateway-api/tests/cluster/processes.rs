@@ -30,12 +30,10 @@ impl Replica {
         let local = |port: Option<u16>| SocketAddr::from(([127, 0, 0, 1], port.unwrap()));
         let (feed, health) = (local(cluster.free_port()), local(cluster.free_port()));
         let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
-        let revisions = cluster.folder().join(format!("{name}.revisions"));
         let mut command = vec![OsString::from(program("pingsix-gateway-controller").await)];
         command.extend(
             [
                 format!("--feed-address={feed}"),
-                format!("--feed-state-file={}", revisions.display()),
                 format!("--health-address={health}"),
                 format!("--kube-config={}", kubeconfig.display()),
                 "--debug-address=off".to_owned(),

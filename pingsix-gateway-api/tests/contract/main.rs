@@ -28,6 +28,8 @@ mod mirror;
 mod nodes;
 mod plugins;
 mod process;
+#[cfg(feature = "controller")]
+mod quarantine;
 mod received;
 mod redirect;
 mod routing;

@@ -245,6 +245,12 @@ pingsix:
         Err(())
     }
 
+    /// Where its status page is.
+    #[cfg(feature = "controller")]
+    pub(crate) const fn status_address(&self) -> SocketAddr {
+        self.status
+    }
+
     /// What it wrote to its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()

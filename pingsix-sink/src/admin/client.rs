@@ -14,13 +14,12 @@ use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::held::Listed;
 use super::{AdminError, AdminUrl};
 use crate::document::{Document, Key};
+use crate::pem::authorities;
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
 
@@ -243,10 +242,5 @@ fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, AdminError> {
     let fault = |problem| AdminError::Ca { file: file.map(Path::to_owned), problem };
     let Some(path) = file else { return Err(fault("is not given, and https needs one")) };
     let pem = std::fs::read(path).map_err(|_| fault("cannot be read"))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|_| fault("is not PEM, or its PEM is damaged"))?;
-        roots.add(certificate).map_err(|_| fault("holds a certificate that is no authority's"))?;
-    }
-    if roots.is_empty() { Err(fault("holds no certificate")) } else { Ok(roots) }
+    authorities(&pem).map_err(|problem| fault(problem.as_str()))
 }

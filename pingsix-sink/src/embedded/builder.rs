@@ -208,7 +208,8 @@ impl Builder {
         self
     }
 
-    /// Reserves the first revisions and starts a server that holds nothing and answers `UNAVAILABLE`.
+    /// Reserves the first revisions and starts a server that holds nothing and answers `UNAVAILABLE`. With a store that
+    /// servers share, which may be away, the first are reserved when they are needed.
     ///
     /// # Errors
     /// [`SinkError::Tls`] when a certificate, key or CA cannot be used; [`SinkError::Clients`] when the file with the
@@ -226,8 +227,12 @@ impl Builder {
                 Arc::<Unsaved>::default()
             }
         };
-        let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
-        let store = Store::new(block, self.bounds);
+        let store = if reservations.shared().is_some() {
+            Store::without_revisions(self.bounds)
+        } else {
+            let block = reservations.reserve(clock_revision(&*self.clock), BLOCK).await?;
+            Store::new(block, self.bounds)
+        };
         Ok(EmbeddedEtcd::of(Replica::new(store, reservations, self.clock, self.options, tls, access)))
     }
 }

@@ -20,6 +20,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
+use super::receptions::Client;
 use super::replica::Replica;
 use super::stats::Present;
 use crate::document::Digest;
@@ -37,9 +38,15 @@ pub(super) struct Peer {
     cut: CancellationToken,
     /// The token it has shown while that was good.
     token: Arc<Mutex<Option<Digest>>>,
+    client: Arc<Client>,
 }
 
 impl Peer {
+    /// What it reads.
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
     /// The name in the certificate that the client has proved to hold.
     pub(super) fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()
@@ -91,7 +98,7 @@ impl<S> Connection<S> {
         Some(Self {
             io,
             cut: Box::pin(cut.clone().cancelled_owned()),
-            peer: Peer { name, cut, token: Arc::default() },
+            peer: Peer { name, cut, token: Arc::default(), client: Arc::new(replica.receptions.connect()) },
             preface: Some(Preface::within(replica.options.preface_timeout)),
             _present: present,
         })

@@ -16,7 +16,8 @@ use super::lists::Lists;
 use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
-use super::revisions::{ADOPTION_WINDOW, BLOCK, Clock, Reservations, ReserveError, SHARED_BLOCK};
+use super::receptions::Receptions;
+use super::revisions::{ADOPTION_WINDOW, Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
@@ -36,7 +37,7 @@ pub(super) struct Replica {
     store: RwLock<Store>,
     /// Told of each publication; watch streams wait for it.
     advanced: watch::Sender<()>,
-    reservations: Arc<dyn Reservations>,
+    supply: Supply,
     clock: Arc<dyn Clock>,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
@@ -44,6 +45,7 @@ pub(super) struct Replica {
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
+    pub(super) receptions: Receptions,
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
     /// What was logged of connections.
@@ -56,13 +58,17 @@ struct Held {
     revision: Revision,
 }
 
-/// What became of the revision that a client had seen and we had not reached.
+/// Where a client was before it starts a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Adoption {
-    /// The header is now at least that revision.
-    Raised,
-    /// It is too far ahead to be believed.
-    Refused,
+pub(super) enum Origin {
+    /// This server has told it everything before the start, or knows what is no longer kept of that.
+    Here,
+    /// At another server.
+    Elsewhere,
+    /// At another server which was ahead of this one; the header is raised to what the client has seen.
+    Ahead,
+    /// Too far ahead to be believed.
+    Implausible,
 }
 
 impl fmt::Debug for Replica {
@@ -90,7 +96,7 @@ impl Replica {
             held: Mutex::default(),
             advanced: watch::Sender::new(()),
             store: RwLock::new(store),
-            reservations,
+            supply: Supply::new(reservations, Arc::clone(&clock)),
             clock,
             options,
             tls,
@@ -98,6 +104,7 @@ impl Replica {
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
+            receptions: Receptions::default(),
             batches: Batches::default(),
             shared_lists: Lists::default(),
             news: News::default(),
@@ -130,7 +137,7 @@ impl Replica {
                 return Ok(published);
             }
             let next = self.next_revision()?;
-            let block = self.reservations.reserve(next, BLOCK).await?;
+            let block = self.supply.take(next).await?;
             let _held = self.held.lock();
             self.store.write().extend(block);
         }
@@ -140,9 +147,7 @@ impl Replica {
     fn try_publish(&self, desired: &Desired) -> Result<Option<Published>, SinkError> {
         let scope = desired.scope();
         let mut held = self.held.lock();
-        if let Some(other) = held.keys().find(|other| *other != scope && other.overlaps(scope)) {
-            return Err(SinkError::ScopeOverlap { scope: scope.clone(), held: other.clone() });
-        }
+        scope.beside(held.keys())?;
         let current = held.get(scope);
         let nothing = DocumentSet::default();
         let documents = current.map_or(&nothing, |held| &held.documents);
@@ -182,31 +187,48 @@ impl Replica {
 
     /// Moves the header above everything that any server has handed out, if there may be others.
     pub(super) async fn fence(&self) -> Result<(), ReserveError> {
-        if self.reservations.is_shared() {
-            let block = self.reservations.reserve(self.next_revision()?, SHARED_BLOCK).await?;
+        if self.supply.shared().is_none() {
+            return Ok(());
+        }
+        let fence = async {
+            let block = self.supply.take(self.next_revision()?).await?;
             let _held = self.held.lock();
             let mut store = self.store.write();
             store.extend(block);
             store.raise(block.first.get());
+            Ok(())
+        };
+        self.supply.fenced(fence).await
+    }
+
+    /// Where a client comes from that starts a watch at `start`, having listed right below it.
+    pub(super) async fn origin_of(&self, start: i64) -> Result<Origin, ReserveError> {
+        let (header, compacted, is_given) =
+            self.read(|store| (store.header(), store.compacted(), store.has_given(start.saturating_sub(1))));
+        if start > header.saturating_add(1) {
+            self.adopt(start).await
+        } else if start >= compacted && !is_given {
+            Ok(Origin::Elsewhere)
+        } else {
+            Ok(Origin::Here)
         }
-        Ok(())
     }
 
     /// Raises the header to what a client has seen.
-    pub(super) async fn adopt(&self, seen: i64) -> Result<Adoption, ReserveError> {
+    async fn adopt(&self, seen: i64) -> Result<Origin, ReserveError> {
         let now = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         if Duration::from_micros(seen.unsigned_abs()) > now.saturating_add(ADOPTION_WINDOW) {
-            return Ok(Adoption::Refused);
+            return Ok(Origin::Implausible);
         }
-        let Some(at_least) = Revision::new(seen) else { return Ok(Adoption::Refused) };
+        let Some(at_least) = Revision::new(seen) else { return Ok(Origin::Implausible) };
         loop {
             {
                 let _held = self.held.lock();
                 if self.store.write().raise(seen) {
-                    return Ok(Adoption::Raised);
+                    return Ok(Origin::Ahead);
                 }
             }
-            let block = self.reservations.reserve(at_least, BLOCK).await?;
+            let block = self.supply.take(at_least).await?;
             let _held = self.held.lock();
             self.store.write().extend(block);
         }
@@ -238,6 +260,10 @@ impl Replica {
             tls_rotations: counters.tls_rotations.get(),
             tls_rotations_refused: counters.tls_rotations_refused.get(),
             publications: counters.publications.get(),
+            reservations: self.supply.reserved.get(),
+            reservations_failed: self.supply.failed.get(),
+            revisions_unreserved: self.supply.unreserved.get(),
+            store_away: self.supply.is_away(),
             revision,
             compacted,
             history_commits: history_commits as u64,
@@ -255,3 +281,6 @@ fn report(scope: &Scope, revision: Revision, changed: Changed, responses: usize,
         tracing::warn!(%scope, bytes, limit = LIST_LIMIT, "the scope is too large to be listed by PingSIX");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@
 //!    client; `r` lies in some block, so the store's ceiling was at least `r` before `r` was used. A server that starts
 //!    takes its first number from a block above the ceiling, hence above `r`. A crash at any point loses the rest of a
 //!    block, nothing else: the numbers have gaps, as etcd's may.
-//! 2. **The clock.** The first block starts no lower than the microseconds since 1970. This covers a store that was lost
+//! 2. **The clock.** The first block of a server that owns its store starts no lower than the microseconds since 1970. This covers a store that was lost
 //!    or restored from an old copy, as long as the clock has not gone back further than the publications went ahead
 //!    (one publication takes one number, and takes longer than the microsecond it stands for). Without a state file
 //!    this source stands alone, and the server says so when it starts. Microseconds stay below 2^53 until the year
@@ -21,11 +21,31 @@
 //! The header revision may therefore be greater than that of every stored key; every later event is greater than every
 //! header handed out, because both come from the one counter under the store's lock.
 //!
-//! **Several servers for the same scopes.** A store shared by them ([`Reservations::is_shared`]) must give each block
-//! above all blocks given to anybody. A server then takes a fresh block for every list, and answers with a number from
-//! it: above everything any server has handed out until then, whether as a header or as an event, since all of those
-//! lie in blocks reserved earlier. If the store cannot be reached the list is answered `UNAVAILABLE`; a PingSIX keeps
-//! what it has, which is better than being deaf to what comes.
+//! **Several servers for the same scopes.** A store shared by them ([`Reservations::shared`]) must give each block above
+//! all blocks given to anybody. A server then takes a fresh block for every list, and answers with a number from it:
+//! above everything any server has handed out until then, whether as a header or as an event, since all of those lie in
+//! blocks reserved earlier. Lists that wait share a reservation: all that came before it was asked for have numbers of it.
+//! A server that starts hands out nothing before its first reservation, so it can start while the store is away.
+//!
+//! **While the store is away** lists are answered all the same, by [`SharedTime`]: a revision that grows by one in a
+//! microsecond, of which every server has a reading. Nothing else could order servers that do not hear of each other.
+//! A reading goes on by the monotonic clock of its machine, and never stands below what its server has reserved, nor below
+//! the readings and reservations of others that it hears of. So readings agree up to how long such news takes, however
+//! far apart the times of day are, and whoever sets them. A list that gets no reservation within [`PATIENCE`] is answered
+//! when that is over, with a number `LEAD` above the reading of when it came. With readings that differ by less than
+//! `LEAD`, and by less than `PATIENCE - LEAD`:
+//!
+//! - it is above what any server has handed out before it came: no reservation exceeds the reading of who made it by
+//!   more than a block, and other lists without one were asked `PATIENCE` before they were answered;
+//! - it is below what any server hands out after it was answered: reservations start no lower than the reading of who
+//!   asks for them, and all readings have passed it by then.
+//!
+//! The same holds where some servers reach the store and others do not, and when they do again. What publications and
+//! watches need is had the same way. What remains, and may make a client miss changes until it lists again: the store is
+//! away *and* readings disagree. They do for a server that has not heard of the others since it started, whether from
+//! them or from the store; for one whose machine was suspended; and after hours on machines whose clocks drift. Numbers
+//! may also be had twice when all servers that were there in an outage end in it, and those that follow have clocks
+//! behind theirs. Even then, events of a server exceed the headers of that server.
 //!
 //! The numbers of two servers are apart, so each number says who has handed it out, and of the others it says nothing:
 //! a change that one server took at 90 may come to another at 110, and a client that listed there at 100 has not seen
@@ -42,6 +62,8 @@
 //! them at a time.
 
 mod file;
+mod shared;
+mod supply;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -52,6 +74,8 @@ use parking_lot::Mutex;
 use crate::revision::Revision;
 
 pub use file::FileReservations;
+pub use shared::{PATIENCE, SharedTime};
+pub(super) use supply::Supply;
 
 /// How far ahead of the clock a client may be and still be believed.
 pub const ADOPTION_WINDOW: Duration = Duration::from_hours(24);
@@ -59,7 +83,8 @@ pub const ADOPTION_WINDOW: Duration = Duration::from_hours(24);
 /// How many numbers a server that owns its store reserves at a time: a little more than a minute of the clock.
 pub(super) const BLOCK: u32 = 1 << 26;
 
-/// How many numbers are reserved for one list when the store is shared.
+/// How many numbers are reserved at a time when the store is shared: four milliseconds of [`SharedTime`], which
+/// reservations must not run ahead of.
 pub(super) const SHARED_BLOCK: u32 = 1 << 12;
 
 /// A clock beyond this many microseconds is broken, and is not believed.
@@ -126,8 +151,13 @@ pub trait Reservations: Send + Sync {
     /// The store must be durable when the future is ready.
     fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_>;
 
-    /// Whether servers that serve the same scopes reserve from the same store.
-    fn is_shared(&self) -> bool;
+    /// The time that servers of the same scopes have in common, if they reserve from the same store; `None`, unless told
+    /// otherwise, for a store that belongs to one server.
+    ///
+    /// The store then has the time of day in mind where it remembers nothing: revisions start no lower than that.
+    fn shared(&self) -> Option<&SharedTime> {
+        None
+    }
 }
 
 /// Remembers nothing beyond the life of the process: the clock alone keeps a restart from going back.
@@ -144,10 +174,6 @@ impl Reservations for Unsaved {
             *ceiling = Some(block.last);
         }
         Box::pin(std::future::ready(block))
-    }
-
-    fn is_shared(&self) -> bool {
-        false
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of a server, as they were when they were read.
 ///
-/// Gauges: `connections`, `streams`, `watches`, `history_commits`, `history_bytes`, `revision`, `compacted`.
+/// Gauges: `connections`, `streams`, `watches`, `store_away`, `history_commits`, `history_bytes`, `revision`, `compacted`.
 /// All others only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,6 +52,14 @@ pub struct Stats {
     pub tls_rotations_refused: u64,
     /// Publications that changed something.
     pub publications: u64,
+    /// Blocks of revisions that were reserved.
+    pub reservations: u64,
+    /// Reservations that failed, or took too long.
+    pub reservations_failed: u64,
+    /// Blocks of revisions that were taken by the shared time, for the shared store was away.
+    pub revisions_unreserved: u64,
+    /// Whether the shared store was away when it was asked last.
+    pub store_away: bool,
     /// The highest revision handed out.
     pub revision: i64,
     /// The oldest revision that can still be read or watched from.

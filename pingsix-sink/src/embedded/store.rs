@@ -19,6 +19,7 @@ pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Record};
 
 use super::revisions::Block;
 use crate::desired::Scope;
+use crate::revision::Revision;
 
 /// How many blocks of revisions are remembered. A server among others takes one for each list, and the client that
 /// listed comes back with a revision of it within moments.
@@ -110,6 +111,12 @@ impl Store {
         }
     }
 
+    /// One that hands out nothing before [`extend`](Self::extend) gives it revisions.
+    pub(super) fn without_revisions(bounds: HistoryBounds) -> Self {
+        let none = Block { first: Revision::MIN, last: Revision::MIN };
+        Self { blocks: VecDeque::new(), ..Self::new(none, bounds) }
+    }
+
     /// Opens the gate. The past before it belongs to no client, so it is forgotten.
     pub(super) fn complete(&mut self) {
         if !self.complete {
@@ -145,7 +152,11 @@ impl Store {
         if last > self.limit {
             match self.blocks.back_mut() {
                 Some((_, end)) if first <= *end + 1 => *end = last,
-                Some(_) | None => {
+                before => {
+                    // The rest of it is never handed out.
+                    if let Some((_, end)) = before {
+                        *end = self.header;
+                    }
                     self.header = self.header.max(first);
                     self.blocks.push_back((first, last));
                 }

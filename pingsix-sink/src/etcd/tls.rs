@@ -3,12 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use tokio_rustls::rustls::RootCertStore;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use super::error::EtcdError;
+use crate::pem::authorities;
 
 /// Where PEM comes from.
 #[derive(Clone)]
@@ -28,17 +26,10 @@ impl Pem {
     /// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
     fn read_certificates(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
         let pem = self.read(option)?;
-        let mut certificates = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let is_added = certificate.is_ok_and(|certificate| certificates.add(certificate).is_ok());
-            if !is_added {
-                return Err(self.fault(option, "a certificate in it is damaged"));
-            }
+        match authorities(&pem) {
+            Ok(_) => Ok(pem),
+            Err(fault) => Err(self.fault(option, fault.as_str())),
         }
-        if certificates.is_empty() {
-            return Err(self.fault(option, "there is no certificate in it"));
-        }
-        Ok(pem)
     }
 
     fn fault(&self, option: &'static str, problem: &str) -> EtcdError {

@@ -109,11 +109,13 @@ impl References<'_> {
         at: &FieldPath,
         at_name: &FieldPath,
     ) -> Result<Certificate, Refusal> {
-        let invalid =
-            |at: &FieldPath, message| Err(Refusal::new(at.clone(), Reason::InvalidCertificateRef, message));
         match self.reading.key_pairs.get(&name) {
-            None => invalid(at_name, format!("Secret {name} does not exist.")),
-            Some(Err(message)) => invalid(at, message.clone()),
+            None => Err(Refusal::new(
+                at_name.clone(),
+                Reason::InvalidCertificateRef,
+                format!("Secret {name} does not exist."),
+            )),
+            Some(Err((reason, message))) => Err(Refusal::new(at.clone(), *reason, message.clone())),
             Some(Ok(KeyPair { chain, key, names, intermediates })) => Ok(Certificate {
                 secret: name,
                 at: at.clone(),

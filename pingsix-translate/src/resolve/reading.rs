@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::certificate::KeyPair;
 use super::grant::Grants;
-use crate::object::ObjectName;
+use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::quarantine::{Quarantine, refuse_secret};
 use crate::snapshot::{Referents, Secret};
+use crate::verdict::Reason;
 
 /// What ReferenceGrants permit, and what Secrets hold.
 ///
@@ -15,7 +17,7 @@ use crate::snapshot::{Referents, Secret};
 pub(crate) struct Reading {
     pub(super) grants: Grants,
     /// What a Secret holds for TLS, or why it cannot be used, in one sentence.
-    pub(super) key_pairs: BTreeMap<ObjectName, Result<KeyPair, String>>,
+    pub(super) key_pairs: BTreeMap<ObjectName, Result<KeyPair, (Reason, String)>>,
 }
 
 impl Reading {
@@ -23,7 +25,7 @@ impl Reading {
         let mut reading = Self::default();
         reading.read_grants(referents);
         for (name, secret) in &referents.secrets {
-            reading.read_secret(name, Some(secret));
+            reading.read_secret(name, Some(secret), &referents.quarantine);
         }
         reading
     }
@@ -34,10 +36,21 @@ impl Reading {
     }
 
     /// Reads a Secret, or forgets one that is gone.
-    pub(crate) fn read_secret(&mut self, name: &ObjectName, secret: Option<&Arc<Secret>>) {
+    pub(crate) fn read_secret(
+        &mut self,
+        name: &ObjectName,
+        secret: Option<&Arc<Secret>>,
+        quarantine: &Quarantine,
+    ) {
         match secret {
             Some(secret) => {
-                self.key_pairs.insert(name.clone(), KeyPair::read(name, secret));
+                let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
+                let read = match refuse_secret(quarantine, &key) {
+                    Some(refused) => Err((Reason::Quarantined, refused)),
+                    None => KeyPair::read(name, secret)
+                        .map_err(|message| (Reason::InvalidCertificateRef, message)),
+                };
+                self.key_pairs.insert(name.clone(), read);
             }
             None => {
                 self.key_pairs.remove(name);

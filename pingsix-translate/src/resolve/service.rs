@@ -4,6 +4,7 @@ use super::References;
 use super::backend::Usage;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::quarantine::refuse_service;
 use crate::route::{BackendRef, Refusal, Traffic};
 use crate::snapshot::ServicePort;
 use crate::verdict::Reason;
@@ -129,6 +130,13 @@ impl References<'_> {
         let Some(service) = self.referents.services.get(name) else {
             return Err(Unusable::missing(name));
         };
+        // Streams are not for PingSIX.
+        if traffic.has_requests() && !self.referents.quarantine.is_empty() {
+            let key = ObjectKey { kind: Kind::Service, name: name.clone() };
+            if let Some(message) = refuse_service(&self.referents.quarantine, &key) {
+                return unusable("name", Reason::Quarantined, message);
+            }
+        }
         if service.is_external_name {
             return unusable(
                 "name",

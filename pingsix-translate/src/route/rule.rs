@@ -82,6 +82,16 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// The section of the object that a rule is.
+    pub(crate) const fn section_of_rule(self, rule: &Rule) -> Section {
+        match self {
+            Self::Whole => Section::Rule(rule.index),
+            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend => Section::DefaultBackend,
+        }
+    }
+
     /// The section of the object that a match of a rule is.
     pub(crate) const fn section(self, rule: &Rule, matched: &Match) -> Section {
         match self {

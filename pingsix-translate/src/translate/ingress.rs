@@ -14,6 +14,7 @@ use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::provenance::{Origin, Provenance, Section};
+use crate::quarantine::refuse_rules;
 use crate::resolve::{Backends, References};
 use crate::route::normalise_ingress;
 use crate::shared_map::SharedMap;
@@ -72,12 +73,13 @@ fn lower(
     for ingress in snapshot.ingresses.values() {
         problems.extend(warn_of_annotations(ingress));
         for route in normalise_ingress(ingress, problems) {
+            let route = refuse_rules(&snapshot.referents.quarantine, route);
             let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
             let rules = route.rules.iter().map(resolve).collect();
             routes.push(Arc::new(RouteInput::everywhere(route, rules)));
         }
     }
-    let certificates = certificates(&snapshot.ingresses, &references, problems);
+    let certificates = certificates(snapshot, &references, problems);
     let plane = ingress_plane(key.clone(), certificates);
     let Lowered { data_plane, refused_rules, .. } = lower_plane(&plane, &routes, &backends, options);
     for input in &routes {

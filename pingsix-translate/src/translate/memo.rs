@@ -119,7 +119,7 @@ impl Memo {
         }
         let reading = Arc::make_mut(&mut self.reading);
         for secret in &news.secrets {
-            reading.read_secret(&secret.name, secret.now.as_ref());
+            reading.read_secret(&secret.name, secret.now.as_ref(), &snapshot.referents.quarantine);
         }
         if !news.reference_grants.is_empty() {
             reading.read_grants(&snapshot.referents);

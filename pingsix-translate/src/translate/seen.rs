@@ -1,8 +1,10 @@
 //! Which objects of a snapshot are others than the last time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::quarantine::{Quarantine, refuse_rules};
 use crate::route::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
     normalise_udp_route,
@@ -83,6 +85,7 @@ pub(super) struct Seen {
     secrets: OfKind<Arc<Secret>>,
     config_maps: OfKind<Arc<ConfigMap>>,
     namespaces: OfKind<Arc<Namespace>, Arc<str>>,
+    quarantine: Quarantine,
 }
 
 /// What is different about a snapshot.
@@ -117,6 +120,7 @@ impl Seen {
             secrets: OfKind::new(&snapshot.referents.secrets),
             config_maps: OfKind::new(&snapshot.referents.config_maps),
             namespaces: OfKind::new(&snapshot.referents.namespaces),
+            quarantine: snapshot.referents.quarantine.clone(),
         }
     }
 
@@ -140,7 +144,7 @@ impl Seen {
         routes.extend(normalised(Kind::TlsRoute, self.tls.update(&snapshot.tls_routes), normalise_tls_route));
         routes.extend(normalised(Kind::TcpRoute, self.tcp.update(&snapshot.tcp_routes), normalise_tcp_route));
         routes.extend(normalised(Kind::UdpRoute, self.udp.update(&snapshot.udp_routes), normalise_udp_route));
-        News {
+        let mut news = News {
             of_frame: others.contains(&true),
             routes,
             services: names(self.services.update(&referents.services)),
@@ -148,6 +152,60 @@ impl Seen {
             reference_grants: self.reference_grants.update(&referents.reference_grants),
             secrets: self.secrets.update(&referents.secrets),
             namespaces: self.namespaces.update(&referents.namespaces),
+        };
+        let before = std::mem::replace(&mut self.quarantine, referents.quarantine.clone());
+        news.add_quarantined(&before, snapshot);
+        for (_, route) in &mut news.routes {
+            *route = route.take().map(|route| refuse_rules(&referents.quarantine, route));
+        }
+        news
+    }
+}
+
+impl News {
+    /// Takes objects for different that have come into quarantine, have left it, or are there for another reason.
+    fn add_quarantined(&mut self, before: &Quarantine, snapshot: &Snapshot) {
+        let changes = snapshot.referents.quarantine.changes(before).into_iter();
+        let objects: BTreeSet<&ObjectKey> = changes
+            .map(|change| match change {
+                Change::Added(origin, _) | Change::Replaced(origin, ..) | Change::Removed(origin, _) => {
+                    &*origin.object
+                }
+            })
+            .collect();
+        for object in objects {
+            let name = &object.name;
+            match object.kind {
+                Kind::HttpRoute | Kind::GrpcRoute if self.routes.iter().all(|(key, _)| key != object) => {
+                    let http = || Some(normalise_http_route(snapshot.http_routes.get(name)?));
+                    let grpc = || Some(normalise_grpc_route(snapshot.grpc_routes.get(name)?));
+                    let route = if object.kind == Kind::HttpRoute { http() } else { grpc() };
+                    self.routes.extend(route.map(|route| (object.clone(), Some(route))));
+                }
+                Kind::Service if !self.services.contains(name) => self.services.push(name.clone()),
+                Kind::Secret if self.secrets.iter().all(|secret| secret.name != *name) => {
+                    let now = snapshot.referents.secrets.get(name).cloned();
+                    self.secrets.push(Difference { name: name.clone(), before: now.clone(), now });
+                }
+                // Known to be different already, or nothing comes of it.
+                Kind::HttpRoute
+                | Kind::GrpcRoute
+                | Kind::Service
+                | Kind::Secret
+                | Kind::Gateway
+                | Kind::GatewayClass
+                | Kind::ListenerSet
+                | Kind::TlsRoute
+                | Kind::TcpRoute
+                | Kind::UdpRoute
+                | Kind::BackendTlsPolicy
+                | Kind::ReferenceGrant
+                | Kind::IngressClass
+                | Kind::Ingress
+                | Kind::EndpointSlice
+                | Kind::ConfigMap
+                | Kind::Namespace => {}
+            }
         }
     }
 }

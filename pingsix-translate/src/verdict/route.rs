@@ -134,8 +134,10 @@ pub(crate) fn judge_route(
                     on_listeners.iter().chain(refused_rules.values().flat_map(|rule| &rule.why).copied());
                 let mut dropped: Vec<&Refusal> = of_route.collect();
                 if every_rule || every_listener {
-                    let message = joined(dropped.into_iter().chain(denied.iter().chain(&shares).copied()));
-                    set(ConditionType::Accepted, ConditionStatus::False, Reason::UnsupportedValue, message);
+                    let message =
+                        joined(dropped.iter().copied().chain(denied.iter().chain(&shares).copied()));
+                    let reason = reason_of(&dropped);
+                    set(ConditionType::Accepted, ConditionStatus::False, reason, message);
                 } else {
                     // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
                     // costs: the specification wants routes to Services with unusable policies accepted. One with no
@@ -146,7 +148,7 @@ pub(crate) fn judge_route(
                     set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
                     if let Some(message) = partial_refusal(&dropped, &shares) {
                         let kind = ConditionType::PartiallyInvalid;
-                        set(kind, ConditionStatus::True, Reason::UnsupportedValue, message);
+                        set(kind, ConditionStatus::True, reason_of(&dropped), message);
                     }
                 }
             }
@@ -223,6 +225,16 @@ fn partial_refusal(dropped: &[&Refusal], shares: &[&Refusal]) -> Option<String> 
     let parts = parts.into_iter().filter(|(_, refusals)| !refusals.is_empty());
     let parts = parts.map(|(what, refusals)| format!("{what}: {}", joined(refusals.iter().copied())));
     Some(parts.collect::<Vec<_>>().join(" ")).filter(|message| !message.is_empty())
+}
+
+/// Why rules are refused, in one word: they ask for what there is not, unless nothing but PingSIX stands against them.
+fn reason_of(dropped: &[&Refusal]) -> Reason {
+    let is_quarantined = |refusal: &&Refusal| refusal.reason == Reason::Quarantined;
+    if !dropped.is_empty() && dropped.iter().all(is_quarantined) {
+        Reason::Quarantined
+    } else {
+        Reason::UnsupportedValue
+    }
 }
 
 /// A rule that is refused, with respect to some listeners.

@@ -1,5 +1,6 @@
 //! A table of objects, and whether translation agrees with the oracle about one request to it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,13 +9,14 @@ use pingsix_translate::snapshot::{
     Gateway, GrpcRoute, HttpRoute, Namespace, ReferenceGrant, Secret, Service,
 };
 use pingsix_translate::{
-    DataPlane, Layout, Object, ObjectName, Objects, Options, Snapshot, Translation, translate,
+    DataPlane, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin, Section, Snapshot,
+    Translation, translate,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::{RESPONDER, answer};
 use crate::effect::Effect;
@@ -45,6 +47,37 @@ impl Case {
     pub(crate) fn new(objects: &[Value], setting: Setting) -> Self {
         let translation = translate(&snapshot(objects), &setting.options());
         Self { world: World::read(objects), translation, setting }
+    }
+
+    /// A case in which PingSIX has refused some rules: `namespace/name` of the route, index of the rule. The oracle is told
+    /// that they ask for something that there is not.
+    pub(crate) fn with_quarantine(
+        objects: &[Value],
+        rules: &BTreeSet<(String, usize)>,
+        setting: Setting,
+    ) -> Self {
+        let mut snapshot = snapshot(objects);
+        let mut told = objects.to_vec();
+        for object in &mut told {
+            let Some(kind) = object["kind"].as_str().and_then(route_kind) else { continue };
+            let metadata = &object["metadata"];
+            let [namespace, name] =
+                ["namespace", "name"].map(|key| metadata[key].as_str().unwrap().to_owned());
+            let mut route_rules = object["spec"]["rules"].as_array_mut();
+            for (index, rule) in route_rules.iter_mut().flat_map(|rules| rules.iter_mut()).enumerate() {
+                if rules.contains(&(format!("{namespace}/{name}"), index)) {
+                    match rule["filters"].as_array_mut() {
+                        Some(filters) => filters.push(json!({"type": "ExtensionRef"})),
+                        None => rule["filters"] = json!([{"type": "ExtensionRef"}]),
+                    }
+                    let object = Arc::new(ObjectKey::new(kind, namespace.as_str(), name.as_str()));
+                    let origin = Origin { object, section: Section::Rule(index) };
+                    snapshot.referents.quarantine.insert(origin, "refused".into());
+                }
+            }
+        }
+        let translation = translate(&snapshot, &setting.options());
+        Self { world: World::read(&told), translation, setting }
     }
 
     /// The case of one of several Gateways.
@@ -140,6 +173,10 @@ impl Case {
             problem.object.name.to_string() == *route && problem.field.as_str().starts_with(&field)
         })
     }
+}
+
+fn route_kind(kind: &str) -> Option<Kind> {
+    [Kind::HttpRoute, Kind::GrpcRoute].into_iter().find(|route| route.as_str() == kind)
 }
 
 /// How many requests were checked, by what the oracle says.

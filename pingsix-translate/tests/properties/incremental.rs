@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use pingsix_translate::{
-    Budget, Change, Effort, Layout, Object, ObjectName, Objects, Options, Translation, Translator, translate,
+    Budget, Change, Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin,
+    Quarantine, Section, Translation, Translator, translate,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -128,9 +130,15 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut witnessed = Seen::default();
     let mut last: Option<Translation> = None;
     let mut alone = None;
+    let mut quarantine = Quarantine::new();
     for _ in 0..STEPS {
-        let fresh = translated(&objects, &options);
-        let got = translator.translate(&snapshot(&objects));
+        if rng.random_bool(0.3) {
+            change_quarantine(&mut rng, &objects, &mut quarantine);
+        }
+        let mut present = snapshot(&objects);
+        present.referents.quarantine = quarantine.clone();
+        let fresh = translate(&present, &options);
+        let got = translator.translate(&present);
         compare(&got, &fresh).map_err(|difference| format!("after a change of {alone:?}: {difference}"))?;
         if let Some(kind) = alone.take() {
             let of_kind = witnessed.alone.entry(kind).or_default();
@@ -163,6 +171,25 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
         }
     }
     Ok(witnessed)
+}
+
+/// Puts something into quarantine, or lets something out.
+fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Quarantine) {
+    let held: Vec<Origin> = quarantine.keys().cloned().collect();
+    if let Some(origin) = held.choose(rng)
+        && rng.random()
+    {
+        quarantine.remove(origin);
+        return;
+    }
+    let kinds = [Kind::HttpRoute, Kind::GrpcRoute, Kind::Service, Kind::Secret];
+    let keys: Vec<ObjectKey> = objects.values().map(|(_, object)| object.key()).collect();
+    let keys: Vec<&ObjectKey> = keys.iter().filter(|key| kinds.contains(&key.kind)).collect();
+    let Some(key) = keys.choose(rng) else { return };
+    let is_route = [Kind::HttpRoute, Kind::GrpcRoute].contains(&key.kind);
+    let section = if is_route { Section::Rule(rng.random_range(0..3)) } else { Section::Whole };
+    let origin = Origin { object: Arc::new((*key).clone()), section };
+    quarantine.insert(origin, format!("refused {}", rng.random_range(0..2)).into());
 }
 
 /// The objects that are there, as written and as decoded.

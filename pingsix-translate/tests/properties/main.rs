@@ -37,6 +37,7 @@ mod shrink;
 mod verdict;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use pingsix_translate::Layout;
 use rand::rngs::SmallRng;
@@ -118,6 +119,40 @@ fn every_answer_beside_listener_sets_is_the_oracles() {
             of_sets * 10 > checks && of_sets * 10 < checks * 9,
             "listeners of one owner alone: {tally:?}"
         );
+    }
+}
+
+#[test]
+fn rules_in_quarantine_answer_an_error_and_all_others_are_the_oracles() {
+    for layout in [Layout::Shared, Layout::PerPort] {
+        let setting = Setting { layout, responder: true };
+        let (mut refused, mut tally) = (0_u64, Tally::default());
+        for seed in 0..cases() {
+            let mut rng = SmallRng::seed_from_u64(seed);
+            let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
+            let hosts = hosts(&objects);
+            let probes: Vec<Probe> = (0..100).map(|_| probe(&mut rng, &hosts)).collect();
+            // Rules that decide about something, so that it matters.
+            let free = Case::new(&objects, setting);
+            let decisive = probes.iter().filter_map(|probe| free.world.decide(None, probe).rule);
+            let rules: BTreeSet<(String, usize)> = decisive.filter(|_| rng.random_bool(0.2)).collect();
+            let check = |objects: &[Value], orders| {
+                Case::with_quarantine(objects, &rules, setting).check(&probes, orders, seed)
+            };
+            let held = Case::with_quarantine(&objects, &rules, setting);
+            let of_rule = |probe: &&Probe| {
+                held.world.decide(None, probe).rule.is_some_and(|rule| rules.contains(&rule))
+            };
+            refused += probes.iter().filter(of_rule).count() as u64;
+            match check(&objects, 2) {
+                Ok(done) => tally.add(done),
+                Err(_) => report(seed, setting, objects, |objects| {
+                    check(objects, 12).err().map(|disagreement| disagreement.to_string())
+                }),
+            }
+        }
+        println!("{setting:?}: {refused} requests to rules in quarantine, {tally:?}");
+        assert!(refused * 50 > cases() * 100, "hardly any rule was refused: {refused}");
     }
 }
 

@@ -8,6 +8,9 @@ use serde_json::Value as Node;
 /// How large a file may be, in bytes.
 const LIMIT: u64 = 1024 * 1024;
 
+/// The key that may be a mapping.
+const SINK: &str = "sink";
+
 /// What a key has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
@@ -47,6 +50,7 @@ fn add(path: String, node: Node, keys: &mut BTreeMap<String, Value>) -> Result<(
     let value = match node {
         // A key without a value is not given.
         Node::Null => return Ok(()),
+        Node::Object(choices) if path == SINK => Value::List(sinks(choices)?),
         Node::Object(section) => {
             for (name, node) in section {
                 add(format!("{path}.{name}"), node, keys)?;
@@ -54,8 +58,10 @@ fn add(path: String, node: Node, keys: &mut BTreeMap<String, Value>) -> Result<(
             return Ok(());
         }
         Node::Array(items) => {
+            let text_of = if path == SINK { url_of } else { scalar };
             let texts = items.into_iter().map(|item| {
-                scalar(item).ok_or_else(|| format!("the list {path} holds something that is no single value"))
+                text_of(item)
+                    .ok_or_else(|| format!("the list {path} holds something that is no single value"))
             });
             Value::List(texts.collect::<Result<_, _>>()?)
         }
@@ -65,6 +71,38 @@ fn add(path: String, node: Node, keys: &mut BTreeMap<String, Value>) -> Result<(
     };
     keys.insert(path, value);
     Ok(())
+}
+
+/// A mapping of data planes to URLs, as `--sink` has them. Those of `default` are for all others.
+fn sinks(choices: serde_json::Map<String, Node>) -> Result<Vec<String>, String> {
+    let mut texts = Vec::new();
+    for (data_plane, urls) in choices {
+        let urls = match urls {
+            Node::Array(urls) => urls,
+            one @ (Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Object(_)) => {
+                vec![one]
+            }
+        };
+        for url in urls {
+            let url = url_of(url).ok_or_else(|| {
+                format!("{SINK}.{data_plane} holds something that is neither a URL nor a list of URLs")
+            })?;
+            texts.push(if data_plane == "default" { url } else { format!("{data_plane}={url}") });
+        }
+    }
+    Ok(texts)
+}
+
+/// A URL. One that ends with a colon and is not quoted is a mapping to YAML.
+fn url_of(node: Node) -> Option<String> {
+    match node {
+        Node::Object(mapping) if mapping.len() == 1 => {
+            mapping.into_iter().find_map(|(scheme, rest)| rest.is_null().then(|| format!("{scheme}:")))
+        }
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) | Node::Object(_) => {
+            scalar(node)
+        }
+    }
 }
 
 fn scalar(node: Node) -> Option<String> {
@@ -101,6 +139,22 @@ mod tests {
             ])
         );
         assert!(parse("").unwrap().is_empty() && parse("# nothing\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn sinks_are_a_list_or_a_mapping_of_data_planes() {
+        let texts = |text| parse(text).unwrap().remove(SINK).unwrap();
+        let list = |texts: &[&str]| Value::List(texts.iter().map(|text| (*text).to_owned()).collect());
+        assert_eq!(
+            texts("sink: [embedded:, 'infra/web=file:/a']"),
+            list(&["embedded:", "infra/web=file:/a"])
+        );
+        assert_eq!(
+            texts("sink:\n  default: [embedded:]\n  infra/web:8443: ['file:/a', 'etcd://127.0.0.1:1']\n"),
+            list(&["embedded:", "infra/web:8443=file:/a", "infra/web:8443=etcd://127.0.0.1:1"])
+        );
+        let error = parse("sink: {infra/web: [{url: a}]}").unwrap_err();
+        assert!(error.contains("sink.infra/web"), "{error}");
     }
 
     #[test]

@@ -65,12 +65,16 @@ route-names: true
 budget: {bytes: 2048, entries: 7}
 watch: {namespaces: [shop, web], selector: team=shop, secrets: all}
 publish: {address: [192.0.2.1, shop.example.com]}
+sink: ['etcd://127.0.0.1:1,127.0.0.1:2', 'infra/web:80=embedded:']
 status: {url: ['infra/web:80=http://127.0.0.1:7085'], api-key-file: /key}
 feed:
   address: 0.0.0.0:2380
   allow-plaintext: true
   tls: {cert: /tls.crt, key: /tls.key, client-ca: /ca.crt}
   state-file: /state
+  clients-file: /clients
+  connection-limit: 10
+  stream-limit: 5
 leader: {elect: false, namespace: infra, lease: gateways, duration: 30s, renew-deadline: 20s, retry: 3s}
 pace: {rest-factor: 5, longest-rest: 2s, first-retry: 200ms, longest-retry: 1m}
 kube: {config: /kubeconfig, context: test}
@@ -180,6 +184,12 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--feed-tls-key=/tls.key", "needs feed.tls.cert as well"),
         ("--feed-tls-client-ca=/ca.crt", "needs feed.tls.cert as well"),
         ("--feed-state-file=", "is no value"),
+        ("--sink=127.0.0.1:2379", "the URL cannot be used: a target begins with one of embedded:, etcd://"),
+        ("--sink=stdout:", "does not print private keys"),
+        ("--sink=etcds://127.0.0.1:2379", "ca"),
+        ("--feed-clients-file=", "is no value"),
+        ("--feed-connection-limit=0", "lower than 1"),
+        ("--feed-stream-limit=-1", "expected a whole number"),
         ("--leader-elect=yes", "expected true or false"),
         ("--leader-namespace=infra/web", "is not a name as Kubernetes has them"),
         ("--leader-lease=Lease", "is not a name as Kubernetes has them"),
@@ -266,7 +276,52 @@ fn the_feed_may_leave_the_machine_with_tls_or_on_request() {
 }
 
 #[test]
+fn sinks_are_chosen_by_data_plane() {
+    let chosen = |file: &str| {
+        let sinks = read_file(file, &[]).unwrap().sinks();
+        let shown =
+            |targets: &[Target]| targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let chosen = sinks.chosen.iter().map(|(plane, targets)| format!("{plane}: {}", shown(targets)));
+        (shown(&sinks.others), chosen.collect::<Vec<_>>())
+    };
+    assert_eq!(chosen(""), ("embedded:".to_owned(), Vec::new()));
+    assert_eq!(
+        chosen("sink: {infra/web: ['etcd://127.0.0.1:1', 'file:/a/'], default: 'file:/b/'}"),
+        ("file:/b/".to_owned(), vec!["infra/web: etcd://127.0.0.1:1 file:/a/".to_owned()])
+    );
+    assert_eq!(
+        chosen("sink: ['infra/web=file:/a']"),
+        ("embedded:".to_owned(), vec!["infra/web: file:/a".to_owned()]),
+        "the others are served as ever"
+    );
+}
+
+#[test]
+fn sinks_that_clash_are_named() {
+    let file = "sink: ['file:/a', 'infra/web=file:/a', 'infra/blog=file:/b/', 'infra/blog=file:/b/', 'x/y=file:/b/']\n\
+                status: {url: ['infra/blog=http://127.0.0.1:1']}\n";
+    assert_eq!(
+        read_file(file, &["--layout=one"]).unwrap_err(),
+        [
+            "--layout: \"one\": expected shared or perPort",
+            "sink in FILE: \"infra/blog=file:/b/\" is there twice",
+            "sink in FILE: \"infra/web=file:/a\" is for one data plane, and another has it as well",
+            "status.url in FILE: \"infra/blog=http://127.0.0.1:1\" confirms nothing: the data plane is published to a file \
+             (sink), which PingSIX reads when it starts",
+        ]
+    );
+}
+
+#[test]
 fn a_password_in_a_value_is_not_repeated() {
+    for sink in [
+        "etcd://me:canary@127.0.0.1:1",
+        "etcd://127.0.0.1:1?password=canary",
+        "infra/web=admin+http://a:1?key=canary",
+    ] {
+        let faults = read(&["--sink", sink]).unwrap_err();
+        assert!(faults[0].starts_with("--sink: ") && !faults[0].contains("canary"), "{faults:?}");
+    }
     let faults = read(&["--status-url=infra/web=http://me:canary@127.0.0.1:7085"]).unwrap_err();
     assert!(!faults[0].contains("canary"), "{faults:?}");
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DeleteParams, DynamicObject};
 use kube::core::GroupVersionKind;
 use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
@@ -17,7 +17,7 @@ use tonic::transport::Endpoint;
 use crate::process::{Controller, PATIENCE, get};
 
 /// A Gateway for HTTPS with a route to a Service, and everything they refer to but the certificate.
-const SHOP: &str = "
+pub(crate) const SHOP: &str = "
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: pingsix}
@@ -83,10 +83,17 @@ impl Shop {
         Controller::start(tempfile::tempdir().unwrap(), &kubeconfig, arguments, variables)
     }
 
-    async fn object(&self, kind: &str, name: &str) -> Value {
+    pub(crate) async fn object(&self, kind: &str, name: &str) -> Value {
+        serde_json::to_value(self.objects(kind).get(name).await.unwrap()).unwrap()
+    }
+
+    pub(crate) async fn delete(&self, kind: &str, name: &str) {
+        self.objects(kind).delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    fn objects(&self, kind: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", kind));
-        let api = Api::<DynamicObject>::namespaced_with(self.cluster.admin(), "default", &resource);
-        serde_json::to_value(api.get(name).await.unwrap()).unwrap()
+        Api::namespaced_with(self.cluster.admin(), "default", &resource)
     }
 }
 

@@ -6,6 +6,7 @@ mod configuration;
 mod deploy;
 mod process;
 mod running;
+mod sinks;
 #[cfg(feature = "otel")]
 mod traces;
 

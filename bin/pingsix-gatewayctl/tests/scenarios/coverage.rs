@@ -13,7 +13,7 @@ const REASONS_OF_OTHERS: [(&str, &str); 4] = [
     ("Programmed", "delivery: some PingSIX has the configuration"),
     (
         "Quarantined",
-        "the bridge: PingSIX would refuse what translation made, which is a fault of translation",
+        "the bridge and the controller: PingSIX refuses what translation made, which is a fault of translation",
     ),
     ("SupportedVersion", "the controller, which alone sees the installed CRDs"),
     ("UnsupportedVersion", "the controller, which alone sees the installed CRDs"),

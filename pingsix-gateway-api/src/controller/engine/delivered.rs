@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pingsix_sink::{Effect, Revision, Scope};
 use pingsix_translate::DataPlaneKey;
 use pingsix_translate::verdict::Delivery;
 
@@ -35,16 +36,41 @@ impl<F: Feed + 'static> Engine<F> {
 
     pub(super) fn look_at_readers_of(&mut self, planes: BTreeSet<DataPlaneKey>) {
         for data_plane in planes {
-            if self.parts.paged.contains(&data_plane) {
-                continue;
+            let Some(scope) = self.scope(&data_plane) else { continue };
+            if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
+                self.observe(&data_plane, Instances::AtRestart);
+            } else if !self.parts.paged.contains(&data_plane) {
+                let readers = self.parts.feed.readers_of(&scope);
+                self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
             }
-            let desired = withdrawn(&data_plane, self.parts.reconciler.options());
-            let readers = desired.ok().and_then(|desired| self.parts.feed.readers_of(desired.scope()));
-            self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
         }
     }
 
+    /// Takes note of what status pages say, of instances that follow what is published.
+    pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
+        let Some(scope) = self.scope(data_plane) else { return };
+        if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
+            return;
+        }
+        if let Instances::Pages(pages) = &mut pages {
+            for page in pages.values_mut().flatten() {
+                let read = Revision::new(page.observed_revision);
+                page.is_elsewhere = read.is_some_and(|read| !self.parts.feed.gave(&scope, read));
+            }
+        }
+        self.observe(data_plane, pages);
+    }
+
+    /// Where a data plane is published.
+    pub(super) fn scope(&self, data_plane: &DataPlaneKey) -> Option<Scope> {
+        let desired = withdrawn(data_plane, self.parts.reconciler.options()).ok()?;
+        Some(desired.scope().clone())
+    }
+
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
+        if let Instances::Pages(pages) = &instances {
+            self.listen(data_plane, pages);
+        }
         if self.deliveries.observe(data_plane, instances) {
             if let Some(metrics) = &self.parts.metrics
                 && self.deliveries.delivery(data_plane) == Delivery::Confirmed

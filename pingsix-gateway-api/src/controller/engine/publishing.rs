@@ -14,8 +14,9 @@ use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use super::Engine;
+use crate::acceptance::{DraftNumber, Heard};
 use crate::controller::publisher::{Attempt, Ticket};
-use crate::controller::{ControllerError, Feed};
+use crate::controller::{ControllerError, Feed, Reach};
 use crate::operations::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
@@ -26,8 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct UnderWay {
     /// The newest publication of each data plane that has not ended.
-    tickets: BTreeMap<DataPlaneKey, Ticket>,
+    tickets: BTreeMap<DataPlaneKey, (Ticket, Reach)>,
     is_ours: bool,
+    draft: Option<DraftNumber>,
     /// Whether a publication is to be tried again.
     has_failed: bool,
     /// Objects about which there is something to tell when that is over.
@@ -54,10 +56,17 @@ impl<F: Feed + 'static> Engine<F> {
         is_ours: bool,
         started: Instant,
     ) {
-        let Reconciled { publications, unpublished, told } = reconciled;
+        let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let under_way = self.begin(owner, told, is_ours, started);
+        let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
+        self.explain_fault(owner);
+        if let Some(trial) = &trial {
+            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "a part is tried, to find what PingSIX refuses");
+            if let Some(metrics) = &self.parts.metrics {
+                metrics.trial();
+            }
+        }
         for (data_plane, error) in unpublished {
             tracing::error!(%data_plane, %error, "a data plane keeps what it has");
             self.deliveries.failed(&data_plane, error.to_string());
@@ -109,6 +118,7 @@ impl<F: Feed + 'static> Engine<F> {
         UnderWay {
             tickets: BTreeMap::new(),
             is_ours,
+            draft: None,
             has_failed: false,
             told,
             before,
@@ -122,9 +132,16 @@ impl<F: Feed + 'static> Engine<F> {
 
     fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
         let data_plane = publication.data_plane.clone();
+        let reach = self.parts.feed.reach(publication.desired.scope());
+        if reach != Reach::All {
+            self.left.insert(owner.clone());
+        }
+        if reach == Reach::Nothing {
+            return;
+        }
         let (ticket, attempt) = self.publisher.submit(publication);
         if let Some(under_way) = self.under_way.get_mut(owner) {
-            under_way.tickets.insert(data_plane.clone(), ticket);
+            under_way.tickets.insert(data_plane.clone(), (ticket, reach));
         }
         match attempt {
             Some(attempt) => self.record(owner, attempt),
@@ -150,15 +167,20 @@ impl<F: Feed + 'static> Engine<F> {
         let Attempt { data_plane, ticket, result } = attempt;
         self.report(&data_plane, &result);
         let Some(under_way) = self.under_way.get_mut(owner) else { return };
-        if under_way.tickets.get(&data_plane) != Some(&ticket) {
+        let newest = under_way.tickets.get(&data_plane).copied();
+        let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
             // There is a newer one, and how things stand depends on that.
             return;
-        }
+        };
         under_way.tickets.remove(&data_plane);
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
+        let mut heard = Heard::Nothing;
         let is_over = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
+                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                    heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                }
                 true
             }
             Err(error) => {
@@ -168,7 +190,10 @@ impl<F: Feed + 'static> Engine<F> {
         };
         if is_over && !is_current {
             self.deliveries.forget(&data_plane);
-            if let Some(withdrawals) = self.withdrawals.get_mut(owner) {
+            // The leader may end before it withdraws what it should.
+            if let Some(withdrawals) = self.withdrawals.get_mut(owner)
+                && reach == Reach::All
+            {
                 withdrawals.remove(&data_plane);
             }
             self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
@@ -177,23 +202,25 @@ impl<F: Feed + 'static> Engine<F> {
         if !is_over && !std::mem::replace(&mut under_way.has_failed, true) {
             self.queue.retry(owner.clone(), Instant::now());
         }
+        self.act(owner, heard);
     }
 
     fn report(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
-        let (metrics, sink) = (self.parts.metrics.as_ref(), self.parts.feed.name());
+        let feed = &self.parts.feed;
+        let metrics = self.parts.metrics.as_ref().filter(|_| !feed.counts_itself());
         match result {
             Ok(published) => {
                 if !published.changed.is_empty() {
                     tracing::info!(%data_plane, revision = published.revision.get(), changed = %published.changed, "published");
                 }
                 if let Some(metrics) = metrics {
-                    metrics.published(sink, published);
+                    metrics.published(feed.name(), published);
                 }
             }
             Err(error) => {
                 tracing::warn!(%data_plane, %error, "a data plane cannot be published");
                 if let Some(metrics) = metrics {
-                    metrics.publication_failed(sink, error.category());
+                    metrics.publication_failed(feed.name(), error.category());
                 }
             }
         }
@@ -250,6 +277,23 @@ impl<F: Feed + 'static> Engine<F> {
         // It may have come back meanwhile.
         if !is_ours && !self.queue.contains(owner) {
             self.queue.forget(owner);
+        }
+    }
+
+    /// This replica leads now: what was left to the leader is its to publish.
+    pub(super) fn take_over(&mut self) {
+        let left = std::mem::take(&mut self.left);
+        self.push(left);
+    }
+
+    /// Another replica may lead, and change what this one has published: that is published anew when it leads again.
+    pub(super) fn hand_over(&mut self) {
+        for owner in self.parts.reconciler.ours() {
+            let planes = self.parts.reconciler.data_planes(&owner);
+            let mut scopes = planes.iter().filter_map(|plane| self.scope(plane));
+            if scopes.any(|scope| self.parts.feed.reach(&scope) != Reach::All) {
+                self.left.insert(owner);
+            }
         }
     }
 

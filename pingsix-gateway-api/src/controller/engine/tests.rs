@@ -1,6 +1,7 @@
 //! The engine, told by hand what watches would tell it.
 
 mod publishing;
+mod refusals;
 
 use kube_runtime::watcher;
 use pingsix_translate::Options;

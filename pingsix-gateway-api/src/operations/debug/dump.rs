@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{Dump, Holdings};
+use crate::acceptance::Acceptance;
 use crate::bridge::origins_of;
 use crate::operations::kinds::{PerKind, with_kind};
+use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
 use crate::world::{Stored, Target, World};
@@ -57,6 +59,7 @@ impl Holdings<'_> {
         json!({
             "dataPlanes": planes.collect::<Value>(),
             "problems": self.reconciler.problems(owner).iter().map(ToString::to_string).collect::<Value>(),
+            "acceptance": self.reconciler.acceptance(owner).map_or(Value::Null, acceptance),
         })
     }
 
@@ -68,14 +71,25 @@ impl Holdings<'_> {
                 "documents": size.documents,
                 "bytes": size.bytes,
                 "readers": etcd.readers_of(scope),
+                "readersElsewhere": self.replicas.map(|replicas| replicas.readers_of(scope)),
             });
             (scope.as_str().to_owned(), shown)
+        });
+        let others = self.replicas.map(Replicas::others).unwrap_or_default();
+        let others = others.iter().map(|replica| {
+            json!({
+                "identity": replica.identity,
+                "readers": replica.readers,
+                "silentForSeconds": replica.silent_for.as_secs_f64(),
+            })
         });
         let planes = self.reconciler.ours();
         let planes = planes.iter().flat_map(|owner| self.reconciler.data_planes(owner));
         json!({
             "open": self.etcd.map(pingsix_sink::EmbeddedEtcd::is_open),
             "revision": self.etcd.map(|etcd| etcd.revision().get()),
+            "revisionsReserved": self.etcd.map(|etcd| !etcd.stats().store_away),
+            "otherReplicas": others.collect::<Value>(),
             "scopes": scopes.collect::<Value>(),
             "dataPlanes": planes.map(|key| (key.to_string(), self.delivery(&key))).collect::<Value>(),
         })
@@ -114,6 +128,22 @@ impl Holdings<'_> {
         });
         planes.collect()
     }
+}
+
+/// What PingSIX refuses of an owner.
+fn acceptance(acceptance: &Acceptance) -> Value {
+    let quarantined = acceptance.quarantined().map(|(source, said)| {
+        json!({"object": source.object.to_string(), "field": source.field().to_string(), "said": said})
+    });
+    let held_back =
+        acceptance.held_back().map(|(part, said)| json!({"object": part.to_string(), "said": said}));
+    let trial = acceptance.trial().map(|trial| json!({"number": trial.number, "suspects": trial.suspects}));
+    json!({
+        "fault": acceptance.fault(),
+        "trial": trial,
+        "quarantine": quarantined.collect::<Value>(),
+        "heldBack": held_back.collect::<Value>(),
+    })
 }
 
 /// How much later than now, in seconds; less than 0 for the past.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::page::Page;
 use super::{Metrics, number, signed, whole};
 use crate::operations::kinds::{PerKind, with_kind};
+use crate::replicas::Replicas;
 use crate::status::StatusCounts;
 use crate::world::{Stored, World};
 
@@ -73,6 +74,16 @@ impl Metrics {
             ];
             let labelled = results.map(|(result, count)| ([("result", result)], count));
             page.counters("status_updates", "Statuses that were to be written, and what came of it", labelled)
+        });
+    }
+
+    /// Counts the replicas that are there, this one among them, whenever somebody asks.
+    pub fn observe_replicas(&self, replicas: Replicas) {
+        self.observe(move |page| {
+            let others = replicas.others();
+            page.gauge("replicas", "Replicas that serve, as far as this one knows", whole(1 + others.len()))?;
+            let readers = others.iter().map(|replica| replica.readers).sum();
+            page.gauge("replicas_watches", "Watches that are open at the feeds of the others", whole(readers))
         });
     }
 
@@ -141,6 +152,18 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         stats.tls_rotations_refused,
     )?;
     page.counter("feed_publications", "Publications that changed something", stats.publications)?;
+    page.counter("feed_reservations", "Blocks of revisions that were reserved", stats.reservations)?;
+    page.counter("feed_reservations_failed", "Reservations that failed", stats.reservations_failed)?;
+    page.counter(
+        "feed_revisions_unreserved",
+        "Blocks of revisions taken by the time that replicas share, for none could be reserved",
+        stats.revisions_unreserved,
+    )?;
+    page.gauge(
+        "feed_store_away",
+        "Whether the last reservation of a revision that replicas share failed",
+        stats.store_away.into(),
+    )?;
     page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
     page.gauge("feed_compacted_revision", "The oldest revision that can be read", stats.compacted)?;
     page.gauge("feed_history_commits", "Changes kept for watches", signed(stats.history_commits))?;

@@ -10,6 +10,9 @@ use pingsix_translate::verdict::{Reason, Severity};
 use pingsix_translate::{FieldPath, ObjectKey};
 
 use super::*;
+use crate::fixture::api_server::ApiServer;
+use crate::leader::LeaseOptions;
+use crate::replicas::Replicas;
 use crate::status::StatusCounts;
 use crate::world::World;
 
@@ -50,6 +53,7 @@ async fn eventful() -> Metrics {
     let changed = Changed { created: 1, updated: 2, deleted: 3 };
     metrics.published("embedded", &Published { revision: revision(7), changed });
     metrics.publication_failed("embedded", "revisions");
+    metrics.trial();
     metrics.confirmed(revision(6));
     metrics.deliveries([&Delivery::Confirmed, &Delivery::Pending(String::new()), &Delivery::Confirmed]);
     metrics.problems([&problem(Severity::Error, Reason::Quarantined)]);
@@ -60,6 +64,8 @@ async fn eventful() -> Metrics {
     metrics.observe_world(&World::default());
     metrics.observe_status(|| StatusCounts { written: 5, suppressed: 4, conflicts: 1, failures: 2 });
     metrics.observe_feed(feed_with_one_document().await, 1000);
+    let lease = LeaseOptions::new("home", "example.com/controller", "pod");
+    metrics.observe_replicas(Replicas::new(ApiServer::default().client(), &lease));
     metrics
 }
 
@@ -81,10 +87,11 @@ async fn everything_is_counted_where_it_belongs() {
         "queue_age_seconds 2.0",
         "publications_total{sink=\"embedded\"} 1",
         "publication_failures_total{sink=\"embedded\",category=\"revisions\"} 1",
+        "trials_total 1",
         "plan_steps_total{sink=\"embedded\",step=\"created\"} 1",
         "plan_steps_total{sink=\"embedded\",step=\"updated\"} 2",
         "plan_steps_total{sink=\"embedded\",step=\"deleted\"} 3",
-        "published_revision 7",
+        "published_revision{sink=\"embedded\"} 7",
         "confirmed_revision 6",
         "data_planes{delivery=\"confirmed\"} 2",
         "data_planes{delivery=\"pending\"} 1",

@@ -1,9 +1,10 @@
 //! A cluster with the manifests, and controllers with their account.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::Api;
 use kube::api::PostParams;
+use kube::{Api, Client};
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
+use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_test_cluster::{TestCluster, User};
 use pingsix_translate::ObjectName;
@@ -73,15 +74,26 @@ impl Installation {
 
     /// Runs a controller with the account of the manifests, and a feed of its own, until everything is published once.
     pub(super) async fn run(&self) -> Running {
-        self.run_with(&EmbeddedEtcd::builder().start().await.unwrap()).await
+        let (client, options, replicas) = self.replica();
+        let etcd = EmbeddedEtcd::builder().reservations(replicas.reservations()).start().await.unwrap();
+        Self::until_ready(Running::among(client, &etcd, replicas, options)).await
     }
 
     /// The same, with another feed.
     pub(super) async fn run_with(&self, etcd: &EmbeddedEtcd) -> Running {
+        let (client, options, replicas) = self.replica();
+        Self::until_ready(Running::among(client, etcd, replicas, options)).await
+    }
+
+    fn replica(&self) -> (Client, ControllerOptions, Replicas) {
         let client = self.requests.client(self.lab.cluster.client(&self.account).unwrap());
         let mut options = self.options.clone();
         options.addresses = PublishedAddresses::Service(ObjectName::new("shop", "pingsix"));
-        let mut running = Running::start(client, etcd, options);
+        let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
+        (client, options, replicas)
+    }
+
+    async fn until_ready(mut running: Running) -> Running {
         running.is_ready().await;
         running
     }

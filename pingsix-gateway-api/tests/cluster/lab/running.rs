@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use pingsix_gateway_api::controller::{Controller, ControllerError, ControllerOptions, Feed, Progress};
+use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::EmbeddedEtcd;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -25,13 +26,26 @@ impl Running {
         Self::publishing_to(Arc::new(etcd.clone()), client, options)
     }
 
+    /// One of several replicas, of the election that the options name.
+    pub(crate) fn among(
+        client: Client,
+        etcd: &EmbeddedEtcd,
+        replicas: Replicas,
+        options: ControllerOptions,
+    ) -> Self {
+        Self::run(Controller::new(client, Arc::new(etcd.clone()), options).among(replicas))
+    }
+
     /// The same, with another feed.
     pub(crate) fn publishing_to<F: Feed + 'static>(
         feed: Arc<F>,
         client: Client,
         options: ControllerOptions,
     ) -> Self {
-        let controller = Controller::new(client, feed, options);
+        Self::run(Controller::new(client, feed, options))
+    }
+
+    fn run<F: Feed + 'static>(controller: Controller<F>) -> Self {
         let progress = controller.progress();
         let stop = CancellationToken::new();
         let run = tokio::spawn(controller.run(stop.clone()));

@@ -154,6 +154,12 @@ impl Truth {
         (documents, self.classes.len() + self.owners.len() + self.routes.len() + self.policies.len())
     }
 
+    /// What each data plane should hold.
+    pub(crate) fn wanted(&self) -> BTreeMap<Scope, BTreeMap<String, Vec<u8>>> {
+        let pairs = |plane: &Desired| (plane.scope().clone(), pairs(Some(plane.documents())));
+        self.planes.iter().map(pairs).collect()
+    }
+
     /// What a server holds that it should not, or does not hold that it should.
     pub(crate) fn unserved(&self, etcd: &EmbeddedEtcd) -> Vec<String> {
         let mut wrong = Vec::new();

@@ -78,10 +78,6 @@ impl Reservations for FileReservations {
             joined.unwrap_or_else(|error| Err(ReserveError::Store(Box::new(error))))
         })
     }
-
-    fn is_shared(&self) -> bool {
-        false
-    }
 }
 
 impl StateFile {

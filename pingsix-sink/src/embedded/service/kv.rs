@@ -1,10 +1,13 @@
 //! The KV service: reads are answered, writes are refused.
 
+use std::sync::Arc;
+
 use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
+use crate::embedded::connection::Peer;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -18,6 +21,7 @@ impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
         let reader = services.reader(&request);
+        let client = request.extensions().get::<Peer>().map(|peer| Arc::clone(peer.client()));
         let request = request.into_inner();
         if request.key.is_empty() {
             return Err(refusal::empty_key());
@@ -29,6 +33,9 @@ impl kv_server::Kv for Kv {
             let (list, header) = replica
                 .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
                 .map_err(|refusal| services.refuse(&range, refusal))?;
+            if let Some(client) = client {
+                client.listed(&range, header);
+            }
             let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
             let bytes = own.encoded_len() + pairs.len();

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::desired::Scope;
 
 /// One key, or all keys from one up to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::embedded) enum KeyRange {
     /// Exactly this key.
     One(Bytes),

@@ -13,13 +13,14 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
-use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode as _, Tag, Tagged as _};
 
 use super::fault::{TlsError, TlsFault, TlsPart};
 use crate::embedded::settled::read_settled;
+use crate::pem::{PemFault, authorities, certificates};
 
 /// The attribute `commonName` of a distinguished name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
@@ -88,7 +89,7 @@ impl Sources {
     /// Makes material of what was read.
     pub(super) fn material(&self, contents: Contents) -> Result<Material, TlsError> {
         let provider = Arc::new(ring::default_provider());
-        let chain = certificates(&self.certificate, TlsPart::Certificate, contents.certificate)?;
+        let chain = read(&self.certificate, TlsPart::Certificate, contents.certificate, certificates)?;
         let validity = validity(&chain);
 
         let wrong_key = |fault| self.key.wrong(TlsPart::Key, fault);
@@ -114,13 +115,7 @@ impl Sources {
         let builder = match self.client_ca.as_ref().zip(contents.client_ca) {
             None => builder.with_no_client_auth(),
             Some((source, pem)) => {
-                let mut roots = RootCertStore::empty();
-                let authorities = certificates(source, TlsPart::ClientCa, pem)?;
-                for (number, authority) in (1..).zip(authorities) {
-                    let invalid =
-                        |_| source.wrong(TlsPart::ClientCa, TlsFault::InvalidCertificate { number });
-                    roots.add(authority).map_err(invalid)?;
-                }
+                let roots = read(source, TlsPart::ClientCa, pem, authorities)?;
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .build()
                     .expect("there is an authority, and no revocation list");
@@ -172,20 +167,22 @@ pub(super) struct Material {
     pub(super) validity: Option<Range<SystemTime>>,
 }
 
-fn certificates(
+/// Reads a part as certificates or authorities.
+fn read<T>(
     source: &Source,
     part: TlsPart,
     pem: io::Result<Vec<u8>>,
-) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    as_what: impl FnOnce(&[u8]) -> Result<T, PemFault>,
+) -> Result<T, TlsError> {
     let wrong = |fault| source.wrong(part, fault);
     let pem = pem.map_err(|error| wrong(TlsFault::Unreadable(error)))?;
-    let certificates = CertificateDer::pem_slice_iter(&pem)
-        .collect::<Result<Vec<_>, pem::Error>>()
-        .map_err(|_| wrong(TlsFault::NotPem))?;
-    if certificates.is_empty() {
-        return Err(wrong(if has_pem(&pem) { TlsFault::NoCertificate } else { TlsFault::NotPem }));
-    }
-    Ok(certificates)
+    as_what(&pem).map_err(|fault| {
+        wrong(match fault {
+            PemFault::Empty if has_pem(&pem) => TlsFault::NoCertificate,
+            PemFault::Empty | PemFault::Damaged => TlsFault::NotPem,
+            PemFault::NoAuthority { number } => TlsFault::InvalidCertificate { number },
+        })
+    })
 }
 
 fn private_key(pem: io::Result<Vec<u8>>) -> Result<PrivateKeyDer<'static>, TlsFault> {

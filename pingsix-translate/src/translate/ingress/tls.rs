@@ -9,21 +9,22 @@ use crate::attach::{Hostname, ServerName};
 use crate::field::{self, FieldPath};
 use crate::lower::ServedCertificate;
 use crate::object::{Age, Kind, ObjectKey, ObjectName, compare_age};
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, Section};
+use crate::quarantine::said_of;
 use crate::resolve::{Certificate, References};
 use crate::route::{Limit, Refusal};
-use crate::shared_map::SharedMap;
-use crate::snapshot::{Ingress, key_of};
+use crate::snapshot::{Ingress, IngressSnapshot, key_of};
 use crate::verdict::{Problem, Reason, Severity};
 
 /// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable
 /// one provides it.
 pub(super) fn certificates(
-    ingresses: &SharedMap<ObjectName, Arc<Ingress>>,
+    snapshot: &IngressSnapshot,
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ServedCertificate> {
-    let mut oldest_first: Vec<(Age, Arc<ObjectKey>, &Ingress)> = ingresses
+    let mut oldest_first: Vec<(Age, Arc<ObjectKey>, &Ingress)> = snapshot
+        .ingresses
         .values()
         .map(|ingress| {
             (Age::of(&ingress.metadata), Arc::new(key_of(Kind::Ingress, &ingress.metadata)), &**ingress)
@@ -34,6 +35,14 @@ pub(super) fn certificates(
     for (_, key, ingress) in &oldest_first {
         let entries = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
         for (index, content) in entries.enumerate() {
+            let quarantine = &snapshot.referents.quarantine;
+            if let Some(said) = said_of(quarantine, key, Section::Tls(index)) {
+                let message = format!(
+                    "PingSIX refuses what becomes of it, so it is not shown until it changes: {said}"
+                );
+                problems.push(Refusal::new(field::tls(index), Reason::Quarantined, message).of(key));
+                continue;
+            }
             Entry { key, index, content }.take_names(references, &mut taken, problems);
         }
     }

@@ -3,6 +3,7 @@
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::controller::Reach;
 
 const SLOW: Duration = Duration::from_secs(5);
 const WEB: &str = "/pingsix/infra/web";
@@ -298,4 +299,50 @@ async fn what_is_stuck_is_given_up_when_everything_stops() {
     rig.engine.drain().await.unwrap();
     assert_eq!(from.elapsed(), rig.engine.parts.drain);
     sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
+    let mut rig = Rig::known();
+    *rig.feed().reach.lock() = Some(Reach::Nothing);
+    rig.settle();
+    assert!(rig.is_ready() && rig.feed().begun().is_empty(), "one that follows is ready, and writes nothing");
+    rig.apply(Kind::Gateway, second());
+    rig.settle();
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    rig.settle();
+    *rig.feed().reach.lock() = None;
+    rig.engine.take_over();
+    rig.settle();
+    let begun: BTreeSet<String> = rig.feed().begun().into_iter().map(|(scope, _)| scope).collect();
+    assert_eq!(begun, BTreeSet::from([WEB.to_owned(), BLOG.to_owned()]), "its end as well");
+    assert!(rig.is_programmed(&web()) && rig.engine.withdrawals.is_empty());
+    // One that has led, and leads again, cannot know what others wrote between.
+    let before = rig.feed().begun().len();
+    *rig.feed().reach.lock() = Some(Reach::Nothing);
+    rig.engine.hand_over();
+    *rig.feed().reach.lock() = None;
+    rig.engine.take_over();
+    rig.settle();
+    assert_eq!(rig.feed().begun().len(), before + 1);
+    rig.engine.hand_over();
+    rig.engine.take_over();
+    rig.settle();
+    assert_eq!(rig.feed().begun().len(), before + 1, "what every replica publishes is not concerned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
+    let mut rig = Rig::with_blog();
+    *rig.feed().reach.lock() = Some(Reach::Part);
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    rig.settle();
+    assert_eq!(rig.feed().held(BLOG), Some(0));
+    assert_eq!(rig.engine.withdrawals.len(), 1);
+    *rig.feed().reach.lock() = None;
+    let before = rig.feed().begun().len();
+    rig.engine.take_over();
+    rig.settle();
+    assert_eq!(rig.feed().begun().len(), before + 1);
+    assert!(rig.engine.withdrawals.is_empty());
 }

@@ -1,9 +1,12 @@
 //! One watch: which changes it wants, and how they become responses.
 
+use std::sync::Arc;
+
 use prost::Message;
 use tokio::time::Instant;
 
 use crate::embedded::readers::Reading;
+use crate::embedded::receptions::Client;
 use crate::embedded::service::header;
 use crate::embedded::stats::Present;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
@@ -25,6 +28,20 @@ pub(super) struct WatchState {
     progress: Progress,
     _present: Present,
     _reading: Reading,
+    mirroring: Option<Mirroring>,
+}
+
+/// What the client of a watch is known to have been told, until the watch ends.
+#[derive(Debug)]
+struct Mirroring {
+    client: Arc<Client>,
+    range: KeyRange,
+}
+
+impl Drop for Mirroring {
+    fn drop(&mut self) {
+        self.client.left(&self.range);
+    }
 }
 
 /// What a watch is told of the changes it has not seen.
@@ -60,9 +77,13 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: (Present, Reading),
+        present: (Present, Reading, Option<Arc<Client>>),
     ) -> Self {
-        let (present, reading) = present;
+        let (present, reading, client) = present;
+        let mirroring = client.map(|client| {
+            client.watches(&range, next - 1);
+            Mirroring { client, range: range.clone() }
+        });
         let filters: Vec<FilterType> = request.filters().collect();
         Self {
             id,
@@ -78,6 +99,7 @@ impl WatchState {
             progress: if request.progress_notify { Progress::Due } else { Progress::NotWanted },
             _present: present,
             _reading: reading,
+            mirroring,
         }
     }
 
@@ -124,8 +146,11 @@ impl WatchState {
         }
     }
 
-    /// Notes that events were sent, which tell the revision by themselves.
-    pub(super) fn spoke(&mut self) {
+    /// Notes that events were sent up to a revision, which tell it by themselves.
+    pub(super) fn spoke(&mut self, revision: i64) {
+        if let Some(Mirroring { client, range }) = &self.mirroring {
+            client.told(range, revision);
+        }
         if self.progress == Progress::Due {
             self.progress = Progress::Told;
         }

@@ -13,7 +13,7 @@ use tonic::{Status, Streaming};
 use super::outlet::{Gone, Outlet};
 use super::state::{Telling, WatchState};
 use crate::embedded::access::Credentials;
-use crate::embedded::replica::Adoption;
+use crate::embedded::replica::Origin;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -67,6 +67,8 @@ struct Told {
     more: bool,
     /// Some have more to be told at this time.
     rest: Option<Instant>,
+    /// All of them have, so that what changes until then is nothing that they could be told now.
+    all_rest: bool,
 }
 
 impl Told {
@@ -79,7 +81,7 @@ impl Told {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        Self { more: self.more || other.more, rest }
+        Self { more: self.more || other.more, rest, all_rest: self.all_rest && other.all_rest }
     }
 }
 
@@ -156,8 +158,9 @@ impl WatchStream {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // The sender lives as long as the replica, which this task holds.
-                _ = advanced.changed() => {}
+                // The sender lives as long as the replica, which this task holds. A hundred streams that rest are not
+                // woken a hundred times for each change.
+                _ = advanced.changed(), if !told.all_rest => {}
                 () = rested => {}
                 () = std::future::ready(()), if told.more => {}
             }
@@ -194,8 +197,7 @@ impl WatchStream {
         if let Err(denied) = self.permit(&range) {
             return self.refuse(NO_WATCH, denied).await;
         }
-        let (admission, now, compacted) =
-            self.services.replica.read(|store| (store.admit(&range), store.header(), store.compacted()));
+        let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
             // A client that retries a broken stream waits for the scope; other watches are not broken for it.
@@ -217,19 +219,14 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        let elsewhere = if next > now + 1 {
-            self.adopt(next).await?
-        } else {
-            // What is no longer kept is told as such below.
-            next >= compacted && !self.services.replica.read(|store| store.has_given(next - 1))
-        };
-        if elsewhere {
+        if self.comes_from_elsewhere(next).await? {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
             return self.lose(id, Lost::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()));
+        let client = self.credentials.peer().map(|peer| Arc::clone(peer.client()));
+        let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()), client);
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
@@ -290,15 +287,17 @@ impl WatchStream {
         Ok(self.next_id - 1)
     }
 
-    /// Raises the header to what a client has seen that starts beyond it. Such a client saw another server, or this one
-    /// before a restart; what it missed since is not known, so it has to list again.
-    async fn adopt(&mut self, start: i64) -> Result<bool, Ending> {
-        match self.services.replica.adopt(start).await {
-            Ok(Adoption::Raised) => {
+    /// Whether a client has listed on another server, or on this one before a restart. What it missed since is not known,
+    /// so it has to list again.
+    async fn comes_from_elsewhere(&mut self, start: i64) -> Result<bool, Ending> {
+        match self.services.replica.origin_of(start).await {
+            Ok(Origin::Here) => Ok(false),
+            Ok(Origin::Elsewhere) => Ok(true),
+            Ok(Origin::Ahead) => {
                 tracing::info!(start, "a client has seen a later revision; ours was raised to it");
                 Ok(true)
             }
-            Ok(Adoption::Refused) => {
+            Ok(Origin::Implausible) => {
                 tracing::warn!(
                     start,
                     "a watch starts at a revision too far ahead to be believed; it will wait"
@@ -316,8 +315,8 @@ impl WatchStream {
 
     /// Tells every watch what it has not seen, a bounded part at a time.
     async fn tell_all(&mut self) -> Result<Told, Ending> {
-        let mut all = Told::default();
         let ids: Vec<i64> = self.watches.keys().copied().collect();
+        let mut all = Told { all_rest: !ids.is_empty(), ..Told::default() };
         for id in ids {
             let Some(mut watch) = self.watches.remove(&id) else { continue };
             match self.tell(&mut watch).await? {
@@ -327,6 +326,7 @@ impl WatchStream {
                 }
                 Err(lost) => {
                     drop(watch);
+                    all.all_rest = false;
                     if matches!(lost, Lost::Compacted(_)) {
                         self.services.replica.counters.watches_compacted.add(1);
                     }
@@ -354,7 +354,7 @@ impl WatchStream {
         match telling {
             Telling::Latest { documents } if replica.options.coalesce => {
                 if let Some(rest) = watch.rests_until.filter(|rest| *rest > Instant::now()) {
-                    return Ok(Ok(Told { rest: Some(rest), more: false }));
+                    return Ok(Ok(Told { rest: Some(rest), more: false, all_rest: true }));
                 }
                 self.tell_latest(watch, documents).await
             }
@@ -393,7 +393,7 @@ impl WatchStream {
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            watch.spoke();
+            watch.spoke(reached);
             let bytes = self.outlet.send(&watch.response(reached, Vec::new()), batch.events.clone());
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.told);
@@ -404,7 +404,7 @@ impl WatchStream {
         if more {
             watch.rests_until = None;
         }
-        Ok(Ok(Told { more, rest: None }))
+        Ok(Ok(Told { more, ..Told::default() }))
     }
 
     /// Tells a watch each change of each revision.
@@ -419,7 +419,7 @@ impl WatchStream {
                 if let Err(lost) = self.ready(&watch.range).await? {
                     return Ok(Err(lost));
                 }
-                watch.spoke();
+                watch.spoke(commit.revision);
                 let events = response.events.len();
                 let bytes = self.outlet.send(&response, Bytes::new());
                 replica.counters.watch_responses.add(1);
@@ -428,7 +428,7 @@ impl WatchStream {
             }
         }
         watch.next = unseen.reached + 1;
-        Ok(Ok(Told { more: unseen.more, rest: None }))
+        Ok(Ok(Told { more: unseen.more, ..Told::default() }))
     }
 
     /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.

@@ -1,0 +1,133 @@
+//! From URLs to the sinks that are published to.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use pingsix_gateway_api::controller::{Outlet, Outlets};
+use pingsix_gateway_api::replicas::Replicas;
+use pingsix_sink::embedded::Access;
+use pingsix_sink::{EmbeddedEtcd, Scope, SinkError, Target};
+use pingsix_translate::DataPlaneKey;
+
+use crate::configuration::Configuration;
+use crate::values::SinkChoice;
+
+/// The targets of every data plane.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Sinks {
+    /// Of those that have none of their own.
+    pub(crate) others: Vec<Target>,
+    pub(crate) chosen: BTreeMap<DataPlaneKey, Vec<Target>>,
+}
+
+impl Configuration {
+    /// Where each data plane is published to.
+    pub(crate) fn sinks(&self) -> Sinks {
+        let mut sinks = Sinks { others: Vec::new(), chosen: BTreeMap::new() };
+        for SinkChoice { data_plane, target } in &self.sink {
+            let targets = match data_plane {
+                None => &mut sinks.others,
+                Some(data_plane) => sinks.chosen.entry(data_plane.clone()).or_default(),
+            };
+            targets.push(target.clone());
+        }
+        if sinks.others.is_empty() {
+            sinks.others.push(Target::Embedded { listen: None });
+        }
+        sinks
+    }
+}
+
+impl Sinks {
+    /// The target that a data plane is read from.
+    pub(crate) fn read_from(&self, data_plane: &DataPlaneKey) -> Option<&Target> {
+        self.chosen.get(data_plane).unwrap_or(&self.others).first()
+    }
+}
+
+/// What is published to, and the server among it.
+pub(crate) struct Opened {
+    pub(crate) outlets: Outlets,
+    /// It says nothing before its gate is opened.
+    pub(crate) etcd: Option<EmbeddedEtcd>,
+}
+
+/// Opens everything that is published to. Secrets are read from where the URLs say.
+pub(crate) async fn open(
+    configuration: &Configuration,
+    replicas: Option<&Replicas>,
+) -> anyhow::Result<Opened> {
+    let sinks = configuration.sinks();
+    let mut opened = BTreeMap::new();
+    let mut etcd = None;
+    for target in sinks.chosen.values().flatten().chain(&sinks.others) {
+        let name = target.to_string();
+        if opened.contains_key(&name) {
+            continue;
+        }
+        let outlet = if let Target::Embedded { .. } = target {
+            let server = start_server(configuration, replicas).await?;
+            etcd = Some(server.clone());
+            Outlet::embedded(server)
+        } else {
+            open_shared(target).await.with_context(|| format!("cannot use {target} (sink)"))?
+        };
+        opened.insert(name, outlet);
+    }
+    let outlets_of = |targets: &[Target]| -> Vec<Outlet> {
+        targets.iter().filter_map(|target| opened.get(&target.to_string()).cloned()).collect()
+    };
+    let mut outlets = Outlets::new(outlets_of(&sinks.others));
+    for (data_plane, targets) in &sinks.chosen {
+        let scope = Scope::new(data_plane.prefix(&configuration.root))?;
+        outlets = outlets.with(scope, outlets_of(targets));
+    }
+    Ok(Opened { outlets, etcd })
+}
+
+async fn open_shared(target: &Target) -> anyhow::Result<Outlet> {
+    let env = |name: &str| std::env::var(name).ok();
+    let name = target.to_string();
+    Ok(match target {
+        Target::Etcd(target) => Outlet::shared("etcd", name, target.builder(env)?.build()?),
+        Target::Admin(target) => Outlet::shared("admin", name, target.open(env)?),
+        Target::File(target) => Outlet::shared("file", name, target.open().await?),
+        Target::Embedded { .. } | Target::Stdout => anyhow::bail!("nothing of a controller goes there"),
+    })
+}
+
+/// The server that PingSIX reads from. Its revisions are in a file, where there is one, else in what replicas share.
+async fn start_server(
+    configuration: &Configuration,
+    replicas: Option<&Replicas>,
+) -> anyhow::Result<EmbeddedEtcd> {
+    let feed = &configuration.feed;
+    let mut builder = EmbeddedEtcd::builder()
+        .drain_timeout(configuration.shutdown_grace.duration() / 2)
+        .connection_limit(feed.connection_limit)
+        .stream_limit(feed.stream_limit);
+    match (&feed.state_file, replicas) {
+        (Some(path), _) => builder = builder.state_file(path),
+        (None, Some(replicas)) => builder = builder.reservations(replicas.reservations()),
+        (None, None) => {}
+    }
+    if let Some(path) = &feed.clients_file {
+        builder = builder.access(Access::from_file(path));
+    }
+    if let Some(tls) = feed.tls.server() {
+        builder = builder.tls(tls);
+    }
+    if feed.allow_plaintext {
+        builder = builder.allow_plaintext_beyond_loopback();
+    }
+    builder.start().await.map_err(|error| {
+        let key = if matches!(error, SinkError::Tls(_)) {
+            "feed.tls"
+        } else if matches!(error, SinkError::Clients(_)) {
+            "feed.clients-file"
+        } else {
+            "feed.state-file"
+        };
+        anyhow::Error::new(error).context(format!("cannot start the feed ({key})"))
+    })
+}

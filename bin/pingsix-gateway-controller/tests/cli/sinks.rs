@@ -1,0 +1,182 @@
+//! Controllers that publish elsewhere than to their own server, on a real API server.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use pingsix_sink::proto::etcdserverpb::RangeRequest;
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use serde_json::Value;
+use tempfile::TempDir;
+use tonic::transport::Endpoint;
+
+use crate::cluster::{Shop, until};
+use crate::process::{Controller, get};
+
+const PREFIX: &str = "/pingsix/default/web/";
+
+/// An etcd of Debian's, ended when it is dropped.
+struct Etcd {
+    address: SocketAddr,
+    process: Child,
+    _directory: TempDir,
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Etcd {
+    /// Nothing, which is said, where there is none.
+    #[expect(clippy::print_stderr, reason = "whoever runs the tests has to know what they did not test")]
+    async fn start() -> Option<Self> {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let program: Option<PathBuf> =
+            std::env::split_paths(&paths).map(|path| path.join("etcd")).find(|path| path.is_file());
+        let Some(program) = program else {
+            eprintln!("skipped: there is no etcd on the PATH");
+            return None;
+        };
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (address, peer, directory) = (free(), free(), tempfile::tempdir().unwrap());
+        let process = Command::new(program)
+            .args(["--name=one", &format!("--initial-cluster=one=http://{peer}")])
+            .args([
+                format!("--listen-client-urls=http://{address}"),
+                format!("--advertise-client-urls=http://{address}"),
+            ])
+            .args([
+                format!("--listen-peer-urls=http://{peer}"),
+                format!("--initial-advertise-peer-urls=http://{peer}"),
+            ])
+            .arg(format!("--data-dir={}", directory.path().join("data").display()))
+            .env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let etcd = Self { address, process, _directory: directory };
+        until("etcd answers", async || etcd.try_list().await.is_some()).await;
+        Some(etcd)
+    }
+
+    async fn try_list(&self) -> Option<BTreeMap<String, (i64, String)>> {
+        let channel =
+            Endpoint::from_shared(format!("http://{}", self.address)).unwrap().connect().await.ok()?;
+        let request = RangeRequest {
+            key: PREFIX.into(),
+            range_end: PREFIX.replace("web/", "web0").into(),
+            ..RangeRequest::default()
+        };
+        let answer = KvClient::new(channel).range(request).await.ok()?.into_inner();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let documents =
+            answer.kvs.iter().map(|pair| (text(&pair.key), (pair.create_revision, text(&pair.value))));
+        Some(documents.filter(|(key, _)| !key.contains("/.")).collect())
+    }
+
+    /// The documents of the Gateway, each with the revision that it came with.
+    async fn list(&self) -> BTreeMap<String, (i64, String)> {
+        self.try_list().await.unwrap()
+    }
+
+    async fn holds(&self, text: &str) -> bool {
+        self.list().await.values().any(|(_, document)| document.contains(text))
+    }
+}
+
+fn controller(shop: &Shop, name: &str, sink: &str) -> Controller {
+    let arguments = [
+        "--debug-address=off",
+        "--leader-lease=controller",
+        "--leader-namespace=default",
+        "--leader-duration=3s",
+        "--leader-renew-deadline=2s",
+        "--leader-retry=500ms",
+        sink,
+    ];
+    shop.controller(&arguments, &[("POD_NAME", name)])
+}
+
+/// Everything in the files below a directory.
+fn written(directory: &Path) -> String {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    // A file that is being written goes away.
+    entries
+        .map(
+            |path| {
+                if path.is_dir() { written(&path) } else { std::fs::read_to_string(path).unwrap_or_default() }
+            },
+        )
+        .collect()
+}
+
+fn programmed(gateway: &Value) -> Option<&Value> {
+    gateway["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Programmed")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_and_withdraws_nothing() {
+    let Some(etcd) = Etcd::start().await else { return };
+    let Some(shop) = Shop::start().await else { return };
+    let sink = format!("--sink=etcd://{}", etcd.address);
+    let mut first = controller(&shop, "first", &sink);
+    let health = first.address_of("health");
+    until("the etcd has the shop", async || etcd.holds("10.1.2.3").await).await;
+    until("it is programmed", async || {
+        programmed(&shop.object("Gateway", "web").await)
+            .is_some_and(|condition| condition["status"] == "True")
+    })
+    .await;
+    assert!(get(health, "/metrics").1.contains("pingsix_gateway_publications_total{sink=\"etcd\"}"));
+    assert!(!get(health, "/metrics").1.contains("pingsix_gateway_feed_open"), "nobody reads from its server");
+
+    let mut second = controller(&shop, "second", &sink);
+    let health = second.address_of("health");
+    until("the second is ready", async || get(health, "/readyz").0 == 200).await;
+    let metrics = get(health, "/metrics").1;
+    assert!(
+        metrics.contains("pingsix_gateway_leader 0") && !metrics.contains("publications_total{"),
+        "{metrics}"
+    );
+    let before = etcd.list().await;
+    assert!(before.len() > 2, "{before:#?}");
+
+    first.signal("-KILL");
+    first.ended();
+    shop.cluster.apply(&crate::cluster::SHOP.replace("10.1.2.3", "10.1.2.4")).await.unwrap();
+    until("the second publishes", async || etcd.holds("10.1.2.4").await).await;
+    let after = etcd.list().await;
+    for (key, (came, _)) in &before {
+        assert_eq!(after.get(key).map(|(came, _)| came), Some(came), "{key} was withdrawn");
+    }
+    assert_eq!(before.len(), after.len());
+
+    shop.delete("Gateway", "web").await;
+    until("what is gone is withdrawn", async || etcd.list().await.is_empty()).await;
+    second.signal("-TERM");
+    assert_eq!(second.ended(), Some(0), "{:?}", second.logged);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_to_a_file_is_said_to_wait_for_a_restart() {
+    let Some(shop) = Shop::start().await else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let sink = format!("--sink=default/web=file:{}/", directory.path().display());
+    let mut controller = controller(&shop, "only", &sink);
+    let health = controller.address_of("health");
+    until("it is ready", async || get(health, "/readyz").0 == 200).await;
+    until("it is written", async || written(directory.path()).contains("10.1.2.3")).await;
+    until("its status says so", async || {
+        let gateway = shop.object("Gateway", "web").await;
+        programmed(&gateway).is_some_and(|condition| {
+            condition["status"] == "False" && condition["message"].to_string().contains("started again")
+        })
+    })
+    .await;
+    assert!(get(health, "/metrics").1.contains("pingsix_gateway_publications_total{sink=\"file\"}"));
+}

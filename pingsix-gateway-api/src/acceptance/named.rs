@@ -1,0 +1,49 @@
+//! What PingSIX complains about, as far as it says so.
+
+use std::collections::BTreeSet;
+
+use std::sync::Arc;
+
+use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
+use pingsix_translate::{DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
+
+/// The sources of the documents that a complaint names: PingSIX mentions the ids of some of what it refuses, in whatever
+/// words. They are a hint and no proof.
+pub(crate) fn named_sources(said: &str, plane: &DataPlane) -> BTreeSet<Origin> {
+    let is_of_id = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    let words = said.split(|character| !is_of_id(character)).map(|word| word.trim_matches('.'));
+    let keys = words.filter(|word| !word.is_empty()).flat_map(|word| {
+        [ResourceKind::Route, ResourceKind::Upstream, ResourceKind::Ssl]
+            .map(|kind| DocumentKey::new(kind, word))
+    });
+    keys.filter_map(|key| plane.provenance.get(&key)).flat_map(sources).collect()
+}
+
+fn sources(provenance: &Provenance) -> Vec<Origin> {
+    let whole = |object: &Arc<ObjectKey>| vec![Origin::object(object.clone())];
+    match provenance {
+        Provenance::Rules { decisions, redirect, .. } => {
+            let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+            redirect.iter().chain(decisive).map(rule_of).collect()
+        }
+        Provenance::Backend { service, .. } => whole(service),
+        Provenance::Certificate { secret, .. } => whole(secret),
+        Provenance::IngressCertificate { ingress, tls, .. } => {
+            vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
+        }
+        Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect => Vec::new(),
+    }
+}
+
+/// The rule of a route that a match belongs to; of an Ingress, each path is one.
+fn rule_of(origin: &Origin) -> Origin {
+    let section = match origin.section {
+        Section::Match { rule, .. } if origin.object.kind != Kind::Ingress => Section::Rule(rule),
+        section @ (Section::Whole
+        | Section::Rule(_)
+        | Section::Match { .. }
+        | Section::DefaultBackend
+        | Section::Tls(_)) => section,
+    };
+    Origin { object: origin.object.clone(), section }
+}

@@ -1,0 +1,361 @@
+//! The search for what PingSIX refuses.
+//!
+//! It knows something that PingSIX takes, the **base**, and something that it refuses, the **goal**. What lies between the
+//! two are **steps**. A **trial** is the base with some of the steps done: when PingSIX takes it, it is the next base,
+//! and the fault is in a step that was not done; when PingSIX refuses it, the fault is in one that was. Each trial halves
+//! the steps that are suspected, until one is left.
+//!
+//! A step is a group of parts of the snapshot that are put in their place, or a source that leaves quarantine. A group
+//! that is found is looked into: then the base is the group with all its sources in quarantine, and each step lets one of
+//! them out. So nothing answers an error for a trial but the other sources of a group that is at fault.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pingsix_translate::{ObjectKey, Origin, Quarantine, Section};
+
+use super::parts::{all_sources, concerns_all, differences, groups, parts_of, put, sources, without_routes};
+use crate::world::OwnerSnapshot;
+
+/// What a data plane is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    /// Without quarantine.
+    pub(super) snapshot: OwnerSnapshot,
+    pub(super) quarantine: Quarantine,
+}
+
+/// A step from a base towards the goal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// These parts become what they are in the goal.
+    Put(BTreeSet<ObjectKey>),
+    /// It leaves quarantine.
+    Release(Origin),
+}
+
+/// What is being tried.
+#[derive(Clone, Debug)]
+enum Trial {
+    /// The base itself.
+    Base,
+    /// The base with these steps; the fault is in them or in the others.
+    Part { done: Vec<Step>, left: Vec<Step> },
+}
+
+/// What a search has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Another trial is to be made.
+    Trial,
+    /// This source is at fault.
+    Source(Origin),
+    /// These parts are at fault, and nothing of them that could be put into quarantine.
+    Parts(BTreeSet<ObjectKey>),
+    /// PingSIX refuses everything, also what it took before: the fault is nowhere between the two.
+    Nowhere,
+}
+
+/// A search, between two trials or during one.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    base: Content,
+    goal: Content,
+    suspects: Vec<Step>,
+    trial: Trial,
+    /// What a group that is looked into consists of.
+    group: Option<BTreeSet<ObjectKey>>,
+    /// The base before a group was looked into.
+    before: Option<OwnerSnapshot>,
+    /// Whether the base is what is left when there is nothing that PingSIX took: first everything in quarantine, then
+    /// nothing at all.
+    bottom: Option<Bottom>,
+    /// Sources in quarantine that were found when PingSIX took nothing.
+    unproven: BTreeSet<Origin>,
+    /// Those of which it has turned out that they were found by mistake.
+    disproved: BTreeSet<Origin>,
+    has_accepted: bool,
+    trials: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bottom {
+    Quarantined,
+    Empty,
+}
+
+/// What is known before a search.
+#[derive(Debug)]
+pub(super) struct Clues<'c> {
+    /// What PingSIX took last.
+    pub(super) accepted: Option<&'c Content>,
+    /// Sources that are probably at fault: what PingSIX said names what they became, or they were found to be the last
+    /// time.
+    pub(super) named: BTreeSet<Origin>,
+    /// Whether it is to be made sure first that PingSIX takes the base.
+    pub(super) doubts_base: bool,
+    /// Sources in quarantine that were found when PingSIX took nothing.
+    pub(super) unproven: BTreeSet<Origin>,
+}
+
+impl Content {
+    /// Whether nothing is different.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.quarantine == other.quarantine && differences(&self.snapshot, &other.snapshot).is_empty()
+    }
+}
+
+impl Search {
+    /// Begins to search for what keeps PingSIX from taking `goal`.
+    pub(super) fn new(goal: Content, clues: Clues<'_>) -> (Self, Outcome) {
+        let (base, bottom) = match clues.accepted {
+            Some(accepted) => (accepted.clone(), None),
+            None => (quarantined(&goal), Some(Bottom::Quarantined)),
+        };
+        let mut search = Self {
+            suspects: steps(&base, &goal),
+            base,
+            goal,
+            trial: Trial::Base,
+            group: None,
+            before: None,
+            unproven: clues.unproven,
+            disproved: BTreeSet::new(),
+            bottom,
+            has_accepted: false,
+            trials: 0,
+        };
+        if search.suspects.is_empty() {
+            return (search, Outcome::Nowhere);
+        }
+        let outcome = if clues.doubts_base { search.try_base() } else { search.narrow(&clues.named) };
+        (search, outcome)
+    }
+
+    /// What PingSIX is to be given for the trial.
+    pub(super) fn content(&self) -> Content {
+        match &self.trial {
+            Trial::Base => self.with(&[]),
+            Trial::Part { done, .. } => self.with(done),
+        }
+    }
+
+    /// What PingSIX is to take in the end.
+    pub(super) const fn goal(&self) -> &Content {
+        &self.goal
+    }
+
+    /// What the parts that were found were before.
+    pub(super) fn before(&self) -> &OwnerSnapshot {
+        self.before.as_ref().unwrap_or(&self.base.snapshot)
+    }
+
+    /// Sources in quarantine of which it has turned out that they were found by mistake.
+    pub(super) const fn disproved(&self) -> &BTreeSet<Origin> {
+        &self.disproved
+    }
+
+    /// Whether PingSIX has taken anything since the search began.
+    pub(super) const fn has_accepted(&self) -> bool {
+        self.has_accepted
+    }
+
+    /// How many trials were begun.
+    pub(super) const fn trials(&self) -> u32 {
+        self.trials
+    }
+
+    /// How many steps are suspected.
+    pub(super) const fn suspects(&self) -> usize {
+        self.suspects.len()
+    }
+
+    /// PingSIX took the trial.
+    pub(super) fn accepted(&mut self, named: &BTreeSet<Origin>) -> Outcome {
+        self.has_accepted = true;
+        if let Trial::Part { done, left } = std::mem::replace(&mut self.trial, Trial::Base) {
+            self.base = self.with(&done);
+            self.suspects = left;
+        }
+        self.bottom = None;
+        self.narrow(named)
+    }
+
+    /// PingSIX refused the trial.
+    pub(super) fn refused(&mut self, named: &BTreeSet<Origin>) -> Outcome {
+        match std::mem::replace(&mut self.trial, Trial::Base) {
+            Trial::Part { done, .. } => {
+                self.suspects = done;
+                self.narrow(named)
+            }
+            Trial::Base => {
+                if let Some(group) = self.group.take() {
+                    // It is refused although all of it that could be is in quarantine.
+                    return Outcome::Parts(group);
+                }
+                // Also without them everything is refused.
+                for source in std::mem::take(&mut self.unproven) {
+                    self.goal.quarantine.remove(&source);
+                    self.disproved.insert(source);
+                }
+                if self.bottom != Some(Bottom::Quarantined) {
+                    return Outcome::Nowhere;
+                }
+                // What is refused is how requests are matched, which quarantine leaves as it is.
+                self.bottom = Some(Bottom::Empty);
+                let snapshot = without_routes(&self.goal.snapshot);
+                self.base = Content { snapshot, quarantine: self.goal.quarantine.clone() };
+                self.suspects = steps(&self.base, &self.goal);
+                if self.suspects.is_empty() { Outcome::Nowhere } else { self.try_base() }
+            }
+        }
+    }
+
+    fn try_base(&mut self) -> Outcome {
+        self.trial = Trial::Base;
+        self.trials += 1;
+        Outcome::Trial
+    }
+
+    /// Looks for the next trial.
+    fn narrow(&mut self, named: &BTreeSet<Origin>) -> Outcome {
+        loop {
+            match self.suspects.as_slice() {
+                [] => return Outcome::Nowhere,
+                [Step::Release(source)] => return Outcome::Source(source.clone()),
+                [Step::Put(group)] => {
+                    let group = group.clone();
+                    let of_group: BTreeSet<Origin> = self.sources_of(&group).collect();
+                    // Quarantine may be no help: if some of the group is nobody's source, or is in quarantine already.
+                    let is_doubtful = group.iter().any(|part| {
+                        let of_part = sources(&self.goal.snapshot, part);
+                        concerns_all(part.kind)
+                            || of_part.iter().any(|source| self.goal.quarantine.contains_key(source))
+                    });
+                    let mut rest = of_group.iter();
+                    match (rest.next(), rest.next()) {
+                        (None, _) => return Outcome::Parts(group),
+                        (Some(only), None) if !is_doubtful => return Outcome::Source(only.clone()),
+                        (Some(_), _) => {}
+                    }
+                    let whole = self.with(&[Step::Put(group.clone())]);
+                    self.before = Some(std::mem::replace(&mut self.base, whole).snapshot);
+                    for source in &of_group {
+                        self.base.quarantine.insert(source.clone(), held());
+                    }
+                    self.suspects = of_group.into_iter().map(Step::Release).collect();
+                    self.group = Some(group);
+                    if is_doubtful {
+                        return self.try_base();
+                    }
+                }
+                [_, _, ..] => {
+                    let (done, left) = self.split(named);
+                    self.trial = Trial::Part { done, left };
+                    self.trials += 1;
+                    return Outcome::Trial;
+                }
+            }
+        }
+    }
+
+    /// Divides the suspects: those that are named from all others, or into halves.
+    fn split(&self, named: &BTreeSet<Origin>) -> (Vec<Step>, Vec<Step>) {
+        let is_named = |step: &Step| match step {
+            Step::Release(source) => named.contains(source),
+            Step::Put(group) => named.iter().any(|source| group.contains(&*source.object)),
+        };
+        let (left, done): (Vec<Step>, Vec<Step>) = self.suspects.iter().cloned().partition(is_named);
+        if !left.is_empty() && !done.is_empty() {
+            return (done, left);
+        }
+        // With powers of two for weights, the first of them add up to one half, so that whatever is found took as many trials
+        // as it has halves.
+        let mut weighed: Vec<(usize, &Step)> =
+            self.suspects.iter().map(|step| (self.weight(step), step)).collect();
+        weighed.sort_by(|(one, step), (other, of_other)| other.cmp(one).then(step.cmp(of_other)));
+        let total: usize = weighed.iter().map(|(weight, _)| weight).sum();
+        let half = total.next_power_of_two() / 2;
+        let (mut done, mut left, mut sum) = (Vec::new(), Vec::new(), 0);
+        for (weight, step) in weighed {
+            if sum < half {
+                sum += weight;
+                done.push(step.clone());
+            } else {
+                left.push(step.clone());
+            }
+        }
+        (done, left)
+    }
+
+    fn weight(&self, step: &Step) -> usize {
+        match step {
+            Step::Release(_) => 1,
+            Step::Put(group) => self.sources_of(group).count().max(1).next_power_of_two(),
+        }
+    }
+
+    /// What of a group could be put into quarantine: rules, or what they refer to when there are none. While a Service is in
+    /// quarantine nothing comes of its rules, so that both at once would hide what is at fault.
+    fn sources_of(&self, group: &BTreeSet<ObjectKey>) -> impl Iterator<Item = Origin> + use<> {
+        let of_parts: BTreeSet<Origin> =
+            group.iter().flat_map(|part| sources(&self.goal.snapshot, part)).collect();
+        let free = of_parts.into_iter().filter(|source| !self.goal.quarantine.contains_key(source));
+        let (referents, rules): (Vec<_>, Vec<_>) = free.partition(|source| source.section == Section::Whole);
+        if rules.is_empty() { referents.into_iter() } else { rules.into_iter() }
+    }
+
+    /// The base with these steps done.
+    fn with(&self, done: &[Step]) -> Content {
+        let Content { mut snapshot, mut quarantine } = self.base.clone();
+        for step in done {
+            match step {
+                Step::Put(group) => {
+                    put(&mut snapshot, &self.goal.snapshot, group);
+                    // What it was in quarantine for is not there any more.
+                    let of_group = quarantine.keys().filter(|source| !parts_of(source).is_disjoint(group));
+                    for source in of_group.cloned().collect::<Vec<_>>() {
+                        quarantine.remove(&source);
+                    }
+                }
+                Step::Release(source) => {
+                    quarantine.remove(source);
+                }
+            }
+        }
+        // Known to be at fault as it is in the goal; before, it may not have been.
+        let others = differences(&self.goal.snapshot, &snapshot);
+        for (source, said) in &self.goal.quarantine {
+            if parts_of(source).is_disjoint(&others) {
+                quarantine.insert(source.clone(), said.clone());
+            }
+        }
+        Content { snapshot, quarantine }
+    }
+}
+
+/// Everything in quarantine.
+fn quarantined(goal: &Content) -> Content {
+    let mut quarantine = goal.quarantine.clone();
+    for source in all_sources(&goal.snapshot) {
+        if !quarantine.contains_key(&source) {
+            quarantine.insert(source, held());
+        }
+    }
+    Content { snapshot: goal.snapshot.clone(), quarantine }
+}
+
+/// What is said of a source that is in quarantine for a trial; nobody gets to read it.
+fn held() -> Arc<str> {
+    Arc::from("It is being found out what PingSIX refuses.")
+}
+
+/// The steps between two contents.
+fn steps(base: &Content, goal: &Content) -> Vec<Step> {
+    let parts = differences(&goal.snapshot, &base.snapshot);
+    let groups = groups(&parts, &goal.snapshot, &base.snapshot).into_iter().map(Step::Put);
+    let released = base.quarantine.keys().filter(|source| !goal.quarantine.contains_key(*source));
+    // What comes with a part that is put in its place is released with it.
+    let released = released.filter(|source| parts_of(source).is_disjoint(&parts)).cloned().map(Step::Release);
+    groups.chain(released).collect()
+}

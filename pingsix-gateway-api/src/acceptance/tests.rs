@@ -1,0 +1,561 @@
+//! A model of PingSIX that refuses whatever holds poison.
+
+use std::fmt::Write as _;
+
+use pingsix_translate::{Kind, Object, ObjectName, Objects, Section};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::json;
+
+use super::*;
+
+/// What a rule or a Service has in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Good,
+    /// Refused, unless it is in quarantine.
+    Poison,
+    /// Refused, also in quarantine: what is matched is at fault.
+    Pattern,
+}
+
+use Rule::{Good, Pattern, Poison};
+
+/// The objects of Gateway `infra/web`, and PingSIX.
+struct Lab {
+    objects: Objects,
+    routes: BTreeMap<String, Vec<Rule>>,
+    acceptance: Acceptance,
+    revision: i64,
+    /// What was published last.
+    content: Option<OwnerSnapshot>,
+    /// What PingSIX has in force, and the revision of it.
+    in_force: Option<(OwnerSnapshot, i64)>,
+    refused: Option<(i64, String)>,
+    /// Refuses everything.
+    is_broken: bool,
+    /// Says which rule it refuses.
+    is_chatty: bool,
+    /// Publications since the last change.
+    publications: usize,
+    turns: usize,
+    generation: i64,
+    log: String,
+}
+
+fn plane() -> DataPlaneKey {
+    DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: None }
+}
+
+fn object<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(value).unwrap())
+}
+
+fn rule_of(route: &str, rule: usize) -> Origin {
+    let object = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", route));
+    Origin { object, section: Section::Rule(rule) }
+}
+
+impl Lab {
+    fn new() -> Self {
+        let mut objects = Objects::default();
+        objects.insert(Object::Gateway(object(json!({
+            "metadata": {"namespace": "infra", "name": "web", "generation": 1},
+            "spec": {
+                "gatewayClassName": "pingsix", "listeners": [{"name": "a", "port": 80, "protocol": "HTTP"}],
+            },
+        }))));
+        Self {
+            objects,
+            routes: BTreeMap::new(),
+            acceptance: Acceptance::default(),
+            revision: 0,
+            content: None,
+            in_force: None,
+            refused: None,
+            is_broken: false,
+            is_chatty: false,
+            publications: 0,
+            turns: 0,
+            generation: 1,
+            log: String::new(),
+        }
+    }
+
+    /// Puts a route there with these rules.
+    fn route(&mut self, name: &str, rules: &[Rule]) {
+        self.generation += 1;
+        let generation = self.generation;
+        let written: Vec<_> = rules
+            .iter()
+            .map(|rule| {
+                json!({
+                    "matches": [{"path": {"value": format!("/{rule:?}/{generation}")}}],
+                    "backendRefs": [{"name": name, "port": 80}],
+                })
+            })
+            .collect();
+        self.objects.insert(Object::HttpRoute(object(json!({
+            "metadata": {"namespace": "infra", "name": name, "generation": generation},
+            "spec": {"parentRefs": [{"name": "web"}], "rules": written},
+        }))));
+        self.routes.insert(name.to_owned(), rules.to_vec());
+    }
+
+    /// Takes routes away: the collection has no way to.
+    fn remove(&mut self, gone: &str) {
+        self.routes.remove(gone);
+        let mut left = Objects::default();
+        for (_, gateway) in self.objects.gateways() {
+            left.insert(Object::Gateway(gateway.clone()));
+        }
+        for (name, route) in self.objects.http_routes().filter(|(name, _)| *name.name != *gone) {
+            let _ = name;
+            left.insert(Object::HttpRoute(route.clone()));
+        }
+        for (_, service) in self.objects.services() {
+            left.insert(Object::Service(service.clone()));
+        }
+        self.objects = left;
+    }
+
+    fn service(&mut self, name: &str, what: Rule) {
+        self.generation += 1;
+        self.objects.insert(Object::Service(object(json!({
+            "metadata": {"namespace": "infra", "name": name},
+            "spec": {"ports": [
+                {"name": format!("{what:?}"), "port": 80},
+                {"name": self.generation.to_string(), "port": 81},
+            ]},
+        }))));
+    }
+
+    fn newest(&self) -> OwnerSnapshot {
+        let snapshot = self.objects.snapshot(&ObjectName::new("infra", "web")).unwrap();
+        OwnerSnapshot::Gateway(Box::new(snapshot))
+    }
+
+    /// Everything poisonous that PingSIX finds in a snapshot.
+    fn poison(snapshot: &OwnerSnapshot) -> Vec<String> {
+        let OwnerSnapshot::Gateway(snapshot) = snapshot else { panic!("it is a Gateway's") };
+        let quarantine = &snapshot.referents.quarantine;
+        let mut found = Vec::new();
+        for (name, route) in &snapshot.http_routes {
+            for (index, rule) in route.spec.rules.iter().flatten().enumerate() {
+                let path = rule.matches.as_ref().unwrap()[0].path.as_ref().unwrap().value.clone().unwrap();
+                let is_held = quarantine.contains_key(&rule_of(&name.name, index));
+                if path.starts_with("/Pattern") || path.starts_with("/Poison") && !is_held {
+                    found.push(format!("{} {index}", name.name));
+                }
+            }
+        }
+        for (name, service) in &snapshot.referents.services {
+            let object = Arc::new(ObjectKey { kind: Kind::Service, name: name.clone() });
+            let is_held = quarantine.contains_key(&Origin { object, section: Section::Whole });
+            // Nothing comes of one that no rule leads to.
+            let rules = snapshot
+                .http_routes
+                .get(name)
+                .and_then(|route| route.spec.rules.as_ref())
+                .map_or(0, Vec::len);
+            let is_used = (0..rules).any(|rule| !quarantine.contains_key(&rule_of(&name.name, rule)));
+            if service.ports[0].name.as_deref() == Some("Poison") && !is_held && is_used {
+                found.push(name.to_string());
+            }
+        }
+        found
+    }
+
+    /// Publishes what is to be published, and has PingSIX take or refuse it.
+    fn turn(&mut self) -> Heard {
+        let draft = self.acceptance.draft(&self.newest());
+        let is_same = self.content.as_ref().is_some_and(|content| {
+            differences(content, &draft.snapshot).is_empty()
+                && quarantine(content) == quarantine(&draft.snapshot)
+        });
+        if !is_same {
+            self.revision += 1;
+            self.content = Some(draft.snapshot.clone());
+            self.publications += 1;
+        }
+        self.turns += 1;
+        let _ = writeln!(self.log, "{}: {:?}", self.revision, draft.trial);
+        let revision = Revision::new(self.revision).unwrap();
+        let early = self.acceptance.published(draft.number, &plane(), revision);
+        if early != Heard::Nothing {
+            return early;
+        }
+        self.look();
+        self.say()
+    }
+
+    /// PingSIX looks at what is published.
+    fn look(&mut self) {
+        let Some(content) = self.content.clone() else { return };
+        let poison = Self::poison(&content);
+        if poison.is_empty() && !self.is_broken {
+            self.check(&content);
+            self.in_force = Some((content, self.revision));
+            self.refused = None;
+        } else {
+            let said = if self.is_chatty { poison.first().cloned() } else { None };
+            self.refused = Some((self.revision, said.unwrap_or_else(|| "it is poison".to_owned())));
+        }
+    }
+
+    fn say(&mut self) -> Heard {
+        let accepted = self.in_force.as_ref().and_then(|(_, revision)| Revision::new(*revision));
+        let refused = self.refused.clone().map(|(at, said)| (Revision::new(at).unwrap(), said.into()));
+        let mut named = BTreeSet::new();
+        if let (true, Some((_, said))) = (self.is_chatty, &self.refused)
+            && let Some((route, rule)) = said.split_once(' ')
+            && let Ok(rule) = rule.parse()
+        {
+            named.insert(rule_of(route, rule));
+        }
+        self.acceptance.hears(&plane(), Some(Reception { accepted, refused }), &named)
+    }
+
+    /// Whatever comes into force, nobody suffers but who has poison.
+    fn check(&self, content: &OwnerSnapshot) {
+        let Some((before, _)) = &self.in_force else { return };
+        for source in quarantine(content).keys() {
+            let is_held_already = quarantine(before).contains_key(source);
+            let rules = self.routes.get(&*source.object.name.name);
+            let is_guilty = source.object.kind == Kind::Service
+                || rules.is_none_or(|rules| rules.iter().any(|rule| *rule != Good));
+            assert!(is_held_already || is_guilty, "{source:?} is in quarantine\n{}", self.log);
+        }
+        let (OwnerSnapshot::Gateway(before), OwnerSnapshot::Gateway(now)) = (before, content) else { return };
+        for name in before.http_routes.keys().filter(|name| self.routes.contains_key(&*name.name)) {
+            assert!(now.http_routes.contains_key(name), "{name} is gone\n{}", self.log);
+        }
+    }
+
+    /// Goes on until nothing more is to be published. Returns how many publications it took.
+    fn settle(&mut self) -> usize {
+        (self.publications, self.turns) = (0, 0);
+        while self.turn() != Heard::Nothing || self.acceptance.search.is_some() {
+            assert!(self.turns < 1_000, "{}", self.log);
+        }
+        self.publications
+    }
+
+    fn held(&self) -> BTreeSet<Origin> {
+        self.acceptance.quarantined().map(|(source, _)| source.clone()).collect()
+    }
+
+    fn poisoned(&self) -> BTreeSet<Origin> {
+        let rules = self.routes.iter().flat_map(|(name, rules)| {
+            rules
+                .iter()
+                .enumerate()
+                .filter(|(_, rule)| **rule == Poison)
+                .map(|(index, _)| rule_of(name, index))
+        });
+        rules.collect()
+    }
+}
+
+fn quarantine(snapshot: &OwnerSnapshot) -> &pingsix_translate::Quarantine {
+    match snapshot {
+        OwnerSnapshot::Gateway(snapshot) => &snapshot.referents.quarantine,
+        OwnerSnapshot::Ingress(snapshot) => &snapshot.referents.quarantine,
+    }
+}
+
+/// As many halves as it takes to single one out.
+const fn halves(count: usize) -> usize {
+    count.next_power_of_two().trailing_zeros() as usize
+}
+
+/// A Gateway with good routes that PingSIX has taken.
+fn ready(routes: usize) -> Lab {
+    let mut lab = Lab::new();
+    for index in 0..routes {
+        lab.route(&format!("good-{index}"), &[Good]);
+    }
+    assert_eq!(lab.settle(), 1);
+    assert!(lab.acceptance.fault().is_none());
+    lab
+}
+
+#[test]
+fn what_nobody_complains_about_is_published_as_it_is() {
+    let mut lab = ready(3);
+    lab.route("good-1", &[Good, Good]);
+    assert_eq!(lab.settle(), 1);
+    assert_eq!(lab.held(), BTreeSet::new());
+}
+
+#[test]
+fn one_poisoned_rule_is_found_in_as_many_trials_as_there_are_halves() {
+    for changed in [1, 2, 3, 7, 8, 64, 100] {
+        for at in [0, changed / 2, changed - 1] {
+            let mut lab = ready(5);
+            for index in 0..changed {
+                lab.route(&format!("new-{index:03}"), &[if index == at { Poison } else { Good }]);
+            }
+            // One that is refused, the trials, and one that heals.
+            assert!(lab.settle() <= 2 + halves(changed), "{changed} {at}\n{}", lab.log);
+            assert_eq!(lab.held(), lab.poisoned());
+            assert!(Lab::poison(lab.content.as_ref().unwrap()).is_empty());
+            let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
+            assert_eq!(in_force.http_routes.len(), 5 + changed);
+        }
+    }
+}
+
+#[test]
+fn one_rule_that_is_alone_takes_no_trial_at_all() {
+    let mut lab = ready(5);
+    lab.route("good-3", &[Poison]);
+    assert_eq!(lab.settle(), 2, "{}", lab.log);
+    assert_eq!(lab.held(), [rule_of("good-3", 0)].into());
+}
+
+#[test]
+fn what_pingsix_names_is_tried_first() {
+    let mut lab = ready(5);
+    lab.is_chatty = true;
+    for index in 0..200 {
+        lab.route(&format!("new-{index:03}"), &[if index == 77 { Poison } else { Good }]);
+    }
+    // The refusal, all but what is named, and the healing.
+    assert_eq!(lab.settle(), 3, "{}", lab.log);
+    assert_eq!(lab.held(), lab.poisoned());
+}
+
+#[test]
+fn a_poisoned_service_is_found_and_its_routes_are_not() {
+    let mut lab = ready(5);
+    for index in 0..10 {
+        lab.route(&format!("new-{index}"), &[Good]);
+        lab.service(&format!("new-{index}"), Good);
+    }
+    assert_eq!(lab.settle(), 1);
+    for index in 0..10 {
+        lab.service(&format!("new-{index}"), if index == 4 { Poison } else { Good });
+    }
+    lab.settle();
+    let service = Arc::new(ObjectKey::new(Kind::Service, "infra", "new-4"));
+    assert_eq!(lab.held(), [Origin { object: service, section: Section::Whole }].into());
+    // It changes.
+    lab.service("new-4", Good);
+    assert_eq!(lab.settle(), 1);
+    assert_eq!(lab.held(), BTreeSet::new());
+}
+
+#[test]
+fn a_service_that_comes_with_a_poisoned_rule_is_not_blamed_for_it() {
+    let mut lab = ready(5);
+    lab.service("new", Good);
+    lab.route("new", &[Good, Good, Poison, Good]);
+    lab.settle();
+    assert_eq!(lab.held(), [rule_of("new", 2)].into(), "{}", lab.log);
+    lab.acceptance = Acceptance::default();
+    (lab.refused, lab.in_force) = (None, None);
+    lab.settle();
+    assert_eq!(lab.held(), [rule_of("new", 2)].into(), "{}", lab.log);
+}
+
+#[test]
+fn a_fault_in_what_is_matched_holds_the_route_back_as_it_was() {
+    for is_new in [false, true] {
+        let mut lab = ready(5);
+        let name = if is_new { "new" } else { "good-2" };
+        lab.route("good-1", &[Good]);
+        lab.route(name, &[Good, Pattern]);
+        lab.settle();
+        assert_eq!(lab.held(), BTreeSet::new());
+        let held: Vec<&ObjectKey> = lab.acceptance.held_back().map(|(part, _)| part).collect();
+        assert_eq!(held, [&ObjectKey::new(Kind::HttpRoute, "infra", name)], "{}", lab.log);
+        let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
+        assert_eq!(in_force.http_routes.contains_key(&ObjectName::new("infra", name)), !is_new);
+        assert_eq!(lab.acceptance.problems()[0].reason, Reason::Quarantined);
+        // It is tried again when it changes.
+        lab.route(name, &[Good, Good]);
+        assert_eq!(lab.settle(), 1);
+        assert_eq!(lab.acceptance.held_back().count(), 0);
+    }
+}
+
+#[test]
+fn a_quarantined_route_is_tried_again_when_it_changes_and_with_nothing_else() {
+    let mut lab = ready(20);
+    lab.route("good-3", &[Good, Poison]);
+    lab.settle();
+    assert_eq!(lab.held(), [rule_of("good-3", 1)].into());
+    // What changes besides is no reason.
+    lab.route("good-4", &[Good]);
+    assert_eq!(lab.settle(), 1);
+    assert_eq!(lab.held(), [rule_of("good-3", 1)].into());
+    // Still poisoned: nothing else is suspected.
+    lab.route("good-3", &[Poison, Good]);
+    assert!(lab.settle() <= 3, "{}", lab.log);
+    assert_eq!(lab.held(), [rule_of("good-3", 0)].into());
+    lab.route("good-3", &[Good]);
+    assert_eq!(lab.settle(), 1);
+    assert_eq!(lab.held(), BTreeSet::new());
+    lab.route("good-5", &[Poison]);
+    lab.settle();
+    lab.remove("good-5");
+    assert_eq!(lab.settle(), 1);
+    assert_eq!(lab.held(), BTreeSet::new());
+}
+
+#[test]
+fn a_pingsix_that_refuses_everything_puts_nothing_into_quarantine() {
+    for is_new in [true, false] {
+        let mut lab = if is_new { Lab::new() } else { ready(8) };
+        for index in 0..8 {
+            lab.route(&format!("good-{index}"), &[Good]);
+        }
+        lab.is_broken = true;
+        lab.settle();
+        assert_eq!(lab.held(), BTreeSet::new(), "{}", lab.log);
+        assert_eq!(lab.acceptance.held_back().count(), 0);
+        assert!(lab.acceptance.fault().is_some());
+        // It goes on as soon as it can.
+        lab.is_broken = false;
+        lab.settle();
+        assert!(lab.acceptance.fault().is_none());
+        let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
+        assert_eq!(in_force.http_routes.len(), 8);
+    }
+}
+
+#[test]
+fn a_controller_that_starts_beside_poison_finds_it_too() {
+    for kind in [Poison, Pattern] {
+        let mut lab = ready(30);
+        lab.route("good-11", &[Good, kind]);
+        lab.settle();
+        lab.acceptance = Acceptance::default();
+        lab.refused = None;
+        lab.in_force = None;
+        lab.settle();
+        let found: Vec<_> = lab.acceptance.held_back().map(|(part, _)| part.clone()).collect();
+        if kind == Poison {
+            assert_eq!((lab.held(), found.len()), (lab.poisoned(), 0), "{}", lab.log);
+        } else {
+            assert_eq!((lab.held().len(), found.len()), (0, 1), "{}", lab.log);
+        }
+        assert!(lab.acceptance.fault().is_none());
+    }
+}
+
+#[test]
+fn instances_that_go_keep_nobody_waiting_and_those_that_come_decide() {
+    let mut lab = ready(8);
+    for index in 0..8 {
+        lab.route(&format!("new-{index}"), &[if index == 5 { Poison } else { Good }]);
+    }
+    assert_eq!(lab.turn(), Heard::Search);
+    let draft = lab.acceptance.draft(&lab.newest());
+    lab.acceptance.published(draft.number, &plane(), Revision::new(100).unwrap());
+    lab.revision = 100;
+    // Nobody is there, and nothing happens.
+    assert_eq!(lab.acceptance.hears(&plane(), None, &BTreeSet::new()), Heard::Nothing);
+    assert_eq!(lab.acceptance.draft(&lab.newest()).number, draft.number);
+    // Another is there, which has read what is published for the trial.
+    lab.content = Some(draft.snapshot);
+    lab.look();
+    assert_ne!(lab.say(), Heard::Nothing);
+    lab.settle();
+    assert_eq!(lab.held(), lab.poisoned());
+}
+
+#[test]
+fn of_several_data_planes_one_that_refuses_is_enough_and_all_have_to_accept() {
+    let mut acceptance = Acceptance::default();
+    let lab = ready(1);
+    let other = DataPlaneKey::Gateway { gateway: ObjectName::new("infra", "web"), port: Some(443) };
+    let number = acceptance.draft(&lab.newest()).number;
+    acceptance.published(number, &plane(), Revision::new(7).unwrap());
+    acceptance.published(number, &other, Revision::new(8).unwrap());
+    let at = |accepted| Some(Reception { accepted: Revision::new(accepted), refused: None });
+    acceptance.hears(&plane(), at(9), &BTreeSet::new());
+    assert!(acceptance.accepted.is_some(), "the other has nobody");
+    let mut acceptance = Acceptance::default();
+    acceptance.hears(&other, at(3), &BTreeSet::new());
+    let number = acceptance.draft(&lab.newest()).number;
+    acceptance.published(number, &plane(), Revision::new(7).unwrap());
+    acceptance.published(number, &other, Revision::new(8).unwrap());
+    acceptance.hears(&plane(), at(9), &BTreeSet::new());
+    assert!(acceptance.accepted.is_none());
+    acceptance.hears(&other, at(8), &BTreeSet::new());
+    assert!(acceptance.accepted.is_some());
+}
+
+#[test]
+fn in_any_history_what_is_found_is_what_is_poisoned() {
+    let mut searches = 0;
+    for seed in 0..300 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut lab = Lab::new();
+        lab.is_chatty = seed % 4 == 0;
+        if seed % 3 > 0 {
+            for index in 0..random.random_range(1..40) {
+                lab.route(&format!("r{index}"), &vec![Good; random.random_range(1..4)]);
+            }
+            lab.settle();
+        }
+        for step in 0..6 {
+            let mut changed = BTreeMap::new();
+            let mut removed = 0;
+            let mut kept: Vec<String> = lab.routes.keys().cloned().collect();
+            for _ in 0..random.random_range(1..20) {
+                if random.random_bool(0.1)
+                    && let Some(name) = kept.choose(&mut random).cloned()
+                {
+                    lab.remove(&name);
+                    removed += 1;
+                    kept.retain(|other| *other != name);
+                    changed.remove(&name);
+                    continue;
+                }
+                let name = format!("r{}", random.random_range(0..60));
+                let rules: Vec<Rule> = (0..random.random_range(1..5))
+                    .map(|_| if random.random_bool(0.06) { Poison } else { Good })
+                    .collect();
+                lab.route(&name, &rules);
+                changed.insert(name, rules);
+            }
+            let had_accepted = lab.acceptance.accepted.is_some();
+            let rules: usize = if had_accepted {
+                changed.values().map(Vec::len).sum()
+            } else {
+                lab.routes.values().map(Vec::len).sum()
+            };
+            let guilty = changed.values().flatten().filter(|rule| **rule == Poison).count();
+            // Some changes come while the search is on.
+            let is_disturbed = random.random_bool(0.3);
+            if is_disturbed {
+                lab.publications = 0;
+                for late in 0..3 {
+                    lab.turn();
+                    lab.route(&format!("late-{step}-{late}"), &[Good]);
+                }
+            }
+            let publications = lab.settle();
+            assert_eq!(lab.held(), lab.poisoned(), "seed {seed}\n{}", lab.log);
+            assert_eq!(lab.acceptance.held_back().count(), 0);
+            assert!(lab.acceptance.fault().is_none());
+            if !is_disturbed && had_accepted {
+                // Of each that is found after the first, the same is said, so that the one before is suspected once more.
+                let most = 1 + guilty * (halves(rules + removed) + 3);
+                assert!(
+                    publications <= most,
+                    "seed {seed}: {publications} for {guilty} of {rules}\n{}",
+                    lab.log
+                );
+            }
+            searches += usize::from(guilty > 0);
+            let OwnerSnapshot::Gateway(in_force) = &lab.in_force.as_ref().unwrap().0 else { panic!() };
+            assert_eq!(in_force.http_routes.len(), lab.routes.len());
+        }
+    }
+    assert!(searches > 300, "{searches}");
+}

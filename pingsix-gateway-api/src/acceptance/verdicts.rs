@@ -1,0 +1,86 @@
+//! What there is to say of routes that are held back.
+
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{Identified, RouteReferences, Snapshot};
+use pingsix_translate::verdict::{
+    Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Reason, RouteVerdict,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+
+use super::Acceptance;
+use crate::world::OwnerSnapshot;
+
+impl Acceptance {
+    /// Adds to the verdicts on routes that those which are held back are not what is served: translation has seen them as
+    /// they were before, or not at all.
+    pub fn amend(&self, newest: &OwnerSnapshot, verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>) {
+        let OwnerSnapshot::Gateway(newest) = newest else { return };
+        for (part, said) in self.held_back() {
+            let verdict = match part.kind {
+                Kind::HttpRoute => verdict(newest, &newest.http_routes, part, said, verdicts.get(part)),
+                Kind::GrpcRoute => verdict(newest, &newest.grpc_routes, part, said, verdicts.get(part)),
+                Kind::GatewayClass
+                | Kind::Gateway
+                | Kind::ListenerSet
+                | Kind::TlsRoute
+                | Kind::TcpRoute
+                | Kind::UdpRoute
+                | Kind::BackendTlsPolicy
+                | Kind::ReferenceGrant
+                | Kind::IngressClass
+                | Kind::Ingress
+                | Kind::Service
+                | Kind::EndpointSlice
+                | Kind::Secret
+                | Kind::ConfigMap
+                | Kind::Namespace => None,
+            };
+            if let Some(verdict) = verdict {
+                verdicts.insert(verdict.key.clone(), verdict);
+            }
+        }
+    }
+}
+
+/// The verdict on a route that is there and held back.
+fn verdict<R: RouteReferences + Identified>(
+    snapshot: &Snapshot,
+    routes: &SharedMap<ObjectName, Arc<R>>,
+    key: &ObjectKey,
+    said: &str,
+    before: Option<&RouteVerdict>,
+) -> Option<RouteVerdict> {
+    let route = routes.get(&key.name)?;
+    let generation = route.generation();
+    let metadata = &snapshot.gateway.metadata;
+    let is_ours = |parent: &ObjectKey| {
+        if parent.kind == Kind::ListenerSet {
+            return snapshot.listener_sets.contains_key(&parent.name);
+        }
+        metadata.name.as_deref() == Some(&*parent.name.name)
+            && metadata.namespace.as_deref() == Some(&*parent.name.namespace)
+    };
+    let parents = route.parent_refs().iter();
+    let parents =
+        parents.filter(|parent| parent.target(&key.name.namespace).is_some_and(|target| is_ours(&target)));
+    let parents = parents.map(|parent_ref| {
+        let before =
+            before.and_then(|before| before.parents.iter().find(|parent| parent.parent_ref == *parent_ref));
+        let mut conditions = before.map_or_else(Conditions::default, |before| before.conditions.clone());
+        let (kind, status, how) = if before.is_some() {
+            (ConditionType::PartiallyInvalid, ConditionStatus::True, "it is served as it was before")
+        } else {
+            (ConditionType::Accepted, ConditionStatus::False, "it is not served")
+        };
+        conditions.set(Condition {
+            kind,
+            status,
+            reason: Reason::Quarantined,
+            message: format!("PingSIX refuses what becomes of the route, so {how}, until it changes: {said}"),
+            observed_generation: generation,
+        });
+        ParentVerdict { parent_ref: parent_ref.clone(), conditions }
+    });
+    Some(RouteVerdict { key: Arc::new(key.clone()), generation, parents: parents.collect() })
+}

@@ -1,0 +1,112 @@
+//! How PingSIX takes what it is given, and what is done about it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pingsix_translate::{DataPlaneKey, ObjectKey};
+use tokio::time::Instant;
+
+use super::Engine;
+use crate::acceptance::{Heard, Reception};
+use crate::bridge::withdrawn;
+use crate::controller::{Feed, Reach};
+use crate::delivery::status_page::{StatusPage, StatusUrl};
+
+/// What is said of a refusal that shows in nothing but how PingSIX reads.
+const UNSAID: &str = "it reads the configuration again and again without using it, and without a status page it does not \
+                      say why";
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Takes in what the status pages of a data plane say.
+    pub(super) fn listen(
+        &mut self,
+        data_plane: &DataPlaneKey,
+        pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>,
+    ) {
+        let reception = self.pages.entry(data_plane.clone()).or_default().read(pages, Instant::now());
+        self.hear(data_plane, reception);
+    }
+
+    /// Looks how those take it who have no status page.
+    pub(super) fn look_at_receptions(&mut self) {
+        let planes = self.deliveries.data_planes().filter(|plane| !self.parts.paged.contains(*plane));
+        for data_plane in planes.cloned().collect::<Vec<_>>() {
+            let desired = withdrawn(&data_plane, self.parts.reconciler.options());
+            let reception = desired.ok().and_then(|desired| self.parts.feed.reception_of(desired.scope()));
+            let reception =
+                reception.filter(|reception| reception.clients > 0 || reception.refused.is_some());
+            let said: Arc<str> = UNSAID.into();
+            let reception = reception.map(|reception| Reception {
+                accepted: reception.accepted,
+                refused: reception.refused.map(|at| (at, said.clone())),
+            });
+            self.hear(&data_plane, reception);
+        }
+    }
+
+    fn hear(&mut self, data_plane: &DataPlaneKey, reception: Option<Reception>) {
+        let heard = self.parts.reconciler.hears(data_plane, reception);
+        self.act(&data_plane.owner(), heard);
+    }
+
+    /// Does what follows from what was heard.
+    pub(super) fn act(&mut self, owner: &ObjectKey, heard: Heard) {
+        let said = self.said(owner).unwrap_or_default();
+        match heard {
+            Heard::Nothing => return,
+            Heard::Accepted => tracing::info!(%owner, "PingSIX takes everything but what is at fault"),
+            Heard::Search => tracing::debug!(%owner, said, "PingSIX has taken or refused what was published"),
+            Heard::Found(source) => {
+                let (object, field) = (&source.object, source.field());
+                tracing::warn!(%owner, %object, %field, said, "PingSIX refuses what becomes of a rule, which is in quarantine now");
+            }
+            Heard::HeldBack(parts) => {
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                tracing::warn!(%owner, ?parts, said, "PingSIX refuses what becomes of objects, which are held back now");
+            }
+            Heard::Nowhere => {
+                tracing::error!(%owner, said, "PingSIX refuses everything, also what it took before");
+            }
+        }
+        self.explain_fault(owner);
+        self.tell_delivery(owner);
+        // What is to be published next has changed; when it is in force, nothing has.
+        self.push([owner.clone()].into());
+    }
+
+    fn said(&self, owner: &ObjectKey) -> Option<String> {
+        Some(self.parts.reconciler.acceptance(owner)?.fault()?.to_owned())
+    }
+
+    /// Has the delivery of an owner say what stands in its way.
+    pub(super) fn explain_fault(&mut self, owner: &ObjectKey) {
+        let why = self.said(owner).map(|said| {
+            let is_searching = self
+                .parts
+                .reconciler
+                .acceptance(owner)
+                .is_some_and(|acceptance| acceptance.trial().is_some());
+            let search = if is_searching { " What is at fault is being searched for." } else { "" };
+            format!("PingSIX refuses the configuration: {}.{search}", said.trim_end_matches('.'))
+        });
+        for data_plane in self.parts.reconciler.data_planes(owner) {
+            self.deliveries.withhold(&data_plane, why.clone());
+        }
+    }
+
+    /// Who does not lead publishes no trial to what replicas share.
+    pub(super) fn stop_listening(&mut self) {
+        let is_led = |data_plane: &DataPlaneKey| {
+            self.scope(data_plane).is_some_and(|scope| self.parts.feed.reach(&scope) != Reach::All)
+        };
+        let led: Vec<DataPlaneKey> = self.pages.keys().filter(|plane| is_led(plane)).cloned().collect();
+        for data_plane in led {
+            self.pages.remove(&data_plane);
+            let owner = data_plane.owner();
+            if self.parts.reconciler.give_up(&owner) {
+                tracing::info!(%owner, "another replica has taken over while something was searched for");
+                self.push([owner].into());
+            }
+        }
+    }
+}

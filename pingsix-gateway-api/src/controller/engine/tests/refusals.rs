@@ -1,0 +1,127 @@
+//! Publications that PingSIX refuses.
+
+use pingsix_sink::embedded::Reception;
+use pingsix_sink::{Revision, Scope};
+use pingsix_translate::verdict::{ConditionStatus, ConditionType};
+
+use super::*;
+
+fn plane() -> DataPlaneKey {
+    DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("infra", "web"), port: None }
+}
+
+fn new(index: usize) -> ObjectKey {
+    ObjectKey::new(Kind::HttpRoute, "infra", &*format!("new-{index}"))
+}
+
+fn new_route(index: usize, path: &str, generation: u32) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("new-{index}"), "namespace": "infra", "resourceVersion": generation.to_string(),
+            "generation": generation,
+        },
+        "spec": {
+            "parentRefs": [{"name": "web"}], "hostnames": [format!("new-{index}.example")],
+            "rules": [{
+                "matches": [{"path": {"value": path}}], "backendRefs": [{"name": "backend", "port": 80}],
+            }],
+        },
+    })
+}
+
+impl Rig {
+    /// What is published, as one text.
+    fn text(&self) -> String {
+        let scope = Scope::new("/pingsix/infra/web").unwrap();
+        let documents = self.engine.parts.feed.sink.documents(&scope).unwrap();
+        let texts = documents.iter().map(|document| String::from_utf8_lossy(&document.value).into_owned());
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Has readers take or refuse what is published, and does what follows from it; not more than one publication.
+    fn react(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
+        let revision = self.engine.deliveries.revision(&plane());
+        let mut reception = Reception::default();
+        reception.clients = 1;
+        if is_good(&self.text()) {
+            *accepted = revision;
+        } else {
+            reception.refused = revision;
+        }
+        reception.accepted = *accepted;
+        *self.engine.parts.feed.reception.lock() = Some(reception);
+        self.engine.look_at_receptions();
+        if let Some(owner) = self.engine.queue.pop(Instant::now() + Duration::from_mins(1)) {
+            self.engine.reconcile(&owner);
+            self.engine.advance();
+        }
+    }
+
+    fn programmed_reason(&self) -> (ConditionStatus, String) {
+        let Some(Wanted::Gateway { verdict, .. }) = self.wanted(&web()) else { panic!("nothing is said") };
+        let condition = verdict.conditions.get(ConditionType::Programmed).unwrap().clone();
+        (condition.status, condition.message)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
+    let mut rig = Rig::ready();
+    let mut accepted = None;
+    rig.react(&mut accepted, |_| true);
+    assert!(rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_none());
+    rig.apply(
+        Kind::Service,
+        json!({
+            "metadata": {"name": "backend", "namespace": "infra", "resourceVersion": "1"},
+            "spec": {"ports": [{"port": 80}]},
+        }),
+    );
+    rig.apply(
+        Kind::EndpointSlice,
+        json!({
+            "metadata": {
+                "name": "backend", "namespace": "infra", "resourceVersion": "1",
+                "labels": {"kubernetes.io/service-name": "backend"},
+            },
+            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+        }),
+    );
+    for index in 0..8 {
+        rig.apply(Kind::HttpRoute, new_route(index, "/fine", 1));
+    }
+    rig.settle();
+    // PingSIX refuses whatever the fifth of them does, but an answer that is an error.
+    let is_good = |text: &str| {
+        text.lines().all(|line| !line.contains("new-5.example") || line.contains("fault-injection"))
+    };
+    rig.react(&mut accepted, is_good);
+    let (status, message) = rig.programmed_reason();
+    assert_eq!(status, ConditionStatus::False);
+    assert!(message.contains("What is at fault is being searched for."), "{message}");
+    let verdict = |rig: &Rig, index| {
+        let Some(Wanted::Route(verdict)) = rig.wanted(&new(index)) else { panic!("nothing is said of it") };
+        let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
+        (condition.status, condition.reason)
+    };
+    let mut trials = 0;
+    while rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some() {
+        trials += 1;
+        assert!(trials < 10);
+        assert_eq!(rig.programmed_reason().0, ConditionStatus::False);
+        assert_eq!(verdict(&rig, 3), (ConditionStatus::True, Reason::Accepted), "trials do not show");
+        rig.react(&mut accepted, is_good);
+    }
+    rig.settle();
+    let metric: usize = rig.metric("pingsix_gateway_trials_total").parse().unwrap();
+    assert!((1..=4).contains(&metric), "{metric}");
+    assert_eq!(verdict(&rig, 5).1, Reason::Quarantined);
+    assert_eq!(verdict(&rig, 3), (ConditionStatus::True, Reason::Accepted));
+    assert!(rig.text().contains("new-7.example") && rig.text().contains("new-5.example"));
+    rig.engine.beat();
+    assert_eq!(rig.metric(r#"pingsix_gateway_problems{severity="error",reason="Quarantined"}"#), "1");
+    // It changes, and is as good as any other.
+    rig.apply(Kind::HttpRoute, new_route(5, "/other", 2));
+    rig.settle();
+    assert_eq!(verdict(&rig, 5).0, ConditionStatus::True);
+}

@@ -1,0 +1,184 @@
+//! Several replicas that serve at once: revisions that go on from one to the other, and who reads where.
+//!
+//! ```text
+//! Lease NAME-revisions   the highest revision that was reserved   PUT with its version ◄── lists of PingSIX, shared
+//! Lease NAME-replicas    an annotation for each replica           PATCH of our own     ◄── every few seconds, or on a change
+//!                           its readers by data plane ──► `Programmed`, which the leader says
+//!                           its reading of the shared time ──► what lists are answered while the API server is away
+//! ```
+//!
+//! Both have the name of the [Lease of the election](crate::leader) with something behind it, and are in its namespace, so
+//! that a role can name all three. Every replica watches both.
+//!
+//! - Of **revisions** [`pingsix_sink::embedded::revisions`] says what is promised, and why it holds. This is the store
+//!   that replicas share.
+//! - **Readers** of other replicas count for `Programmed` as those of the leader do. A replica is gone when it has not
+//!   renewed its annotation while we have seen several renewals of our own: nobody's time of day is read, and a replica
+//!   that does not reach the API server takes nobody for gone. One that ends takes its annotation away; what others left
+//!   is removed by the leader.
+//! - **Load**: a write of each replica every five seconds, of about 100 bytes and 25 for each data plane that somebody
+//!   reads, and one within a second after readers came or went. A list of PingSIX costs a write unless others come at the
+//!   same time: those that wait share one, and a replica makes no more than 20 a second.
+
+mod member;
+mod record;
+mod revisions;
+mod roster;
+mod served;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use kube_runtime::utils::Backoff;
+use kube_runtime::{WatchStreamExt as _, watcher};
+use parking_lot::Mutex;
+use pingsix_sink::Scope;
+use pingsix_sink::embedded::revisions::Reservations;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+pub(crate) use served::Served;
+
+use crate::digest::short_digest;
+use crate::fault::Fault;
+use crate::leader::LeaseOptions;
+use crate::watch::about;
+use revisions::LeaseReservations;
+use roster::Roster;
+
+/// The name of the Lease that holds the highest revision which was reserved, beside that of an election.
+pub fn revisions_name(lease: &str) -> String {
+    format!("{lease}-revisions")
+}
+
+/// The name of the Lease that holds an annotation for each replica, beside that of an election.
+pub fn replicas_name(lease: &str) -> String {
+    format!("{lease}-replicas")
+}
+
+/// The replicas of a controller, this one among them. Cheap to clone.
+///
+/// The embedded server gets its [`reservations`](Self::reservations), and the controller all of it
+/// ([`among`](crate::controller::Controller::among)).
+#[derive(Clone)]
+pub struct Replicas(Arc<Inner>);
+
+struct Inner {
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    reservations: Arc<LeaseReservations>,
+    roster: Mutex<Roster>,
+    /// How often something was heard of another replica.
+    changes: watch::Sender<u64>,
+    /// How often a replica was met that was not known.
+    newcomers: watch::Sender<u64>,
+}
+
+/// What is known of another replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replica {
+    /// The name of its Pod and something that no other process has.
+    pub identity: String,
+    /// How many watches are open at its feed, of data planes that it tells of.
+    pub readers: usize,
+    /// How long nothing was heard of it.
+    pub silent_for: Duration,
+}
+
+impl std::fmt::Debug for Replicas {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replicas")
+            .field("name", &self.0.name)
+            .field("identity", &self.0.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Replicas {
+    /// The replicas that stand for the same election. Nothing is asked of the API server before it is needed.
+    pub fn new(client: Client, lease: &LeaseOptions) -> Self {
+        let api: Api<Lease> = Api::namespaced(client, &lease.namespace);
+        let reservations =
+            LeaseReservations::new(api.clone(), revisions_name(&lease.name), lease.clock.clone());
+        Self(Arc::new(Inner {
+            api,
+            name: replicas_name(&lease.name),
+            identity: lease.identity.clone(),
+            reservations: Arc::new(reservations),
+            roster: Mutex::new(Roster::new(short_digest(&lease.identity))),
+            changes: watch::Sender::new(0),
+            newcomers: watch::Sender::new(0),
+        }))
+    }
+
+    /// The store of revisions that the replicas share, for
+    /// [`Builder::reservations`](pingsix_sink::embedded::Builder::reservations).
+    pub fn reservations(&self) -> Arc<dyn Reservations> {
+        Arc::clone(&self.0.reservations) as Arc<dyn Reservations>
+    }
+
+    /// How many read a scope at the other replicas.
+    pub fn readers_of(&self, scope: &Scope) -> usize {
+        self.0.roster.lock().readers_of(&record::name_of(scope))
+    }
+
+    /// The other replicas that are there, as far as is known.
+    pub fn others(&self) -> Vec<Replica> {
+        let now = Instant::now();
+        let roster = self.0.roster.lock();
+        let others = roster.present().map(|(record, heard)| Replica {
+            identity: record.identity.clone(),
+            readers: record.readers.values().fold(0, |all, readers| all.saturating_add(*readers)),
+            silent_for: now.saturating_duration_since(heard),
+        });
+        others.collect()
+    }
+
+    /// Changes whenever something was heard of another replica that may matter for [`readers_of`](Self::readers_of).
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+}
+
+/// About a second after each fault, sooner than other watches: what is told here is of use for a moment only.
+struct Soon;
+
+impl Iterator for Soon {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(about(Duration::from_secs(1)))
+    }
+}
+
+impl Backoff for Soon {
+    fn reset(&mut self) {}
+}
+
+/// Follows a Lease until the future is dropped; `None` where there is none. A fault that stays is said once.
+async fn follow(api: &Api<Lease>, name: &str, mut see: impl FnMut(Option<Lease>)) {
+    use futures::StreamExt as _;
+
+    let mut versions = std::pin::pin!(watcher::watch_object(api.clone(), name).backoff(Soon));
+    let mut complaint = None;
+    while let Some(version) = versions.next().await {
+        match version {
+            Ok(lease) => {
+                complaint = None;
+                see(lease);
+            }
+            Err(error) => {
+                let fault = Fault::from(&error);
+                if complaint.replace(fault.category) != Some(fault.category) {
+                    tracing::warn!(lease = name, category = fault.category.as_str(), error = %fault, "cannot be watched");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! One of several replicas: what it tells, and what it hears.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
+use pingsix_sink::{Revision, Scope};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::record::{Record, annotation, told};
+use super::roster::RENEW;
+use super::{Inner, Replicas, follow};
+use crate::controller::Feed;
+use crate::digest::short_digest;
+use crate::fault::{Fault, FaultCategory, within};
+use crate::leader::Leadership;
+
+/// How long a write may take.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// How long the last one may take, of a process that ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How soon after another there may be a write, for instance when many readers come one after the other.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long to wait after a write that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Replicas {
+    /// Tells others of the readers of a feed, and hears of theirs, until it is stopped; then takes its record away.
+    pub(crate) async fn run<F: Feed>(self, feed: &F, leadership: Leadership, stop: CancellationToken) {
+        let Self(inner) = &self;
+        let live = async {
+            tokio::join!(
+                inner.reservations.follow(),
+                follow(&inner.api, &inner.name, |lease| inner.see(lease)),
+                inner.tell(feed, &leadership),
+            )
+        };
+        stop.run_until_cancelled(Box::pin(live)).await;
+        inner.leave().await;
+    }
+}
+
+impl Inner {
+    /// The name of the record of this replica.
+    fn own(&self) -> String {
+        annotation(&short_digest(&self.identity))
+    }
+
+    fn see(&self, lease: Option<Lease>) {
+        let annotations = lease.and_then(|lease| lease.metadata.annotations).unwrap_or_default();
+        let (seen, is_alone) = {
+            let mut roster = self.roster.lock();
+            let is_known = roster.is_alone();
+            (roster.see(&annotations), roster.is_alone() && !is_known)
+        };
+        seen.time.into_iter().for_each(|time| self.reservations.time().raise(time));
+        if is_alone {
+            self.reservations.go_by_the_clock();
+        }
+        if seen.is_new {
+            self.newcomers.send_modify(|count| *count += 1);
+        }
+        if seen.is_change {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Tells of this replica for as long as the future lives.
+    async fn tell<F: Feed>(&self, feed: &F, leadership: &Leadership) {
+        let mut changed = feed.readers_changed();
+        let mut newcomers = self.newcomers.subscribe();
+        let mut times = 0;
+        let mut complaint = None;
+        loop {
+            let readers = feed.readers();
+            times += 1;
+            let (next, soonest) = match self.write(times, &readers, leadership).await {
+                Ok(()) => {
+                    complaint = None;
+                    // Up to a tenth sooner, so that replicas do not keep step.
+                    (RENEW.mul_f64(1.0 - 0.1 * fastrand::f64()), PAUSE)
+                }
+                Err(fault) => {
+                    if complaint.replace(fault.category) != Some(fault.category) {
+                        let category = fault.category.as_str();
+                        tracing::warn!(lease = self.name, category, error = %fault, "other replicas are not told of the readers of this one");
+                    }
+                    (RETRY.mul_f64(1.0 - 0.5 * fastrand::f64()), RETRY)
+                }
+            };
+            let now = Instant::now();
+            tokio::select! {
+                () = sleep_until(now + next) => {}
+                () = other_readers(feed, changed.as_mut(), &readers) => {}
+                // One that is new has to hear of our reading.
+                _ = newcomers.changed() => {}
+            }
+            sleep_until((now + soonest).min(now + next)).await;
+        }
+    }
+
+    async fn write(
+        &self,
+        times: u64,
+        readers: &BTreeMap<Scope, usize>,
+        leadership: &Leadership,
+    ) -> Result<(), Fault> {
+        let record = Record {
+            identity: self.identity.clone(),
+            time: self.reservations.time().now().map(Revision::get),
+            told: times,
+            readers: told(readers),
+        };
+        let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
+        if leadership.is_held() {
+            // What the dead have left.
+            let forgotten = self.roster.lock().forgotten();
+            annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
+        }
+        match self.patch(LIMIT, &annotations).await {
+            Err(fault) if fault.category == FaultCategory::NotFound => {}
+            written => return written,
+        }
+        let there = annotations.into_iter().filter_map(|(name, text)| Some((name, text?))).collect();
+        let name = Some(self.name.clone());
+        let metadata = ObjectMeta { name, annotations: Some(there), ..ObjectMeta::default() };
+        let lease = Lease { metadata, ..Lease::default() };
+        within(LIMIT, self.api.create(&PostParams::default(), &lease)).await.map(drop)
+    }
+
+    async fn patch(
+        &self,
+        limit: Duration,
+        annotations: &BTreeMap<String, Option<String>>,
+    ) -> Result<(), Fault> {
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+        within(limit, self.api.patch(&self.name, &PatchParams::default(), &patch)).await.map(drop)
+    }
+
+    /// Takes the record away, so that nobody counts readers that have gone.
+    async fn leave(&self) {
+        match self.patch(FAREWELL, &BTreeMap::from([(self.own(), None)])).await {
+            Err(fault) if fault.category != FaultCategory::NotFound => {
+                tracing::warn!(lease = self.name, error = %fault, "other replicas take this one to be there for a while");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Waits until the readers of a feed are others than these.
+async fn other_readers<F: Feed>(
+    feed: &F,
+    mut changed: Option<&mut watch::Receiver<u64>>,
+    readers: &BTreeMap<Scope, usize>,
+) {
+    loop {
+        let has_changed = match changed.as_mut() {
+            Some(changed) => changed.changed().await.is_ok(),
+            None => false,
+        };
+        if !has_changed {
+            std::future::pending::<()>().await;
+        }
+        if feed.readers() != *readers {
+            return;
+        }
+    }
+}

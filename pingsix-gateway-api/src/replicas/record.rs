@@ -1,0 +1,80 @@
+//! What a replica tells of itself.
+
+use std::collections::BTreeMap;
+
+use pingsix_sink::{Revision, Scope};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::short_digest;
+
+/// What the names of annotations begin with.
+const PREFIX: &str = "replica.pingsix.io/";
+
+/// Of how many data planes a replica tells who reads them: about 50 KB, where an object of Kubernetes may have 256 KB of
+/// annotations. Beyond that, those that come later in the order of their names are left out.
+const MOST: usize = 2_048;
+
+/// What a replica tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Who it is.
+    pub(super) identity: String,
+    /// Its reading of the shared time: other with each renewal. None before there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) time: Option<i64>,
+    /// How often it has told something.
+    pub(super) told: u64,
+    /// How many read a data plane, by the name that [`name_of`] gives it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) readers: BTreeMap<String, usize>,
+}
+
+impl Record {
+    pub(super) fn time(&self) -> Option<Revision> {
+        self.time.and_then(Revision::new)
+    }
+}
+
+/// A short name of a scope.
+pub(super) fn name_of(scope: &Scope) -> String {
+    short_digest(scope.as_str())
+}
+
+/// The readers that are told of, by short names, of those there are.
+pub(super) fn told(readers: &BTreeMap<Scope, usize>) -> BTreeMap<String, usize> {
+    let there = readers.iter().filter(|(_, readers)| **readers > 0);
+    there.take(MOST).map(|(scope, readers)| (name_of(scope), *readers)).collect()
+}
+
+/// The name of the annotation of a replica.
+pub(super) fn annotation(replica: &str) -> String {
+    format!("{PREFIX}{replica}")
+}
+
+/// The replica that an annotation is of, if it is of one.
+pub(super) fn replica(annotation: &str) -> Option<&str> {
+    annotation.strip_prefix(PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_many_data_planes_stays_within_bounds() {
+        let readers =
+            (0..10_000).map(|plane| (Scope::new(format!("/pingsix/infra/{plane}")).unwrap(), plane % 2));
+        let readers = told(&readers.collect());
+        assert_eq!(readers.len(), MOST);
+        let record = Record {
+            identity: "pod_0123456789abcdef".to_owned(),
+            time: Some(i64::MAX),
+            told: u64::MAX,
+            readers,
+        };
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.len() < 52_000, "{}", text.len());
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+        assert!(told(&BTreeMap::from([(Scope::new("/p").unwrap(), 0)])).is_empty());
+    }
+}

@@ -1,0 +1,141 @@
+//! The store of revisions: a Lease with the highest that was ever reserved.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::PostParams;
+use kube::core::ObjectMeta;
+use parking_lot::Mutex;
+use pingsix_sink::Revision;
+use pingsix_sink::embedded::revisions::{Block, Reservations, ReserveError, Reserving, SharedTime};
+use tokio::time::{Instant, sleep};
+
+use crate::clock::Clock;
+use crate::fault::{Fault, FaultCategory, within};
+
+/// The annotation with the highest revision that was reserved.
+const CEILING: &str = "pingsix.io/reserved-revision";
+
+/// How long a reservation may take, conflicts included. Whoever waits for it has less patience.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// The longest wait after a conflict. Others were faster, and there are few of them.
+const CONFLICT: Duration = Duration::from_millis(20);
+
+/// Reserves revisions in a Lease that all replicas write, each with the version that it has seen.
+pub(super) struct LeaseReservations {
+    api: Api<Lease>,
+    name: String,
+    clock: Clock,
+    time: SharedTime,
+    /// The Lease as it was seen last: most often nobody has written since.
+    known: Mutex<Option<Lease>>,
+}
+
+impl LeaseReservations {
+    pub(super) fn new(api: Api<Lease>, name: String, clock: Clock) -> Self {
+        Self { api, name, clock, time: SharedTime::default(), known: Mutex::default() }
+    }
+
+    pub(super) const fn time(&self) -> &SharedTime {
+        &self.time
+    }
+
+    /// Raises the shared time to that of this machine: for a replica that is alone.
+    pub(super) fn go_by_the_clock(&self) {
+        self.clock_revision().into_iter().for_each(|now| self.time.raise(now));
+    }
+
+    fn clock_revision(&self) -> Option<Revision> {
+        Revision::new(self.clock.now().as_microsecond())
+    }
+
+    /// Takes note of what others have reserved, for as long as the future lives.
+    pub(super) async fn follow(&self) {
+        super::follow(&self.api, &self.name, |lease| {
+            let Some(lease) = lease else { return };
+            if let Some(ceiling) = ceiling_of(&lease) {
+                self.time.raise(ceiling);
+                let mut known = self.known.lock();
+                // The answer to a write of our own may have been faster.
+                if known.as_ref().is_none_or(|known| ceiling_of(known) < Some(ceiling)) {
+                    *known = Some(lease);
+                }
+            }
+        })
+        .await;
+    }
+
+    async fn try_reserve(&self, at_least: Revision, count: u32) -> Result<Block, ReserveError> {
+        let deadline = Instant::now() + LIMIT;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let parameters = PostParams::default();
+        loop {
+            let known = self.known.lock().take();
+            let stored = match known {
+                Some(lease) => Ok(lease),
+                None => within(left(), self.api.get(&self.name)).await,
+            };
+            let written = match stored {
+                Ok(mut lease) => {
+                    let ceiling = ceiling_of(&lease).or_else(|| self.time.now());
+                    let block = Block::above(ceiling, at_least, count)?;
+                    note(&mut lease, block);
+                    let replace = self.api.replace(&self.name, &parameters, &lease);
+                    // When it was removed, it is created next.
+                    let written = within(left(), replace).await.map_err(as_race);
+                    written.map(|stored| (stored, block))
+                }
+                Err(fault) if fault.category == FaultCategory::NotFound => {
+                    // Nothing is remembered, or no longer.
+                    let now = self.clock_revision().unwrap_or(at_least);
+                    let block = Block::above(self.time.now(), at_least.max(now), count)?;
+                    let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+                    let mut lease = Lease { metadata, ..Lease::default() };
+                    note(&mut lease, block);
+                    let create = self.api.create(&parameters, &lease);
+                    within(left(), create).await.map(|stored| (stored, block))
+                }
+                Err(fault) => Err(fault),
+            };
+            match written {
+                Ok((stored, block)) => {
+                    *self.known.lock() = Some(stored);
+                    return Ok(block);
+                }
+                Err(fault) if fault.category == FaultCategory::Conflict && !left().is_zero() => {
+                    sleep(CONFLICT.mul_f64(fastrand::f64())).await;
+                }
+                Err(fault) => return Err(ReserveError::Store(Box::new(fault))),
+            }
+        }
+    }
+}
+
+/// Somebody else has removed what was to be written.
+fn as_race(fault: Fault) -> Fault {
+    if fault.category == FaultCategory::NotFound { Fault::conflict() } else { fault }
+}
+
+impl Reservations for LeaseReservations {
+    fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
+        Box::pin(self.try_reserve(at_least, count))
+    }
+
+    fn shared(&self) -> Option<&SharedTime> {
+        Some(&self.time)
+    }
+}
+
+/// The highest revision that was reserved. What is not a revision was written by somebody else, and counts as none: then
+/// the next one is above what we know of, as when the Lease was removed.
+fn ceiling_of(lease: &Lease) -> Option<Revision> {
+    lease.metadata.annotations.as_ref()?.get(CEILING)?.parse().ok().and_then(Revision::new)
+}
+
+fn note(lease: &mut Lease, block: Block) {
+    let annotations = lease.metadata.annotations.get_or_insert_default();
+    annotations.insert(CEILING.to_owned(), block.last.to_string());
+    lease.metadata.managed_fields = None;
+}

@@ -1,0 +1,203 @@
+//! Which replicas there are, by what is seen of their records.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pingsix_sink::Revision;
+use tokio::time::Instant;
+
+use super::record::{Record, replica};
+
+/// How often a replica tells that it is there.
+pub(super) const RENEW: Duration = Duration::from_secs(5);
+
+/// After how many renewals of our own, in which it has made none, a replica is gone.
+const SILENT: u64 = 3;
+
+/// And after how many its record may be removed.
+const FORGOTTEN: u64 = 12;
+
+/// What was seen of the replicas.
+#[derive(Debug)]
+pub(super) struct Roster {
+    own: String,
+    /// The record of this replica, as it was seen last.
+    own_record: String,
+    /// Renewals of our own that were seen, and when the last one was.
+    beats: u64,
+    beat: Option<Instant>,
+    others: BTreeMap<String, Other>,
+}
+
+#[derive(Debug)]
+struct Other {
+    text: String,
+    /// None where it is not one of ours.
+    record: Option<Record>,
+    heard: Instant,
+    /// How many renewals of our own had been seen then.
+    beats: u64,
+    /// Whether it has renewed while we looked.
+    is_live: bool,
+}
+
+/// What there is to do after something was seen.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Readers of others may be others.
+    pub(super) is_change: bool,
+    /// A replica was met that was not known.
+    pub(super) is_new: bool,
+    /// The highest reading of the shared time that was told.
+    pub(super) time: Option<Revision>,
+}
+
+impl Roster {
+    pub(super) const fn new(own: String) -> Self {
+        Self { own, own_record: String::new(), beats: 0, beat: None, others: BTreeMap::new() }
+    }
+
+    /// Takes in the annotations of the Lease.
+    pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> Seen {
+        let now = Instant::now();
+        let mut seen = Seen::default();
+        let present = self.present_names();
+        let records: BTreeMap<&str, &String> =
+            annotations.iter().filter_map(|(name, text)| Some((replica(name)?, text))).collect();
+        if let Some(text) = records.get(&*self.own)
+            && **text != self.own_record
+        {
+            self.own_record = (*text).clone();
+            // A replica also tells when its readers are others; that says nothing of the time that others had.
+            if self.beat.is_none_or(|beat| now.duration_since(beat) >= RENEW / 2) {
+                self.beats += 1;
+                self.beat = Some(now);
+            }
+        }
+        self.others.retain(|name, _| records.contains_key(&**name));
+        for (name, text) in records {
+            let known = self.others.get(name);
+            if name == self.own || known.is_some_and(|known| known.text == *text) {
+                continue;
+            }
+            let record: Option<Record> = serde_json::from_str(text).ok();
+            let time = record.as_ref().and_then(Record::time);
+            seen.time = seen.time.max(time);
+            seen.is_new |= known.is_none();
+            seen.is_change |= known.and_then(|known| known.record.as_ref()).map(|record| &record.readers)
+                != record.as_ref().map(|record| &record.readers);
+            let is_live = known.is_some();
+            let other = Other { text: text.clone(), record, heard: now, beats: self.beats, is_live };
+            self.others.insert(name.to_owned(), other);
+        }
+        seen.is_change |= present != self.present_names();
+        seen
+    }
+
+    fn is_present(&self, other: &Other) -> bool {
+        self.beats.saturating_sub(other.beats) < SILENT
+    }
+
+    fn present_names(&self) -> Vec<String> {
+        let present = self.others.iter().filter(|(_, other)| self.is_present(other));
+        present.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The other replicas that are there, and when each was heard of last.
+    pub(super) fn present(&self) -> impl Iterator<Item = (&Record, Instant)> {
+        let present = self.others.values().filter(|other| self.is_present(other));
+        present.filter_map(|other| Some((other.record.as_ref()?, other.heard)))
+    }
+
+    /// How many read a data plane at the other replicas.
+    pub(super) fn readers_of(&self, name: &str) -> usize {
+        self.present().filter_map(|(record, _)| record.readers.get(name)).sum()
+    }
+
+    /// Replicas that are gone for so long that nobody has a use for their records.
+    pub(super) fn forgotten(&self) -> Vec<String> {
+        let forgotten =
+            self.others.iter().filter(|(_, other)| self.beats.saturating_sub(other.beats) >= FORGOTTEN);
+        forgotten.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether we would have heard of any other replica that is there by now, and have not.
+    pub(super) fn is_alone(&self) -> bool {
+        self.beats >= 2 && !self.others.values().any(|other| other.is_live)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::annotation;
+    use super::*;
+
+    fn record(identity: &str, told: u64, readers: usize) -> (String, String) {
+        let readers = BTreeMap::from([("plane".to_owned(), readers)]);
+        let time = i64::try_from(told).ok().map(|told| told + 1);
+        let record = Record { identity: identity.to_owned(), time, told, readers };
+        (annotation(identity), serde_json::to_string(&record).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_renews_no_more_is_gone_after_several_renewals_of_ours_and_not_before() {
+        let mut roster = Roster::new("own".to_owned());
+        let seen = roster.see(&[record("own", 1, 5), record("other", 1, 2)].into());
+        assert_eq!(seen, Seen { is_change: true, is_new: true, time: Revision::new(2) });
+        assert_eq!(roster.readers_of("plane"), 2, "our own are counted elsewhere");
+        for told in 2..4 {
+            tokio::time::advance(RENEW).await;
+            let seen = roster.see(&[record("own", told, 5), record("other", 1, 2)].into());
+            assert_eq!((seen, roster.readers_of("plane")), (Seen::default(), 2));
+        }
+        // However long we do not hear of ourselves either, nobody is gone for that.
+        tokio::time::advance(RENEW * 1_000).await;
+        assert_eq!(roster.see(&[record("own", 3, 5), record("other", 1, 2)].into()), Seen::default());
+        // Nor for what we tell in between.
+        tokio::time::advance(RENEW).await;
+        let seen = roster.see(&[record("own", 4, 5), record("other", 1, 2)].into());
+        assert_eq!((seen.is_change, roster.readers_of("plane")), (true, 0));
+        assert!(roster.forgotten().is_empty() && roster.present().next().is_none());
+        // It may come back.
+        let seen = roster.see(&[record("own", 4, 5), record("other", 2, 3)].into());
+        assert_eq!((seen.is_change, roster.readers_of("plane")), (true, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_between_renewals_takes_nobody_for_gone() {
+        let mut roster = Roster::new("own".to_owned());
+        for told in 1..100 {
+            roster.see(&[record("own", told, 5), record("other", 1, 2)].into());
+            tokio::time::advance(Duration::from_millis(50)).await;
+        }
+        assert_eq!(roster.readers_of("plane"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_dead_have_left_is_forgotten_and_nonsense_too() {
+        let mut roster = Roster::new("own".to_owned());
+        let nonsense = (annotation("odd"), "nonsense".to_owned());
+        for told in 1..14 {
+            assert!(roster.forgotten().is_empty());
+            let elsewhere = ("another.example/other".to_owned(), String::new());
+            roster.see(&[record("own", told, 0), record("other", 1, 2), nonsense.clone(), elsewhere].into());
+            assert_eq!(roster.is_alone(), told >= 2);
+            tokio::time::advance(RENEW).await;
+        }
+        assert_eq!(roster.forgotten(), ["odd", "other"]);
+        let seen = roster.see(&[record("own", 14, 0)].into());
+        assert!(!seen.is_change && roster.forgotten().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_renews_keeps_us_from_being_alone() {
+        let mut roster = Roster::new("own".to_owned());
+        for told in 1..4 {
+            roster.see(&[record("own", told, 0), record("other", told, 2)].into());
+            tokio::time::advance(RENEW).await;
+            assert!(!roster.is_alone());
+        }
+        let seen = roster.see(&[record("own", 4, 0)].into());
+        assert!(seen.is_change && !seen.is_new, "it has taken its record away");
+    }
+}

@@ -1,0 +1,115 @@
+//! A feed of which other replicas serve the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pingsix_sink::embedded::Reception;
+use pingsix_sink::{Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Replicas;
+use crate::controller::{Feed, Reach};
+use crate::leader::Leadership;
+use crate::operations::metrics::Metrics;
+
+/// A feed whose readers are those of all replicas.
+pub(crate) struct Served<F> {
+    feed: Arc<F>,
+    replicas: Option<Replicas>,
+    /// Changes when the readers of either may be others.
+    changes: watch::Sender<u64>,
+}
+
+impl<F: Feed> Served<F> {
+    pub(crate) fn new(feed: Arc<F>, replicas: Option<Replicas>) -> Self {
+        Self { feed, replicas, changes: watch::Sender::new(0) }
+    }
+
+    /// One of several replicas, which tells the others of its readers and hears of theirs, until it is stopped.
+    pub(crate) async fn live(self: Arc<Self>, leadership: Leadership, stop: CancellationToken) {
+        let Some(replicas) = self.replicas.clone() else { return };
+        let follow = async |mut source: watch::Receiver<u64>| {
+            while source.changed().await.is_ok() {
+                self.changes.send_modify(|count| *count += 1);
+            }
+        };
+        let sources = self.feed.readers_changed().into_iter().chain([replicas.changes()]);
+        let changes = futures::future::join_all(sources.map(follow));
+        tokio::join!(stop.run_until_cancelled(changes), replicas.run(&*self.feed, leadership, stop.clone()));
+    }
+}
+
+impl<F: Feed> Sink for Served<F> {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        self.feed.publish(desired).await
+    }
+
+    fn effect(&self) -> Effect {
+        self.feed.effect()
+    }
+}
+
+impl<F: Feed> Feed for Served<F> {
+    fn name(&self) -> &'static str {
+        self.feed.name()
+    }
+
+    fn embedded(&self) -> Option<&EmbeddedEtcd> {
+        self.feed.embedded()
+    }
+
+    fn replicas(&self) -> Option<&Replicas> {
+        self.replicas.as_ref()
+    }
+
+    fn open(&self) {
+        self.feed.open();
+    }
+
+    fn begin(&self, leadership: &Leadership, metrics: Option<&Arc<Metrics>>) {
+        self.feed.begin(leadership, metrics);
+    }
+
+    fn counts_itself(&self) -> bool {
+        self.feed.counts_itself()
+    }
+
+    fn reach(&self, scope: &Scope) -> Reach {
+        self.feed.reach(scope)
+    }
+
+    fn gave(&self, scope: &Scope, revision: Revision) -> bool {
+        self.feed.gave(scope, revision)
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        self.feed.reception_of(scope)
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        self.feed.receptions_changed()
+    }
+
+    fn effect_on(&self, scope: &Scope) -> Effect {
+        self.feed.effect_on(scope)
+    }
+
+    fn concurrency(&self) -> usize {
+        self.feed.concurrency()
+    }
+
+    fn readers_of(&self, scope: &Scope) -> Option<usize> {
+        let others = self.replicas.as_ref().map_or(0, |replicas| replicas.readers_of(scope));
+        Some(self.feed.readers_of(scope)?.saturating_add(others))
+    }
+
+    fn readers(&self) -> BTreeMap<Scope, usize> {
+        self.feed.readers()
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        let own = self.feed.readers_changed()?;
+        Some(if self.replicas.is_some() { self.changes.subscribe() } else { own })
+    }
+}

@@ -1,0 +1,290 @@
+//! Replicas over a server that fails.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use pingsix_sink::embedded::revisions::SharedTime;
+use pingsix_sink::{Desired, EmbeddedEtcd, Revision, Sink as _};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::controller::Feed;
+use crate::fixture::api_server::{ApiServer, Fate};
+use crate::leader::Leadership;
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/home/leases/pingsix-io-gateway-controller";
+
+fn path(what: &str) -> String {
+    format!("{LEASES}-{what}")
+}
+
+fn lease(pod: &str) -> LeaseOptions {
+    LeaseOptions::new("home", pingsix_translate::DEFAULT_CONTROLLER_NAME, pod)
+}
+
+fn revision(number: i64) -> Revision {
+    Revision::new(number).unwrap()
+}
+
+fn ceiling(api: &ApiServer) -> i64 {
+    let lease = api.get(&path("revisions")).unwrap();
+    lease["metadata"]["annotations"]["pingsix.io/reserved-revision"].as_str().unwrap().parse().unwrap()
+}
+
+fn scope(name: &str) -> Scope {
+    Scope::new(format!("/pingsix/infra/{name}")).unwrap()
+}
+
+/// A feed with so many readers of one scope.
+#[derive(Default)]
+struct Readers {
+    count: AtomicUsize,
+    changes: watch::Sender<u64>,
+}
+
+impl Readers {
+    fn set(&self, count: usize) {
+        self.count.store(count, Ordering::Relaxed);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+impl pingsix_sink::Sink for Readers {
+    async fn publish(&self, _: &Desired) -> Result<pingsix_sink::Published, pingsix_sink::SinkError> {
+        unimplemented!("nothing is published here")
+    }
+}
+
+impl Feed for Readers {
+    fn open(&self) {}
+
+    fn readers(&self) -> std::collections::BTreeMap<Scope, usize> {
+        [(scope("web"), self.count.load(Ordering::Relaxed))].into()
+    }
+
+    fn readers_of(&self, scope: &Scope) -> Option<usize> {
+        Some(self.readers().get(scope).copied().unwrap_or_default())
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.changes.subscribe())
+    }
+}
+
+/// A replica that runs.
+struct Running {
+    feed: Arc<Readers>,
+    served: Arc<Served<Readers>>,
+    replicas: Replicas,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    fn start(api: &ApiServer, pod: &str, leadership: Leadership) -> Self {
+        let (feed, stop) = (Arc::<Readers>::default(), CancellationToken::new());
+        let replicas = Replicas::new(api.client(), &lease(pod));
+        let served = Arc::new(Served::new(Arc::clone(&feed), Some(replicas.clone())));
+        let task = tokio::spawn(Arc::clone(&served).live(leadership, stop.clone()));
+        Self { feed, served, replicas, stop, task }
+    }
+
+    /// How many read, here and elsewhere.
+    fn readers(&self) -> Option<usize> {
+        self.served.readers_of(&scope("web"))
+    }
+
+    async fn comes_to(&self, readers: usize) -> Duration {
+        let (start, mut changed) = (Instant::now(), self.served.readers_changed().unwrap());
+        while self.readers() != Some(readers) {
+            timeout(Duration::from_mins(1), changed.changed()).await.unwrap().unwrap();
+        }
+        start.elapsed()
+    }
+}
+
+fn nobody() -> Leadership {
+    Leadership::of(watch::channel(None).1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_of_others_count_soon_and_those_of_one_that_ends_no_more() {
+    let api = ApiServer::default();
+    let (one, two) = (Running::start(&api, "one", nobody()), Running::start(&api, "two", nobody()));
+    sleep(Duration::from_secs(8)).await;
+    assert_eq!(one.readers(), Some(0));
+    two.feed.set(3);
+    assert!(one.comes_to(3).await <= Duration::from_secs(1));
+    one.feed.set(1);
+    assert_eq!(one.readers(), Some(4));
+    assert!(two.comes_to(4).await <= Duration::from_secs(1));
+    let others = one.replicas.others();
+    assert!(others.len() == 1 && others[0].identity.starts_with("two_") && others[0].readers == 3);
+
+    two.stop.cancel();
+    two.task.await.unwrap();
+    assert!(one.comes_to(1).await < Duration::from_secs(1));
+    assert_eq!(one.replicas.others(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_but_renewals_when_nothing_changes() {
+    let api = ApiServer::default();
+    let one = Running::start(&api, "one", nobody());
+    let _two = Running::start(&api, "two", nobody());
+    one.feed.set(2);
+    sleep(Duration::from_secs(30)).await;
+    let before = api.writes(&path("replicas")).len();
+    sleep(Duration::from_secs(1_000)).await;
+    let writes = api.writes(&path("replicas")).len() - before;
+    assert!((400..=450).contains(&writes), "{writes} of two in 1000 s");
+    assert!(api.get(&path("revisions")).is_none(), "nobody has listed");
+    // Many that come make few writes.
+    let before = api.writes(&path("replicas")).len();
+    for readers in 0..500 {
+        one.feed.set(readers);
+        sleep(Duration::from_millis(10)).await;
+    }
+    let writes = api.writes(&path("replicas")).len() - before;
+    assert!(writes <= 14, "{writes} in 5 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
+    let api = ApiServer::default();
+    let one = Running::start(&api, "one", Leadership::always());
+    let two = Running::start(&api, "two", nobody());
+    two.feed.set(3);
+    one.comes_to(3).await;
+    two.task.abort();
+    let took = one.comes_to(0).await;
+    assert!(took > Duration::from_secs(8) && took <= Duration::from_secs(16), "{took:?}");
+    let records =
+        || api.get(&path("replicas")).unwrap()["metadata"]["annotations"].as_object().unwrap().len();
+    assert_eq!(records(), 2);
+    sleep(Duration::from_secs(65)).await;
+    assert_eq!(records(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_reach_the_api_server_takes_nobody_for_gone() {
+    let api = ApiServer::default();
+    let (one, two) =
+        (Running::start(&api, "one", Leadership::always()), Running::start(&api, "two", nobody()));
+    two.feed.set(3);
+    one.comes_to(3).await;
+    let is_away = Arc::new(AtomicBool::new(true));
+    let away = Arc::clone(&is_away);
+    api.script(move |_| if away.load(Ordering::Relaxed) { Fate::Failed(503) } else { Fate::Served });
+    api.break_watches_of("coordination.k8s.io/leases");
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(one.readers(), Some(3));
+    is_away.store(false, Ordering::Relaxed);
+    for _ in 0..300 {
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(one.readers(), Some(3));
+    }
+    two.feed.set(4);
+    assert!(one.comes_to(4).await <= Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn revisions_are_reserved_above_each_other_whoever_is_faster() {
+    let api = ApiServer::default();
+    let stores: Vec<_> =
+        (0..4).map(|pod| Replicas::new(api.client(), &lease(&pod.to_string())).reservations()).collect();
+    api.script(|_| Fate::Slow {
+        before: Duration::from_millis(fastrand::u64(..5)),
+        after: Duration::from_millis(fastrand::u64(..5)),
+    });
+    let mut blocks = Vec::new();
+    for _ in 0..10 {
+        let reserve = stores.iter().map(|store| store.reserve(Revision::MIN, 7));
+        let mut round = Vec::new();
+        for block in futures::future::join_all(reserve).await {
+            let block = block.unwrap();
+            assert!(
+                blocks
+                    .last()
+                    .is_none_or(|last: &pingsix_sink::embedded::revisions::Block| last.last < block.first)
+            );
+            round.push(block);
+        }
+        round.sort_by_key(|block| block.first);
+        assert!(round.windows(2).all(|pair| pair[0].last < pair[1].first), "{round:?}");
+        blocks.extend(round);
+    }
+    assert_eq!(ceiling(&api), blocks.last().unwrap().last.get());
+    assert!(blocks[0].first.get() > 1_700_000_000_000_000, "the first one begins with the time of day");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_removed_or_spoilt_brings_no_revision_back() {
+    let api = ApiServer::default();
+    let replicas = Replicas::new(api.client(), &lease("one"));
+    let store = replicas.reservations();
+    let ahead = revision(1 << 52);
+    let block = store.reserve(ahead, 10).await.unwrap();
+    assert_eq!(block.first, ahead);
+    // Whoever takes revisions has the shared time at them.
+    store.shared().unwrap().raise(block.last);
+    api.delete(&path("revisions"));
+    let next = store.reserve(Revision::MIN, 10).await.unwrap();
+    assert!(next.first > block.last, "{next:?}");
+    store.shared().unwrap().raise(next.last);
+    let mut spoilt = api.get(&path("revisions")).unwrap();
+    spoilt["metadata"]["annotations"] = json!({"pingsix.io/reserved-revision": "many"});
+    api.put(&path("revisions"), spoilt);
+    let at_least = store.shared().unwrap().now().unwrap();
+    assert!(store.reserve(at_least, 10).await.unwrap().first > next.last);
+    assert!(ceiling(&api) > next.last.get());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_be_written_is_said_as_such() {
+    let api = ApiServer::default();
+    api.script(|_| Fate::Failed(403));
+    let store = Replicas::new(api.client(), &lease("one")).reservations();
+    let error = store.reserve(Revision::MIN, 10).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    // One that does not answer is not waited for for ever.
+    api.script(|_| Fate::Unanswered);
+    timeout(Duration::from_secs(4), store.reserve(Revision::MIN, 10)).await.unwrap().unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_alone_goes_by_its_clock_and_others_go_by_it() {
+    let hour = jiff::SignedDuration::from_hours(1);
+    let api = ApiServer::default();
+    let with = |pod: &str, ahead: jiff::SignedDuration| {
+        let clock = crate::clock::Clock::new(move || jiff::Timestamp::now() + ahead);
+        let replicas = Replicas::new(api.client(), &LeaseOptions { clock, ..lease(pod) });
+        let served = Arc::new(Served::new(Arc::<Readers>::default(), Some(replicas.clone())));
+        tokio::spawn(served.live(nobody(), CancellationToken::new()));
+        replicas
+    };
+    let now = |replicas: &Replicas| replicas.reservations().shared().and_then(SharedTime::now);
+    let one = with("one", hour);
+    sleep(Duration::from_secs(12)).await;
+    assert!(now(&one).unwrap().get() > (jiff::Timestamp::now() + hour / 2).as_microsecond());
+    let two = with("two", -hour);
+    sleep(Duration::from_secs(2)).await;
+    let apart = |one: &Replicas, two: &Replicas| now(one).unwrap().get() - now(two).unwrap().get();
+    assert!(apart(&one, &two).abs() < 100_000, "{}", apart(&one, &two));
+    // A third one ahead of them has no say.
+    let three = with("three", hour * 2);
+    sleep(Duration::from_secs(30)).await;
+    assert!(apart(&one, &two).abs() < 100_000 && apart(&two, &three).abs() < 100_000);
+    assert!(now(&one).unwrap().get() < (jiff::Timestamp::now() + hour * 3 / 2).as_microsecond());
+}
+
+#[tokio::test]
+async fn an_embedded_server_starts_without_the_api_server() {
+    let api = ApiServer::default();
+    api.script(|_| Fate::Failed(503));
+    let store = Replicas::new(api.client(), &lease("one")).reservations();
+    let etcd = EmbeddedEtcd::builder().reservations(store).start().await.unwrap();
+    etcd.publish(&Desired::empty(scope("web"))).await.unwrap();
+}

@@ -1,0 +1,174 @@
+//! The whole way under load: a real API server, the controller's program, the real PingSIX, and clients that judge every
+//! answer while something changes all the time.
+//!
+//! `LOAD_CHANGES` says how many changes are made (`just load` makes 10,000), `LOAD_KILLS` how often the controller is
+//! killed meanwhile, and `LOAD_SEED` repeats the choices of a run.
+
+mod backends;
+mod cast;
+mod changes;
+mod judge;
+mod lines;
+mod namespace;
+mod objects;
+mod scene;
+mod subjects;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pingsix_translate::{Layout, Options};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::pingsix::say;
+use crate::lab::truth::{Dump, Truth};
+use scene::Scene;
+use subjects::Subject;
+use traffic::{Tally, Traffic, ask_everything};
+
+/// How many changes are made if nobody says otherwise.
+const CHANGES: usize = 300;
+
+/// About how long a change takes, which tells how long the controller may live in a test that kills it.
+const CHANGE: Duration = Duration::from_millis(15);
+
+fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_load_every_answer_is_as_before_a_change_or_as_after_it() {
+    let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
+    run("under_load_every_answer_is_as_before_a_change_or_as_after_it", changes, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_load_nobody_notices_that_the_controller_is_killed() {
+    let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
+    let kills = number("LOAD_KILLS").unwrap_or(if changes > CHANGES { 10 } else { 3 });
+    run("under_load_nobody_notices_that_the_controller_is_killed", changes, kills).await;
+}
+
+async fn run(test: &str, changes: usize, kills: usize) {
+    if !namespace::is_inside(test).await {
+        return;
+    }
+    let Some(scene) = Scene::start(test).await else { return };
+    let seed = number("LOAD_SEED").unwrap_or_else(|| rand::rng().random());
+    say(&format!("{test}: LOAD_SEED={seed}"));
+    let mut dice = StdRng::seed_from_u64(seed);
+    assert_eq!(
+        ask_everything(&scene.subjects, scene.doors()).await,
+        Vec::<String>::new(),
+        "before any change"
+    );
+
+    let started = Instant::now();
+    let traffic = Traffic::start(&scene.subjects, scene.doors(), &mut dice);
+    let mut fates = StdRng::seed_from_u64(dice.random());
+    let client = scene.cluster.admin();
+    let over = CancellationToken::new();
+    let change = async {
+        let mut counts = changes::make(&client, &scene.subjects, changes, &mut dice).await;
+        // Who is killed is to have something to do.
+        over.cancel();
+        counts.retain(|_, count| *count > 0);
+        counts
+    };
+    let (counts, (), refusals) = tokio::join!(
+        change,
+        kill(&scene, kills, changes, &over, &mut fates),
+        refusals(&scene, kills > 0, &over)
+    );
+    let open = changes::settle(&scene.subjects).await;
+    let took = started.elapsed();
+    let tally = traffic.stop().await;
+    say(&summary(test, kills, took, &counts, &tally));
+    say(&lags(test, &scene.subjects));
+    let logs = || format!("{test}, LOAD_SEED={seed}\n{}", scene::end_of(&scene.controller.log()));
+    assert!(tally.wrong.is_empty() && tally.failed.is_empty(), "{}{}", tally.faults(), logs());
+    assert_eq!(open, Vec::<String>::new(), "{}", logs());
+    assert_eq!(refusals, Vec::<String>::new(), "{}", logs());
+    assert!(counts.len() == 10, "everything was changed: {counts:?}");
+
+    scene.is_published().await;
+    assert_eq!(ask_everything(&scene.subjects, scene.doors()).await, Vec::<String>::new(), "afterwards");
+    is_up_to_date(&scene).await;
+    scene.stop().await;
+}
+
+/// Kills the controller so often, at random moments, and starts it again, while changes are made.
+async fn kill(scene: &Scene, kills: usize, changes: usize, over: &CancellationToken, dice: &mut StdRng) {
+    for _ in 0..kills {
+        let longest = CHANGE * u32::try_from(changes / kills).unwrap();
+        let life = longest.mul_f64(dice.random_range(0.02..1.0));
+        // What is left of them when there are no changes any more comes at once.
+        over.run_until_cancelled(sleep(life)).await;
+        assert!(scene.controller.pid().await.is_some(), "it had ended before");
+        scene.controller.kill().await.unwrap();
+        scene.controller.start().await.unwrap();
+    }
+}
+
+/// What PingSIX has refused of what it was given; that nobody gives it anything counts unless that may be.
+async fn refusals(scene: &Scene, may_be_alone: bool, over: &CancellationToken) -> Vec<String> {
+    let mut refusals = Vec::new();
+    while over.run_until_cancelled(sleep(Duration::from_millis(50))).await.is_some() {
+        if let Some(refusal) = scene.refusal(may_be_alone).await
+            && refusals.last() != Some(&refusal)
+        {
+            refusals.push(refusal);
+        }
+    }
+    refusals
+}
+
+/// The feed holds what follows from the objects of the cluster, and nothing else.
+async fn is_up_to_date(scene: &Scene) {
+    let options = Options { layout: Layout::PerPort, responder: Some(scene.responder), ..Options::default() };
+    let dump = Dump::of(&scene.cluster.admin()).await;
+    for (scope, wanted) in Truth::of(&dump, &options, &[]).wanted() {
+        let (_, held) = scene.feed(scope.as_str()).await;
+        let held: BTreeMap<_, _> = held.into_iter().collect();
+        let keys = |documents: &BTreeMap<String, Vec<u8>>| documents.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&held), keys(&wanted), "keys of {}", scope.as_str());
+        let differ = wanted.iter().filter(|(key, value)| held[*key] != **value).map(|(key, _)| key);
+        assert_eq!(differ.collect::<Vec<_>>(), Vec::<&String>::new(), "values of {}", scope.as_str());
+    }
+}
+
+/// How long after a change was made somebody saw it.
+fn lags(test: &str, subjects: &[Subject]) -> String {
+    let mut lags: Vec<Duration> = subjects.iter().flat_map(|subject| subject.book.lags()).collect();
+    lags.sort();
+    let of = |percent: usize| {
+        lags.get((lags.len() * percent / 100).min(lags.len().max(1) - 1)).copied().unwrap_or_default()
+    };
+    format!(
+        "{test}: changes were seen after {:.1?} (p50), {:.1?} (p99), {:.1?} (at most)",
+        of(50),
+        of(99),
+        of(100)
+    )
+}
+
+fn summary(test: &str, kills: usize, took: Duration, counts: &changes::Counts, tally: &Tally) -> String {
+    let each_second = |count: usize| f64::from(u32::try_from(count).unwrap()) / took.as_secs_f64();
+    let changes: usize = counts.values().sum();
+    format!(
+        "{test}: {changes} changes ({:.0}/s) {counts:?}, the controller killed {kills} times; {} answers ({:.0}/s) {:?}, \
+         {} wrong, {} failed, {} asked again on a new connection, the longest took {:.1?}",
+        each_second(changes),
+        tally.total(),
+        each_second(tally.total()),
+        tally.by_protocol(),
+        tally.wrong.len(),
+        tally.failed.len(),
+        tally.again,
+        tally.longest,
+    )
+}

@@ -1,0 +1,67 @@
+//! Backends that say who they are.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::net::Ipv4Addr;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::namespace::ADDRESS;
+
+/// What they are called.
+pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Backends that run until they are dropped.
+#[derive(Debug)]
+pub(crate) struct Backends {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) ports: [u16; NAMES.len()],
+    _stop: DropGuard,
+}
+
+impl Backends {
+    /// Starts them.
+    pub(crate) async fn start() -> Self {
+        let stop = CancellationToken::new();
+        let mut ports = [0; NAMES.len()];
+        for (name, port) in NAMES.into_iter().zip(&mut ports) {
+            let listener = TcpListener::bind((ADDRESS, 0)).await.unwrap();
+            *port = listener.local_addr().unwrap().port();
+            tokio::spawn(stop.clone().run_until_cancelled_owned(serve(name, listener)));
+        }
+        Self { address: ADDRESS, ports, _stop: stop.drop_guard() }
+    }
+
+    /// The port of the backend with this name.
+    pub(crate) fn port(&self, name: &str) -> u16 {
+        let index = NAMES.iter().position(|held| *held == name).unwrap();
+        self.ports[index]
+    }
+}
+
+async fn serve(name: &'static str, listener: TcpListener) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let answer = service_fn(move |request| ready(Ok::<_, Infallible>(answer(name, &request))));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+    }
+}
+
+/// Who answers, the path that was asked for, and what a filter has added.
+fn answer(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let mut said = format!("{name} {}", request.uri().path());
+    if let Some(asked) = request.headers().get("x-asked") {
+        said.push_str(" asked ");
+        said.push_str(&String::from_utf8_lossy(asked.as_bytes()));
+    }
+    Response::new(Full::new(said.into()))
+}

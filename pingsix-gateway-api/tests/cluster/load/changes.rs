@@ -1,0 +1,126 @@
+//! Somebody who changes something all the time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use kube::Client;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use pingsix_translate::Kind;
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use serde_json::Value;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::objects::AWAY;
+use super::subjects::{Sort, Subject, Write};
+use crate::lab::objects;
+
+/// How often some changes are made at once.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How many changes a tick brings: about a hundred a second, with bursts.
+const FEW: std::ops::RangeInclusive<usize> = 4..=10;
+const MANY: std::ops::RangeInclusive<usize> = 25..=50;
+
+/// How many ticks out of a hundred bring many.
+const BURSTS: u32 = 10;
+
+/// How long a change may take until it is seen, on a machine that does much else.
+pub(crate) const LATEST: Duration = Duration::from_mins(1);
+
+/// What was changed how often.
+pub(crate) type Counts = BTreeMap<Sort, usize>;
+
+/// Makes this many changes, or fewer if one is never seen. A subject is changed again when its last change was seen.
+pub(crate) async fn make(
+    client: &Client,
+    subjects: &Arc<Vec<Subject>>,
+    count: usize,
+    dice: &mut StdRng,
+) -> Counts {
+    let mut now: Vec<usize> = vec![0; subjects.len()];
+    let mut changed: Vec<Instant> = vec![Instant::now(); subjects.len()];
+    let mut counts = Counts::new();
+    let mut made = 0;
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while made < count {
+        ticks.tick().await;
+        let wanted = if dice.random_ratio(BURSTS, 100) { MANY } else { FEW };
+        let wanted = dice.random_range(wanted).min(count - made);
+        let (mut free, mut is_late) = (Vec::new(), false);
+        for (index, subject) in
+            subjects.iter().enumerate().filter(|(_, subject)| subject.sort != Sort::Stable)
+        {
+            if subject.book.is_settled() {
+                free.push(index);
+            } else {
+                is_late |= changed[index].elapsed() > LATEST;
+            }
+        }
+        if is_late {
+            // Who waits for the rest of them finds out which it is.
+            return counts;
+        }
+        free.shuffle(dice);
+        free.truncate(wanted);
+        let writes: Vec<Write> = free
+            .iter()
+            .map(|index| {
+                let subject = &subjects[*index];
+                let (next, write) = subject.change(now[*index], dice);
+                now[*index] = next;
+                subject.book.change(subject.state(next));
+                *counts.entry(subject.sort).or_insert(0) += 1;
+                write
+            })
+            .collect();
+        made += writes.len();
+        join_all(writes.iter().map(|write| perform(client, write))).await;
+        for index in free {
+            changed[index] = Instant::now();
+        }
+    }
+    counts
+}
+
+/// Waits until everything that was changed has been seen, and says what was not.
+pub(crate) async fn settle(subjects: &[Subject]) -> Vec<String> {
+    let started = Instant::now();
+    loop {
+        let open: Vec<String> = subjects
+            .iter()
+            .filter(|subject| !subject.book.is_settled())
+            .map(|subject| format!("the last change of {} was not seen", subject.name))
+            .collect();
+        if open.is_empty() || started.elapsed() > LATEST {
+            return open;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn perform(client: &Client, write: &Write) {
+    let namespace = |kind: Kind| if kind == Kind::ReferenceGrant { AWAY } else { "default" };
+    match write {
+        Write::Create(kind, object) => create(client, *kind, object).await,
+        Write::Merge(kind, name, change) => {
+            let objects = objects(client, *kind, namespace(*kind));
+            objects.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+        }
+        Write::Delete(kind, namespace, name) => {
+            objects(client, *kind, namespace).delete(name, &DeleteParams::default()).await.unwrap();
+        }
+        Write::Nothing => {}
+    }
+}
+
+/// Makes an object.
+pub(crate) async fn create(client: &Client, kind: Kind, object: &Value) {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    objects(client, kind, namespace).create(&PostParams::default(), &object).await.unwrap();
+}

@@ -1,0 +1,62 @@
+//! A network of its own for a test.
+//!
+//! An API server takes no address of loopback as an endpoint. So the test runs once more in a network namespace, whose
+//! loopback interface has another address as well: nothing that is sent can leave it.
+
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::lab::pingsix::{binary, say};
+use crate::lab::programs::program;
+
+/// The address of backends: one of those that networks are measured with, so that nobody has it.
+pub(crate) const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+
+/// Says to the test that it is inside.
+const INSIDE: &str = "LOAD_NAMESPACE";
+
+/// A namespace of this user's, in which he is root.
+const UNSHARE: [&str; 4] = ["--user", "--map-root-user", "--net", "--"];
+
+/// Whether the test is inside of a namespace and goes on. Otherwise it has run there, or says why it does not run.
+pub(crate) async fn is_inside(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    // Where it does not run there is nothing to build, and inside nothing can be fetched.
+    if binary(test).is_none() {
+        return false;
+    }
+    if !can_enter().await {
+        say(&format!("{test}: NOT RUN: `unshare` and `ip` cannot make a network namespace here"));
+        return false;
+    }
+    program("pingsix-gateway-controller").await;
+    let name = format!("load::{test}");
+    let status = inside(r#"exec "$0" "$@""#)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", &name, "--nocapture"])
+        .env(INSIDE, "1")
+        .status();
+    assert!(status.await.unwrap().success(), "{name} has failed in its namespace");
+    false
+}
+
+async fn can_enter() -> bool {
+    let status = inside("true").stderr(Stdio::null()).status().await;
+    status.is_ok_and(|status| status.success())
+}
+
+/// A shell command inside of a new namespace, with the arguments that are added.
+fn inside(command: &str) -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare
+        .args(UNSHARE)
+        .args(["sh", "-c"])
+        .arg(format!("ip link set lo up && ip address add {ADDRESS}/32 dev lo && {command}"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    unshare
+}

@@ -1,0 +1,253 @@
+//! A cluster, the controller and PingSIX, each in a process of its own.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use pingsix_test_cluster::{Process, TestCluster};
+use serde::Deserialize;
+use tokio::time::sleep;
+use tokio_util::sync::DropGuard;
+
+use super::backends::Backends;
+use super::cast::Cast;
+use super::changes;
+use super::objects::AWAY;
+use super::subjects::{Door, Subject};
+use super::traffic::Doors;
+use crate::lab::programs::program;
+use crate::lab::readers::list;
+use crate::lab::{PATIENCE, pingsix, shop};
+
+/// Everything that runs.
+pub(crate) struct Scene {
+    pub(crate) cluster: TestCluster,
+    pub(crate) subjects: Arc<Vec<Subject>>,
+    pub(crate) controller: Process,
+    pub(crate) responder: SocketAddr,
+    feed: SocketAddr,
+    plain: PingSix,
+    secure: PingSix,
+    _backends: Backends,
+    _responds: DropGuard,
+}
+
+/// A PingSIX that reads the data plane of one port.
+struct PingSix {
+    process: Process,
+    plane: &'static str,
+    address: SocketAddr,
+    status: SocketAddr,
+    pid: Option<u32>,
+}
+
+/// What `/status/config` says.
+#[derive(Debug, Deserialize)]
+struct Page {
+    published_revision: Option<i64>,
+    error_kind: Option<String>,
+    last_error: Option<String>,
+}
+
+impl Scene {
+    /// Starts everything, or says why a test does not run.
+    pub(crate) async fn start(test: &str) -> Option<Self> {
+        let binary = pingsix::binary(test)?;
+        let backends = Backends::start().await;
+        let cluster = TestCluster::builder().start_or_skip().await?;
+        cluster.namespace(AWAY).await.unwrap();
+        cluster.apply(shop::CLASS).await.unwrap();
+        let cast = Cast::new(&backends);
+        for (kind, object) in &cast.objects {
+            changes::create(&cluster.admin(), *kind, object).await;
+        }
+        let [feed, health, plain, plain_status, secure, secure_status] = free_addresses(&cluster);
+        let (responder, responds) = pingsix::responder().await;
+        let statuses = [plain_status, secure_status];
+        let controller = start_controller(&cluster, feed, responder, health, statuses).await;
+        let plain = PingSix::start(&cluster, &binary, Door::Plain, feed, plain, plain_status).await;
+        let secure = PingSix::start(&cluster, &binary, Door::Secure, feed, secure, secure_status).await;
+        let scene = Self {
+            cluster,
+            subjects: Arc::new(cast.subjects),
+            controller,
+            responder,
+            feed,
+            plain,
+            secure,
+            _backends: backends,
+            _responds: responds,
+        };
+        scene.is_published().await;
+        Some(scene)
+    }
+
+    pub(crate) fn doors(&self) -> Doors {
+        Doors { plain: self.plain.address, secure: self.secure.address }
+    }
+
+    /// What the feed holds, by data plane, and in which revision.
+    pub(crate) async fn feed(&self, plane: &str) -> (i64, Vec<(String, Vec<u8>)>) {
+        let found = list(self.feed, plane).await.unwrap();
+        let pairs = found.kvs.iter().map(|kv| {
+            let key = String::from_utf8_lossy(&kv.key);
+            (key.strip_prefix(plane).unwrap()[1..].to_owned(), kv.value.to_vec())
+        });
+        let last = found.kvs.iter().map(|kv| kv.mod_revision).max().unwrap_or_default();
+        (last, pairs.collect())
+    }
+
+    /// Waits until each PingSIX has published what the feed holds.
+    pub(crate) async fn is_published(&self) {
+        for pingsix in [&self.plain, &self.secure] {
+            let started = Instant::now();
+            loop {
+                if list(self.feed, pingsix.plane).await.is_ok_and(|found| !found.kvs.is_empty()) {
+                    let (last, _) = self.feed(pingsix.plane).await;
+                    let page = pingsix.page().await;
+                    if page.as_ref().is_some_and(|page| page.published_revision >= Some(last)) {
+                        break;
+                    }
+                }
+                assert!(
+                    started.elapsed() < PATIENCE,
+                    "{} is not published: {:?}\n{}\n{}",
+                    pingsix.plane,
+                    pingsix.page().await,
+                    end_of(&pingsix.process.log()),
+                    end_of(&self.controller.log())
+                );
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    /// What PingSIX is not content with. Nobody may be there to serve it, or must be.
+    pub(crate) async fn refusal(&self, may_be_alone: bool) -> Option<String> {
+        for pingsix in [&self.plain, &self.secure] {
+            if let Some(Page { error_kind: Some(kind), last_error, .. }) = pingsix.page().await
+                && !(may_be_alone && kind == "etcd_unavailable")
+            {
+                return Some(format!("{}: {kind}: {last_error:?}", pingsix.plane));
+            }
+        }
+        None
+    }
+
+    /// Ends everything; PingSIX must have been running all the time.
+    pub(crate) async fn stop(self) {
+        for pingsix in [&self.plain, &self.secure] {
+            assert_eq!(pingsix.process.pid().await, pingsix.pid, "{} has ended", pingsix.plane);
+            pingsix.process.kill().await.unwrap();
+        }
+        self.controller.stop().await.unwrap();
+    }
+}
+
+/// Addresses that nobody has, each another.
+fn free_addresses<const COUNT: usize>(cluster: &TestCluster) -> [SocketAddr; COUNT] {
+    let mut ports = BTreeSet::new();
+    while ports.len() < COUNT {
+        ports.insert(cluster.free_port().unwrap());
+    }
+    let mut ports = ports.into_iter();
+    std::array::from_fn(|_| SocketAddr::from(([127, 0, 0, 1], ports.next().unwrap())))
+}
+
+async fn start_controller(
+    cluster: &TestCluster,
+    feed: SocketAddr,
+    responder: SocketAddr,
+    health: SocketAddr,
+    [plain, secure]: [SocketAddr; 2],
+) -> Process {
+    let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
+    let revisions = cluster.folder().join("revisions");
+    let mut command = vec![OsString::from(program("pingsix-gateway-controller").await)];
+    command.extend(
+        [
+            "--layout=perPort".to_owned(),
+            format!("--responder={responder}"),
+            format!("--feed-address={feed}"),
+            format!("--feed-state-file={}", revisions.display()),
+            format!("--health-address={health}"),
+            format!("--kube-config={}", kubeconfig.display()),
+            format!("--status-url=default/web:80=http://{plain}"),
+            format!("--status-url=default/web:443=http://{secure}"),
+            "--debug-address=off".to_owned(),
+            "--leader-namespace=default".to_owned(),
+            "--leader-duration=4s".to_owned(),
+            "--leader-renew-deadline=3s".to_owned(),
+            "--leader-retry=500ms".to_owned(),
+            "--log-filter=warn".to_owned(),
+        ]
+        .map(OsString::from),
+    );
+    cluster.run("controller", command).await.unwrap()
+}
+
+impl PingSix {
+    async fn start(
+        cluster: &TestCluster,
+        binary: &OsString,
+        door: Door,
+        feed: SocketAddr,
+        address: SocketAddr,
+        status: SocketAddr,
+    ) -> Self {
+        let folder = cluster.folder().display().to_string();
+        let (name, plane, listener) = match door {
+            Door::Plain => ("plain", "/pingsix/default/web:80", "offer_h2c: true".to_owned()),
+            Door::Secure => {
+                let (certificate, key) = shop::pair("default.example");
+                fs::write(cluster.folder().join("default.crt"), certificate).unwrap();
+                fs::write(cluster.folder().join("default.key"), key).unwrap();
+                let tls = format!(
+                    "offer_h2: true, tls: {{cert_path: {folder}/default.crt, key_path: {folder}/default.key}}"
+                );
+                ("secure", "/pingsix/default/web:443", tls)
+            }
+        };
+        let config = cluster.folder().join(format!("{name}.yaml"));
+        fs::write(
+            &config,
+            format!(
+                "
+pingora: {{threads: 1, pid_file: {folder}/{name}.pid, upgrade_sock: {folder}/{name}.sock}}
+pingsix:
+  listeners: [{{address: '{address}', {listener}}}]
+  etcd: {{host: ['http://{feed}'], prefix: '{plane}'}}
+  status: {{address: '{status}'}}
+"
+            ),
+        )
+        .unwrap();
+        // It would write a line for each document each time.
+        let command =
+            ["/usr/bin/env".into(), "RUST_LOG=warn".into(), binary.clone(), "-c".into(), config.into()];
+        let process = cluster.run(name, command.into()).await.unwrap();
+        let pid = process.pid().await;
+        Self { process, plane, address, status, pid }
+    }
+
+    async fn page(&self) -> Option<Page> {
+        let client = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
+        let answer =
+            client.get(format!("http://{}/status/config", self.status).parse().unwrap()).await.ok()?;
+        serde_json::from_slice(&answer.into_body().collect().await.ok()?.to_bytes()).ok()
+    }
+}
+
+/// The last lines of a log.
+pub(crate) fn end_of(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}

@@ -1,0 +1,97 @@
+//! What is changed, and what is right before and after.
+
+use pingsix_translate::Kind;
+use rand::Rng;
+use rand::rngs::StdRng;
+use serde_json::Value;
+
+use super::judge::{Book, State, shows};
+
+/// The ports of the Gateway's listeners. Each has a data plane of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    Plain,
+    Secure,
+}
+
+/// A request whose answers are judged.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) host: String,
+    pub(crate) path: String,
+    /// Whether it has the header `x-user: one`.
+    pub(crate) is_user: bool,
+}
+
+/// Something that is right in one way, or changes.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) door: Door,
+    pub(crate) probes: Vec<Probe>,
+    pub(crate) book: Book,
+    pub(crate) sort: Sort,
+    /// Certificates among which the one that is shown is looked for, in DER.
+    pub(crate) certificates: Vec<Vec<u8>>,
+    /// How it can be: what to write, and what is right then.
+    pub(super) variants: Vec<(Write, State)>,
+}
+
+/// What of a subject changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sort {
+    /// Nothing.
+    Stable,
+    /// The Service of a rule.
+    Backend,
+    /// The matches of a route: paths and headers come and go.
+    Matches,
+    /// The route itself comes and goes.
+    Life,
+    /// Weights of Services.
+    Weights,
+    /// Filters, one of which does not exist.
+    Filter,
+    /// Endpoints of a Service.
+    Endpoints,
+    /// The port of a Service.
+    Port,
+    /// The grant for a Service in another namespace.
+    Grant,
+    /// Listeners of the Gateway and their hostnames.
+    Listeners,
+    /// The certificate of a listener.
+    Certificate,
+}
+
+/// What is done at the API server.
+#[derive(Clone, Debug)]
+pub(crate) enum Write {
+    Create(Kind, Value),
+    Merge(Kind, String, Value),
+    Delete(Kind, &'static str, String),
+    Nothing,
+}
+
+impl Probe {
+    pub(crate) fn new(host: &str, path: &str) -> Self {
+        Self { host: host.to_owned(), path: path.to_owned(), is_user: false }
+    }
+}
+
+impl Subject {
+    /// A change to something that can be told from what is now, and what it is then.
+    pub(crate) fn change(&self, now: usize, dice: &mut StdRng) -> (usize, Write) {
+        loop {
+            let next = dice.random_range(0..self.variants.len());
+            if shows(&self.variants[now].1, &self.variants[next].1) {
+                return (next, self.variants[next].0.clone());
+            }
+        }
+    }
+
+    /// What is right for a variant.
+    pub(crate) fn state(&self, variant: usize) -> State {
+        self.variants[variant].1.clone()
+    }
+}

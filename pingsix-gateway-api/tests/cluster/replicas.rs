@@ -1,0 +1,370 @@
+//! Several replicas that serve at once, and clients that move between them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use pingsix_gateway_api::leader::lease_name;
+use pingsix_gateway_api::replicas::{Replicas, replicas_name, revisions_name};
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_test_cluster::Process;
+use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::lab::readers::{Served, Spies, list};
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, Running, pingsix};
+use crate::leaders::{Strait, options};
+
+/// A replica in this process, with the feed that it serves.
+struct Replica {
+    etcd: EmbeddedEtcd,
+    served: Served,
+    running: Running,
+}
+
+impl Replica {
+    async fn start(client: Client, name: &str) -> Self {
+        Self::with_responder(client, name, None).await
+    }
+
+    async fn with_responder(client: Client, name: &str, responder: Option<SocketAddr>) -> Self {
+        let mut options = options(name);
+        options.translation.responder = responder;
+        let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
+        let etcd = EmbeddedEtcd::builder().reservations(replicas.reservations()).start().await.unwrap();
+        let served = Served::start(&etcd, None).await;
+        let mut running = Running::among(client, &etcd, replicas, options);
+        running.is_ready().await;
+        Self { etcd, served, running }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.served.address
+    }
+
+    async fn stop(self) {
+        self.running.stop().await;
+        self.served.stop().await;
+    }
+
+    async fn kill(self) {
+        self.running.kill().await;
+        self.served.stop().await;
+    }
+}
+
+/// A way to one of several servers. When it turns to another, its connections break.
+struct Switch {
+    address: SocketAddr,
+    target: watch::Sender<SocketAddr>,
+    task: JoinHandle<()>,
+}
+
+impl Switch {
+    async fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let target = watch::Sender::new(target);
+        let mut turns = target.subscribe();
+        let task = tokio::spawn(async move {
+            let mut open = JoinSet::new();
+            loop {
+                tokio::select! {
+                    turned = turns.changed() => {
+                        open.abort_all();
+                        if turned.is_err() {
+                            return;
+                        }
+                    }
+                    Ok((mut client, _)) = listener.accept() => {
+                        let target = *turns.borrow();
+                        open.spawn(async move {
+                            if let Ok(mut server) = TcpStream::connect(target).await {
+                                let _ = copy_bidirectional(&mut client, &mut server).await;
+                            }
+                        });
+                    }
+                }
+            }
+        });
+        Self { address, target, task }
+    }
+
+    fn turn(&self, target: SocketAddr) {
+        self.target.send_replace(target);
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What a JSON page says.
+async fn page(port: u16, path: &str) -> Option<Value> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    serde_json::from_str(answer.split("\r\n\r\n").nth(1)?).ok()
+}
+
+/// A route that leads to another host.
+fn redirect(to: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: cart, namespace: default}}
+spec:
+  parentRefs: [{{name: web}}]
+  hostnames: [cart.example]
+  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: {to}, statusCode: 302}}}}]}}]
+"
+    )
+}
+
+/// A PingSIX that reads through a switch.
+struct Reader {
+    traffic: u16,
+    status: u16,
+    process: Process,
+}
+
+impl Reader {
+    async fn start(lab: &Lab, binary: OsString, feed: SocketAddr) -> Self {
+        let (traffic, status) = (lab.cluster.free_port().unwrap(), lab.cluster.free_port().unwrap());
+        let folder = lab.cluster.folder();
+        let config = folder.join("pingsix.yaml");
+        fs::write(
+            &config,
+            format!(
+                "
+pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
+pingsix:
+  listeners: [{{address: 127.0.0.1:{traffic}}}]
+  etcd: {{host: ['http://{feed}'], prefix: {PLANE}}}
+  status: {{address: 127.0.0.1:{status}}}
+",
+                folder.display()
+            ),
+        )
+        .unwrap();
+        let process = lab.cluster.run("pingsix", vec![binary, "-c".into(), config.into()]).await.unwrap();
+        Self { traffic, status, process }
+    }
+
+    fn log(&self) -> impl AsRef<Path> {
+        self.process.log()
+    }
+
+    async fn leads_to(&self, host: &str) {
+        let leads = |head: &str| head.contains(&format!("location: http://{host}/shoes"));
+        pingsix::until(self.traffic, "cart.example", "/shoes", self.log().as_ref(), leads).await;
+    }
+
+    /// What it has published last, when it is ready.
+    async fn published(&self) -> Option<i64> {
+        let page = page(self.status, "/status/config").await?;
+        page["ready"].as_bool()?.then(|| page["published_revision"].as_i64())?
+    }
+
+    /// Waits until it has connected again and published a later revision than this, and is ready.
+    async fn publishes_above(&self, revision: i64) -> i64 {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            match self.published().await {
+                Some(published) if published > revision => return published,
+                published => assert!(
+                    Instant::now() < deadline,
+                    "{published:?} is not above {revision}\n{}",
+                    fs::read_to_string(self.log()).unwrap_or_default()
+                ),
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_pingsix_that_moves_takes_every_change() {
+    const MOVES: usize = 20;
+    let Some(binary) = pingsix::binary("a_real_pingsix_that_moves_takes_every_change") else { return };
+    let Some(lab) = Lab::start().await else { return };
+    lab.apply(GATEWAY).await;
+    lab.apply(&redirect("start.example")).await;
+    let (responder, _responds) = pingsix::responder().await;
+    let start = |name: &'static str| Replica::with_responder(lab.cluster.admin(), name, Some(responder));
+    let replicas = [start("one").await, start("two").await];
+    let switch = Switch::to(replicas[0].address()).await;
+    let reader = Reader::start(&lab, binary, switch.address).await;
+    reader.leads_to("start.example").await;
+    let mut published = reader.publishes_above(0).await;
+    for turn in 1..=MOVES {
+        switch.turn(replicas[turn % 2].address());
+        // While it moves, or when it has moved, or when it has moved and the API server was away.
+        match turn % 3 {
+            0 => {}
+            1 => published = reader.publishes_above(published).await,
+            _ => {
+                lab.cluster.api_server().pause().await.unwrap();
+                published = reader.publishes_above(published).await;
+                if turn % 2 == 0 {
+                    switch.turn(replicas[(turn + 1) % 2].address());
+                    published = reader.publishes_above(published).await;
+                }
+                lab.cluster.api_server().resume().await.unwrap();
+            }
+        }
+        let host = format!("turn-{turn}.example");
+        lab.apply(&redirect(&host)).await;
+        reader.leads_to(&host).await;
+        published = reader.publishes_above(published.saturating_sub(1)).await;
+    }
+    let stats = replicas.each_ref().map(|replica| replica.etcd.stats());
+    assert!(stats.iter().all(|stats| stats.reservations > 0), "{stats:?}");
+    assert!(stats.iter().any(|stats| stats.revisions_unreserved > 0), "it listed in no outage: {stats:?}");
+    let [one, two] = replicas;
+    reader.process.kill().await.unwrap();
+    one.stop().await;
+    two.stop().await;
+}
+
+/// The annotations of a Lease that replicas share.
+async fn annotations(lab: &Lab, name: impl Fn(&str) -> String) -> BTreeMap<String, String> {
+    let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
+    let lease = leases.get_opt(&name(&lease_name(DEFAULT_CONTROLLER_NAME))).await.unwrap();
+    lease.and_then(|lease| lease.metadata.annotations).unwrap_or_default()
+}
+
+/// A client that moves as PingSIX does: every list has to be above the one before.
+#[derive(Default)]
+struct Mover(i64);
+
+impl Mover {
+    /// Lists, and returns how long that took.
+    async fn list(&mut self, replica: &Replica, host: &str) -> Duration {
+        let started = Instant::now();
+        let listed = timeout(Duration::from_secs(5), list(replica.address(), PLANE)).await.unwrap().unwrap();
+        let revision = listed.header.unwrap().revision;
+        assert!(revision > self.0, "{revision} after {}", self.0);
+        self.0 = revision;
+        let has_it = listed.kvs.iter().any(|kv| String::from_utf8_lossy(&kv.value).contains(host));
+        assert!(has_it, "{host} is not listed");
+        started.elapsed()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn revisions_go_on_whatever_happens_to_replicas_and_the_api_server() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let strait = Strait::to(&lab.cluster).await;
+    let mut one = Replica::start(strait.client(&lab.cluster).await, "one").await;
+    let mut two = Replica::start(lab.cluster.admin(), "two").await;
+    let mut client = Mover::default();
+    let host = "cart.example";
+    for _ in 0..5 {
+        assert!(client.list(&one, host).await < Duration::from_secs(1));
+        client.list(&two, host).await;
+    }
+
+    // One is cut off, then nobody reaches the API server, then all do again.
+    strait.is_closed.send_replace(true);
+    for _ in 0..2 {
+        client.list(&one, host).await;
+        client.list(&two, host).await;
+    }
+    assert!(one.etcd.stats().store_away && !two.etcd.stats().store_away);
+    lab.cluster.api_server().pause().await.unwrap();
+    for _ in 0..3 {
+        let took = client.list(&two, host).await;
+        assert!(took < Duration::from_secs(3), "{took:?}");
+        client.list(&one, host).await;
+    }
+    assert!(two.etcd.stats().store_away);
+    lab.cluster.api_server().resume().await.unwrap();
+    strait.is_closed.send_replace(false);
+    for _ in 0..5 {
+        client.list(&two, host).await;
+        client.list(&one, host).await;
+    }
+    assert!(!one.etcd.stats().store_away && !two.etcd.stats().store_away);
+
+    // The leader is killed, and both at once.
+    one.kill().await;
+    client.list(&two, host).await;
+    one = Replica::start(lab.cluster.admin(), "three").await;
+    client.list(&one, host).await;
+    tokio::join!(one.kill(), two.kill());
+    (one, two) = tokio::join!(
+        Replica::start(lab.cluster.admin(), "four"),
+        Replica::start(lab.cluster.admin(), "five")
+    );
+    client.list(&two, host).await;
+    client.list(&one, host).await;
+
+    // A Lease that is removed takes nothing back.
+    let leases: Api<Lease> = Api::namespaced(lab.cluster.admin(), "default");
+    let name = revisions_name(&lease_name(DEFAULT_CONTROLLER_NAME));
+    leases.delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
+    client.list(&two, host).await;
+    client.list(&one, host).await;
+    let reserved = annotations(&lab, revisions_name).await;
+    assert!(reserved.values().any(|reserved| reserved.parse::<i64>().unwrap() >= client.0), "{reserved:?}");
+    one.stop().await;
+    two.stop().await;
+}
+
+/// Clients of which one watches a data plane until they are dropped.
+fn watcher(address: SocketAddr) -> Spies {
+    Spies::start(address, PLANE, "10.1.2.3:8080")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_count_wherever_they_are() {
+    let Some(lab) = Lab::start().await else { return };
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    let one = Replica::start(lab.cluster.admin(), "one").await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    let two = Replica::start(lab.cluster.admin(), "two").await;
+    // A while, in which both know each other.
+    sleep(Duration::from_secs(3)).await;
+
+    let started = Instant::now();
+    // The connection of a client that is dropped stays for as long as its requests have no end; this breaks it.
+    let way = Switch::to(two.address()).await;
+    let reader = watcher(way.address);
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    drop((reader, way));
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+
+    // Nothing changes, and nothing is written but renewals.
+    let _reader = watcher(one.address());
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    assert_eq!(annotations(&lab, replicas_name).await.len(), 2);
+    two.stop().await;
+    assert_eq!(annotations(&lab, replicas_name).await.len(), 1, "it has taken its record away");
+    lab.apply(&shop::route("late")).await;
+    lab.says(Kind::HttpRoute, "default", "late", "/parents/0", "Accepted=True/Accepted").await;
+    one.stop().await;
+    assert!(annotations(&lab, replicas_name).await.is_empty());
+}

@@ -1,0 +1,88 @@
+//! The embedded server and Debian's etcd, each with the same keys and a PingSIX that reads them.
+
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::request_op::Request;
+use pingsix_sink::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
+use pingsix_sink::{Document, EmbeddedEtcd, Sink as _};
+use tonic::transport::Channel;
+
+use crate::pingsix::{PingSix, binary};
+use crate::real_etcd::RealEtcd;
+use crate::routes::{Routes, pair};
+use crate::wire::Served;
+
+/// How many operations etcd takes at once.
+const OPERATIONS: usize = 100;
+
+pub(crate) struct Arms {
+    pub(crate) embedded: Embedded,
+    pub(crate) etcd: Etcd,
+}
+
+/// What is published to the embedded server.
+pub(crate) struct Embedded {
+    pub(crate) routes: Routes,
+    pub(crate) served: Served,
+    pub(crate) pingsix: PingSix,
+}
+
+/// What is put into etcd, key by key.
+pub(crate) struct Etcd {
+    pub(crate) routes: Routes,
+    pub(crate) pingsix: PingSix,
+    kv: KvClient<Channel>,
+    _process: RealEtcd,
+}
+
+impl Arms {
+    /// Starts both, or says what is missing.
+    pub(crate) async fn start(size: usize) -> Option<Self> {
+        let binary = binary()?;
+        let process = RealEtcd::start().await?;
+        let served = Served::start(EmbeddedEtcd::builder()).await;
+        let routes = Routes::new(size);
+        let last = served.etcd.publish(&routes.desired()).await.unwrap().revision.get();
+        served.etcd.open();
+        let pingsix = PingSix::start(&binary, &format!("http://{}", served.address)).await;
+        pingsix.published(last).await;
+        let embedded = Embedded { routes, served, pingsix };
+
+        let routes = Routes::new(size);
+        let mut kv = KvClient::new(process.channel().await);
+        let mut last = 0;
+        for pairs in routes.pairs().chunks(OPERATIONS) {
+            let success =
+                pairs.iter().cloned().map(|pair| RequestOp { request: Some(Request::RequestPut(put(pair))) });
+            let request = TxnRequest { success: success.collect(), ..TxnRequest::default() };
+            last = kv.txn(request).await.unwrap().into_inner().header.unwrap().revision;
+        }
+        let pingsix = PingSix::start(&binary, &process.url()).await;
+        pingsix.published(last).await;
+        let etcd = Etcd { routes, pingsix, kv, _process: process };
+        Some(Self { embedded, etcd })
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.etcd.routes.count()
+    }
+}
+
+impl Embedded {
+    /// Changes one route, and says in which revision.
+    pub(crate) async fn change(&mut self, number: usize) -> i64 {
+        self.routes.change(number);
+        self.served.etcd.publish(&self.routes.desired()).await.unwrap().revision.get()
+    }
+}
+
+impl Etcd {
+    /// Changes one route, and says in which revision.
+    pub(crate) async fn change(&mut self, number: usize) -> i64 {
+        let document: Document = self.routes.change(number);
+        self.kv.put(put(pair(&document))).await.unwrap().into_inner().header.unwrap().revision
+    }
+}
+
+fn put((key, value): (bytes::Bytes, bytes::Bytes)) -> PutRequest {
+    PutRequest { key, value, ..PutRequest::default() }
+}

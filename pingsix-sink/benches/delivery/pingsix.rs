@@ -1,0 +1,78 @@
+//! The real PingSIX, asked when it has published what.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use crate::gateway::{Gateway, free_address, pingora};
+use crate::programs;
+use crate::routes::PREFIX;
+
+/// How often it is asked.
+const GLANCE: Duration = Duration::from_millis(1);
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+pub(crate) struct PingSix {
+    client: Client<HttpConnector, Empty<Bytes>>,
+    status: http::Uri,
+    _process: Gateway,
+    _directory: TempDir,
+}
+
+/// The program that `PINGSIX_BIN` names.
+pub(crate) fn binary() -> Option<String> {
+    let named = std::env::var("PINGSIX_BIN").ok().filter(|name| !name.is_empty());
+    if named.is_none() {
+        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
+    }
+    named
+}
+
+impl PingSix {
+    /// Starts one that reads from this address.
+    pub(crate) async fn start(binary: &str, etcd: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (proxy, status): (SocketAddr, SocketAddr) = (free_address().await, free_address().await);
+        let config = format!(
+            "{}pingsix:\n  listeners: [{{address: '{proxy}'}}]\n  etcd: {{host: ['{etcd}'], prefix: {PREFIX}}}\n\
+             \x20 status: {{address: '{status}'}}\n",
+            pingora(directory.path())
+        );
+        let file = directory.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let process = Gateway::start(binary, &file, &directory.path().join("log"));
+        Self {
+            client: Client::builder(TokioExecutor::new()).build_http(),
+            status: format!("http://{status}/status/config").parse().unwrap(),
+            _process: process,
+            _directory: directory,
+        }
+    }
+
+    async fn revision(&self) -> Option<i64> {
+        let answer = self.client.get(self.status.clone()).await.ok()?;
+        let body = answer.into_body().collect().await.ok()?.to_bytes();
+        serde_json::from_slice::<Value>(&body).ok()?["published_revision"].as_i64()
+    }
+
+    /// When a revision is published.
+    pub(crate) async fn published(&self, revision: i64) -> Instant {
+        let wait = async {
+            while self.revision().await < Some(revision) {
+                sleep(GLANCE).await;
+            }
+            Instant::now()
+        };
+        timeout(PATIENCE, wait).await.expect("it is published in time")
+    }
+}

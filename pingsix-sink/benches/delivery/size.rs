@@ -1,0 +1,87 @@
+//! What a client is told of a change: how many events, and how many bytes.
+
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::request_op::Request;
+use pingsix_sink::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
+use pingsix_sink::{Document, EmbeddedEtcd, Sink as _};
+use prost::Message as _;
+use tonic::transport::Channel;
+
+use crate::real_etcd::RealEtcd;
+use crate::routes::{PREFIX, Routes, pair};
+use crate::wire::{Served, Watcher, watch_under};
+
+/// How often something is published that changes nothing.
+const NOISE: usize = 200;
+
+/// A watch of Debian's etcd, to see what it makes of the same; nothing where there is none.
+struct Etcd {
+    kv: KvClient<Channel>,
+    watcher: Watcher,
+    _process: RealEtcd,
+}
+
+impl Etcd {
+    async fn start() -> Option<Self> {
+        let process = RealEtcd::start().await?;
+        let kv = KvClient::new(process.channel().await);
+        let first = watch_under(&format!("{PREFIX}/"), 0);
+        let mut watcher = Watcher::open_with(process.channel().await, Some(first)).await.unwrap();
+        assert!(watcher.next().await.created);
+        Some(Self { kv, watcher, _process: process })
+    }
+
+    /// Puts all at once, and counts the bytes of the response.
+    async fn bytes(&mut self, documents: &[Document]) -> usize {
+        let put = |document: &Document| {
+            let (key, value) = pair(document);
+            RequestOp {
+                request: Some(Request::RequestPut(PutRequest { key, value, ..PutRequest::default() })),
+            }
+        };
+        let success = documents.iter().map(put).collect();
+        self.kv.txn(TxnRequest { success, ..TxnRequest::default() }).await.unwrap();
+        let response = self.watcher.next().await;
+        assert_eq!(response.events.len(), documents.len());
+        response.encoded_len()
+    }
+}
+
+/// B6: exactly the keys that changed, with few bytes more than their values; nothing when nothing did.
+pub(crate) async fn bytes_and_events(size: usize) {
+    let mut routes = Routes::new(size);
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    served.etcd.publish(&routes.desired()).await.unwrap();
+    served.etcd.open();
+    let mut watcher = served.watch().await;
+    watcher.create(watch_under(&format!("{PREFIX}/"), 0)).await;
+    let mut etcd = Etcd::start().await;
+    for keys in [1, 10, 100].into_iter().filter(|keys| *keys <= size) {
+        let changed = routes.change_some((0..keys).map(|number| number * 3));
+        let count = changed.len();
+        let values: usize = changed.iter().map(|document| document.value.len()).sum();
+        let names: usize = changed.iter().map(|document| pair(document).0.len()).sum();
+        served.etcd.publish(&routes.desired()).await.unwrap();
+        let response = watcher.next().await;
+        let each = |bytes: usize| format!("{:.0}", (bytes - values) as f64 / count as f64);
+        let theirs = match &mut etcd {
+            Some(etcd) => each(etcd.bytes(&changed).await),
+            None => "?".to_owned(),
+        };
+        println!(
+            "| B6 | {size} | events of {count} keys that change; bytes beyond a value, embedded / etcd / its key alone | {}; {} / {theirs} / {} | | {count}; <= 64 beyond key and value |",
+            response.events.len(),
+            each(response.encoded_len()),
+            names / count,
+        );
+    }
+    for _ in 0..NOISE {
+        served.etcd.publish(&routes.made_again()).await.unwrap();
+    }
+    let before = served.etcd.stats().watch_events;
+    watcher.settle().await;
+    println!(
+        "| B6 | {size} | events of {NOISE} publications of the same, made anew | {} | | 0 |",
+        served.etcd.stats().watch_events - before
+    );
+}

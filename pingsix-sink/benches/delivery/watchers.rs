@@ -1,0 +1,123 @@
+//! What watches cost.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::process;
+use crate::ratio::{Ratios, middle};
+use crate::rounds;
+use crate::routes::PREFIX;
+use crate::server::{Pacing, Server};
+use crate::wire::{Watcher, watch_under};
+
+/// How many there are, in the arm that has many.
+const MANY: usize = 100;
+
+/// How many changes make a round.
+const CHANGES: usize = 100;
+
+/// A second has a hundred of these.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A server with clients that watch.
+struct Watched {
+    server: Server,
+    /// How far each client has read.
+    read: Vec<watch::Receiver<i64>>,
+}
+
+impl Watched {
+    async fn start(size: usize, pacing: Pacing, count: usize) -> Self {
+        let mut watched = Self { server: Server::start(size, pacing), read: Vec::new() };
+        watched.add(count).await;
+        watched
+    }
+
+    async fn add(&mut self, count: usize) {
+        for _ in 0..count {
+            let mut watcher = Watcher::open(self.server.channel().await).await.unwrap();
+            watcher.create(watch_under(&format!("{PREFIX}/"), 0)).await;
+            let (reads, read) = watch::channel(0);
+            tokio::spawn(async move {
+                while let Ok(Some(response)) = watcher.try_next().await {
+                    if reads.send(response.header.unwrap().revision).is_err() {
+                        break;
+                    }
+                }
+            });
+            self.read.push(read);
+        }
+    }
+
+    async fn all_have_read(&mut self, revision: i64) {
+        for read in &mut self.read {
+            read.wait_for(|read| *read >= revision).await.unwrap();
+        }
+    }
+
+    /// The time that some changes take, each read by all before the next.
+    async fn one_by_one(&mut self) -> Duration {
+        let before = process::time(self.server.pid());
+        for number in 0..CHANGES {
+            let revision = self.server.change(number);
+            self.all_have_read(revision).await;
+        }
+        process::time(self.server.pid()).saturating_sub(before)
+    }
+
+    /// The time that they take when they come a hundred a second.
+    async fn churn(&mut self) -> Duration {
+        let before = process::time(self.server.pid());
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut last = 0;
+        for number in 0..CHANGES {
+            ticks.tick().await;
+            last = self.server.change(number);
+        }
+        self.all_have_read(last).await;
+        process::time(self.server.pid()).saturating_sub(before)
+    }
+}
+
+/// B16: processor time and memory with many, beside those with one.
+pub(crate) async fn cost(size: usize) {
+    for pacing in [Pacing::Default, Pacing::None] {
+        let mut one = Watched::start(size, pacing, 1).await;
+        let mut many = Watched::start(size, pacing, 1).await;
+        // What the first changes need, is there afterwards.
+        one.churn().await;
+        many.churn().await;
+        let alone = many.server.memory();
+        many.add(MANY - 1).await;
+        many.churn().await;
+        let each = many.server.memory().saturating_sub(alone) / (MANY as u64 - 1);
+        let (mut of_one, mut of_many) = (Vec::new(), Vec::new());
+        for _ in 0..rounds() {
+            match pacing {
+                Pacing::Default => {
+                    of_one.push(one.churn().await);
+                    of_many.push(many.churn().await);
+                }
+                Pacing::None => {
+                    of_one.push(one.one_by_one().await);
+                    of_many.push(many.one_by_one().await);
+                }
+            }
+        }
+        let changes = u32::try_from(CHANGES).unwrap();
+        let (what, bar) = match pacing {
+            Pacing::Default => ("of a hundred a second, paced as by default", "<= 3; <= 64 KiB"),
+            Pacing::None => ("that all read before the next, without a pace", ""),
+        };
+        println!(
+            "| B16 | {size} | the server's processor time for a change {what}, {MANY} watches / one; RSS of a watch | {:.0?} / {:.0?}; {} KiB | {} | {bar} |",
+            middle(&of_many) / changes,
+            middle(&of_one) / changes,
+            each / 1024,
+            Ratios::of(&of_many, &of_one)
+        );
+    }
+}

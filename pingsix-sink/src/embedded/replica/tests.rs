@@ -1,0 +1,366 @@
+//! Several servers that share a store, and clients that move between them, whatever happens to anybody.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use tokio::time::{Instant, advance};
+
+use super::*;
+use crate::document::{Document, Key, OrderHint, Owner};
+use crate::embedded::EmbeddedEtcd;
+use crate::embedded::revisions::{Block, Reserving, SharedTime, clock_revision};
+use crate::embedded::store::testing::everything;
+
+const SERVERS: usize = 3;
+
+/// The most that news between servers take.
+const LATENCY: Duration = Duration::from_millis(300);
+
+/// How long a write to the store takes.
+const WRITE: Duration = Duration::from_millis(20);
+
+/// A clock with an error.
+#[derive(Debug)]
+struct Skewed {
+    epoch: Instant,
+    /// In seconds.
+    error: Mutex<i64>,
+}
+
+impl Clock for Skewed {
+    fn now(&self) -> SystemTime {
+        let true_time = SystemTime::UNIX_EPOCH + Duration::from_hours(490_000) + self.epoch.elapsed();
+        let error = *self.error.lock();
+        let by = Duration::from_secs(error.unsigned_abs());
+        if error < 0 { true_time - by } else { true_time + by }
+    }
+}
+
+type Ceiling = Arc<Mutex<Option<Revision>>>;
+
+/// The way of a server to the store.
+#[derive(Debug)]
+struct Way {
+    ceiling: Ceiling,
+    time: SharedTime,
+    clock: Arc<Skewed>,
+    is_cut: AtomicBool,
+}
+
+impl Reservations for Way {
+    fn reserve(&self, at_least: Revision, count: u32) -> Reserving<'_> {
+        Box::pin(async move {
+            tokio::time::sleep(WRITE).await;
+            if self.is_cut.load(Ordering::Relaxed) {
+                return Err(ReserveError::Store("there is no way".into()));
+            }
+            let mut ceiling = self.ceiling.lock();
+            // The first one begins with the time of day.
+            let now = if ceiling.is_none() { clock_revision(&*self.clock) } else { at_least };
+            let block = Block::above(*ceiling, at_least.max(now), count)?;
+            *ceiling = Some(block.last);
+            Ok(block)
+        })
+    }
+
+    fn shared(&self) -> Option<&SharedTime> {
+        Some(&self.time)
+    }
+}
+
+struct Server {
+    etcd: EmbeddedEtcd,
+    way: Arc<Way>,
+    clock: Arc<Skewed>,
+    step: usize,
+}
+
+fn scope() -> Scope {
+    Scope::new("/p/web").unwrap()
+}
+
+/// The documents in their n-th state: each step changes one of four, or takes it away.
+fn state(step: usize) -> BTreeMap<String, usize> {
+    let mut documents = BTreeMap::new();
+    for step in 0..=step {
+        let key = format!("routes/{}", step % 4);
+        if step % 7 == 6 {
+            documents.remove(&key)
+        } else {
+            documents.insert(key, step)
+        };
+    }
+    documents
+}
+
+impl Server {
+    async fn start(ceiling: &Ceiling, epoch: Instant, error: i64, step: usize) -> Self {
+        let clock = Arc::new(Skewed { epoch, error: Mutex::new(error) });
+        let (ceiling, clock_of_way) = (Arc::clone(ceiling), Arc::clone(&clock));
+        let is_cut = AtomicBool::new(false);
+        let way = Arc::new(Way { ceiling, time: SharedTime::default(), clock: clock_of_way, is_cut });
+        let builder = EmbeddedEtcd::builder().reservations(Arc::clone(&way) as Arc<dyn Reservations>);
+        let etcd = builder.clock(Arc::clone(&clock) as Arc<dyn Clock>).start().await.unwrap();
+        let server = Self { etcd, way, clock, step };
+        server.publish().await;
+        server.etcd.open();
+        server
+    }
+
+    fn replica(&self) -> &Replica {
+        &self.etcd.replica
+    }
+
+    fn is_cut(&self) -> bool {
+        self.way.is_cut.load(Ordering::Relaxed)
+    }
+
+    async fn publish(&self) -> i64 {
+        let documents = state(self.step).into_iter().map(|(key, value)| Document {
+            key: Key::new(key).unwrap(),
+            value: Bytes::from(value.to_string()),
+            order: OrderHint(0),
+            owner: Owner::new("test"),
+        });
+        let desired = Desired::new(scope(), DocumentSet::new(documents).unwrap());
+        self.replica().publish(&desired).await.unwrap().revision.get()
+    }
+}
+
+/// What one server tells the others of, and when they hear.
+struct News {
+    reading: Revision,
+    at: Instant,
+}
+
+struct World {
+    epoch: Instant,
+    ceiling: Ceiling,
+    servers: Vec<Server>,
+    news: Vec<News>,
+}
+
+impl World {
+    async fn new(errors: [i64; SERVERS]) -> Self {
+        let (epoch, ceiling) = (Instant::now(), Ceiling::default());
+        let mut servers = Vec::new();
+        for error in errors {
+            servers.push(Server::start(&ceiling, epoch, error, 0).await);
+        }
+        let world = Self { epoch, ceiling, servers, news: Vec::new() };
+        world.meet();
+        world
+    }
+
+    /// Servers that reach the store hear of each other at once: as when one is new.
+    fn meet(&self) {
+        let connected = || self.servers.iter().filter(|server| !server.is_cut());
+        let latest = connected().filter_map(|server| server.way.time.now()).max();
+        for server in connected() {
+            if let Some(latest) = latest {
+                server.way.time.raise(latest);
+            }
+        }
+    }
+
+    /// Time passes, in which servers tell each other of their readings.
+    async fn pass(&mut self, milliseconds: u64) {
+        for _ in 0..milliseconds.div_ceil(100) {
+            advance(Duration::from_millis(100)).await;
+            let now = Instant::now();
+            let (due, coming): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.news).into_iter().partition(|news| news.at <= now);
+            self.news = coming;
+            for server in self.servers.iter().filter(|server| !server.is_cut()) {
+                for news in &due {
+                    server.way.time.raise(news.reading);
+                }
+                let said = [server.way.time.now(), *self.ceiling.lock()];
+                let said = said.into_iter().flatten();
+                self.news.extend(
+                    said.map(|reading| News { reading, at: now + LATENCY - Duration::from_millis(100) }),
+                );
+            }
+        }
+    }
+}
+
+/// A client as PingSIX is one: what it takes for the present has the highest revision it has seen, and nothing below counts.
+#[derive(Default)]
+struct Client {
+    seen: i64,
+    mirror: BTreeMap<String, usize>,
+    /// Where it watches, and from where on.
+    watch: Option<(usize, i64)>,
+}
+
+impl Client {
+    async fn list(&mut self, servers: &[Server], at: usize) -> Result<i64, TestCaseError> {
+        let replica = servers[at].replica();
+        replica.fence().await.unwrap();
+        let (records, header) =
+            replica.read(|store| (store.select(&everything(), None).unwrap(), store.header()));
+        prop_assert!(header > self.seen, "{} after {}", header, self.seen);
+        self.seen = header;
+        self.mirror = records.iter().map(|record| read(&record.key, &record.value)).collect();
+        self.watch = None;
+        Ok(header)
+    }
+
+    async fn watch(&mut self, servers: &[Server], at: usize) {
+        if self.seen > 0 {
+            let start = self.seen + 1;
+            let origin = servers[at].replica().origin_of(start).await.unwrap();
+            assert_ne!(origin, Origin::Implausible);
+            self.watch = (origin == Origin::Here).then_some((at, start));
+        }
+    }
+
+    /// Takes in what its watch has to tell; then it has what the server has.
+    fn read(&mut self, servers: &[Server]) -> Result<(), TestCaseError> {
+        let Some((at, next)) = self.watch else { return Ok(()) };
+        let (unseen, header) = servers[at]
+            .replica()
+            .read(|store| (store.unseen(&everything(), next, usize::MAX), store.header()));
+        let Ok(unseen) = unseen else {
+            self.watch = None;
+            return Ok(());
+        };
+        for commit in &unseen.commits {
+            prop_assert!(commit.revision > self.seen, "it would not take that in");
+            self.seen = commit.revision;
+            for change in &commit.changes {
+                match change {
+                    crate::embedded::store::Change::Put { record, .. } => {
+                        self.mirror.extend([read(&record.key, &record.value)]);
+                    }
+                    crate::embedded::store::Change::Delete { key, .. } => {
+                        self.mirror.remove(&read(key, b"0").0);
+                    }
+                }
+            }
+        }
+        self.watch = Some((at, header.max(unseen.reached) + 1));
+        prop_assert_eq!(&self.mirror, &state(servers[at].step));
+        Ok(())
+    }
+}
+
+fn read(key: &[u8], value: &[u8]) -> (String, usize) {
+    let key = std::str::from_utf8(key).unwrap().strip_prefix("/p/web/").unwrap();
+    (key.to_owned(), std::str::from_utf8(value).unwrap().parse().unwrap())
+}
+
+#[derive(Clone, Debug)]
+enum Happening {
+    /// Milliseconds pass.
+    Pass(u64),
+    /// A server learns of the next state.
+    Advance(usize),
+    /// A client lists.
+    List(usize, usize),
+    /// A client watches from its list on.
+    Watch(usize, usize),
+    /// A client reads what there is.
+    Read(usize),
+    /// A server loses its way to the store, or finds it.
+    Cut(usize, bool),
+    /// The store loses all ways, or is back.
+    CutAll(bool),
+    /// The clock of a server is set; in seconds.
+    SetClock(usize, i64),
+    /// A new server takes the place of one, on a machine with another clock.
+    Replace(usize, i64),
+}
+
+/// Ten minutes apart, either way.
+fn error() -> impl Strategy<Value = i64> {
+    -300i64..=300
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let server = || 0..SERVERS;
+    let client = || 0usize..2;
+    prop_oneof![
+        3 => prop_oneof![0u64..300, 0u64..5_000, Just(600_000)].prop_map(Happening::Pass),
+        4 => server().prop_map(Happening::Advance),
+        6 => (client(), server()).prop_map(|(client, server)| Happening::List(client, server)),
+        5 => (client(), server()).prop_map(|(client, server)| Happening::Watch(client, server)),
+        3 => client().prop_map(Happening::Read),
+        3 => (server(), any::<bool>()).prop_map(|(server, is_cut)| Happening::Cut(server, is_cut)),
+        1 => any::<bool>().prop_map(Happening::CutAll),
+        1 => (server(), error()).prop_map(|(server, error)| Happening::SetClock(server, error)),
+        1 => (server(), error()).prop_map(|(server, error)| Happening::Replace(server, error)),
+    ]
+}
+
+async fn live(errors: [i64; SERVERS], happenings: Vec<Happening>) -> Result<(), TestCaseError> {
+    let mut world = World::new(errors).await;
+    let mut clients = [Client::default(), Client::default()];
+    for happening in happenings {
+        match happening {
+            Happening::Pass(milliseconds) => world.pass(milliseconds).await,
+            Happening::Advance(at) => {
+                world.servers[at].step += 1;
+                world.servers[at].publish().await;
+            }
+            Happening::List(client, at) => {
+                clients[client].list(&world.servers, at).await?;
+            }
+            Happening::Watch(client, at) => clients[client].watch(&world.servers, at).await,
+            Happening::Read(client) => clients[client].read(&world.servers)?,
+            Happening::Cut(at, is_cut) => world.servers[at].way.is_cut.store(is_cut, Ordering::Relaxed),
+            Happening::CutAll(is_cut) => {
+                for server in &world.servers {
+                    server.way.is_cut.store(is_cut, Ordering::Relaxed);
+                }
+            }
+            Happening::SetClock(at, error) => *world.servers[at].clock.error.lock() = error,
+            Happening::Replace(at, error) => {
+                // One that starts has to reach the API server, and it meets another one there.
+                let others = (0..SERVERS).filter(|other| *other != at);
+                if others.into_iter().any(|other| !world.servers[other].is_cut()) {
+                    for client in &mut clients {
+                        client.watch = client.watch.filter(|(watched, _)| *watched != at);
+                    }
+                    let step = world.servers[at].step;
+                    world.servers[at] = Server::start(&world.ceiling, world.epoch, error, step).await;
+                    world.meet();
+                }
+            }
+        }
+    }
+    // What every server knows in the end reaches every client, wherever it turns.
+    let last = world.servers.iter().map(|server| server.step).max().unwrap_or_default() + 1;
+    for server in &mut world.servers {
+        server.step = last;
+        server.publish().await;
+    }
+    for client in &mut clients {
+        client.read(&world.servers)?;
+        for at in 0..SERVERS {
+            let listed = client.list(&world.servers, at).await?;
+            client.watch(&world.servers, at).await;
+            prop_assert!(client.watch.is_some(), "one that stays where it listed may watch");
+            client.read(&world.servers)?;
+            prop_assert_eq!(&client.mirror, &state(last));
+            prop_assert!(world.servers[at].etcd.revision().get() >= listed);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_client_goes_deaf_whatever_happens_to_servers_clocks_and_the_store(
+        errors in [error(), error(), error()],
+        happenings in prop::collection::vec(happening(), 5..80),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(live(errors, happenings))?;
+    }
+}

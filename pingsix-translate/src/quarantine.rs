@@ -1,0 +1,74 @@
+//! Parts of objects that PingSIX has refused although nothing is known to be wrong with them.
+//!
+//! What a part in quarantine asks for fails closed, as whatever else cannot be honoured: rules keep their matches and
+//! answer an error, backends answer an error for their share, certificates are not shown. Whose part it is, is told what
+//! PingSIX said.
+
+use std::sync::Arc;
+
+use crate::object::{Kind, ObjectKey};
+use crate::provenance::{Origin, Section};
+use crate::route::{Refusal, Route};
+use crate::shared_map::SharedMap;
+use crate::verdict::Reason;
+
+/// What is in quarantine, and what PingSIX said of it, in one sentence:
+///
+/// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`]),
+/// - parts of Ingresses, other than [`Section::Whole`],
+/// - Services and Secrets, whole.
+///
+/// Nothing comes of other entries.
+pub type Quarantine = SharedMap<Origin, Arc<str>>;
+
+/// What PingSIX said of a part of an object.
+pub(crate) fn said_of<'q>(
+    quarantine: &'q Quarantine,
+    object: &ObjectKey,
+    section: Section,
+) -> Option<&'q str> {
+    // Nearly always, and asked for everything there is.
+    if quarantine.is_empty() {
+        return None;
+    }
+    quarantine.get(&Origin { object: Arc::new(object.clone()), section }).map(|said| &**said)
+}
+
+/// Refuses the rules that are in quarantine.
+pub(crate) fn refuse_rules(quarantine: &Quarantine, mut route: Route) -> Route {
+    if quarantine.is_empty() || !route.traffic.has_requests() {
+        return route;
+    }
+    for index in 0..route.rules.len() {
+        let rule = &route.rules[index];
+        let section = route.part.section_of_rule(rule);
+        let Some(said) = said_of(quarantine, &route.key, section) else { continue };
+        let message = format!(
+            "PingSIX refuses what becomes of this rule, so its requests are answered with {} until it changes: {said}",
+            route.traffic.failure()
+        );
+        let refusal = Refusal::new(route.field_of(rule), Reason::Quarantined, message);
+        route.rules[index].refusals.push(refusal);
+    }
+    route
+}
+
+/// Why a Secret may not be used.
+pub(crate) fn refuse_secret(quarantine: &Quarantine, secret: &ObjectKey) -> Option<String> {
+    debug_assert_eq!(secret.kind, Kind::Secret);
+    let said = said_of(quarantine, secret, Section::Whole)?;
+    Some(format!("PingSIX refuses the certificate of {secret}, so it is not shown until it changes: {said}"))
+}
+
+/// Why a Service may not be used.
+pub(crate) fn refuse_service(quarantine: &Quarantine, service: &ObjectKey) -> Option<String> {
+    debug_assert_eq!(service.kind, Kind::Service);
+    let said = said_of(quarantine, service, Section::Whole)?;
+    Some(format!(
+        "PingSIX refuses what becomes of {service}, so its share of requests is answered with an error until the Service \
+         or its endpoints change: {said}"
+    ))
+}
+
+#[cfg(test)]
+mod tests;
