@@ -21,14 +21,27 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
+/// An object on its own.
 fn apply<K>(reconciler: &mut Reconciler, object: &Value)
 where
     Watched<K>: DeserializeOwned + Debug,
     Event: From<watcher::Event<Watched<K>>>,
 {
-    // As from the wire.
-    let object = serde_json::from_str(&object.to_string()).expect("the object is well-formed");
-    reconciler.apply(watcher::Event::Apply(object).into());
+    list(reconciler, [object.clone()]);
+}
+
+/// As a list from the wire, with which a controller begins.
+fn list<K>(reconciler: &mut Reconciler, objects: impl IntoIterator<Item = Value>)
+where
+    Watched<K>: DeserializeOwned + Debug,
+    Event: From<watcher::Event<Watched<K>>>,
+{
+    reconciler.apply(watcher::Event::Init.into());
+    for object in objects {
+        let object = serde_json::from_str(&object.to_string()).expect("the object is well-formed");
+        reconciler.apply(watcher::Event::InitApply(object).into());
+    }
+    reconciler.apply(watcher::Event::InitDone.into());
 }
 
 fn metadata(name: &str, number: usize) -> Value {
@@ -135,17 +148,11 @@ fn main() {
             "spec": {"gatewayClassName": "pingsix", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
         }),
     );
-    for number in 0..routes {
-        apply::<pingsix_translate::snapshot::HttpRoute>(&mut reconciler, &route(number));
-    }
+    list::<pingsix_translate::snapshot::HttpRoute>(&mut reconciler, (0..routes).map(route));
     rows.row("HTTPRoutes");
-    for number in 0..routes {
-        apply::<pingsix_translate::snapshot::Service>(&mut reconciler, &service(number));
-    }
+    list::<pingsix_translate::snapshot::Service>(&mut reconciler, (0..routes).map(service));
     rows.row("Services");
-    for number in 0..routes {
-        apply::<pingsix_translate::snapshot::EndpointSlice>(&mut reconciler, &slice(number));
-    }
+    list::<pingsix_translate::snapshot::EndpointSlice>(&mut reconciler, (0..routes).map(slice));
     rows.row("EndpointSlices");
     let gateway = ObjectKey::new(Kind::Gateway, "bench", "gateway");
     let Standing::Current(came) = reconciler.reconcile(&gateway, Timestamp::UNIX_EPOCH) else { return };

@@ -46,8 +46,8 @@
 //!
 //! With the feature `controller` it watches a cluster. `Controller` in the module `controller` is all of it in one value,
 //! and the parts are public too, each with what it promises at the top of its module: `watch`, `store`, `world`,
-//! `reconcile`, `delivery`, `status`, `leader`, `replicas`, `operations`, `permissions`. `store`, a reflector with secondary maps for any kind of object, is of use
-//! to operators that have nothing to do with gateways.
+//! `reconcile`, `delivery`, `status`, `leader`, `replicas`, `operations`, `permissions`. `store` keeps objects of any kind by
+//! name, and who of them refers to what, from kube-runtime's watch events: of use to operators that have nothing to do with gateways.
 //!
 //! The folder `examples` has a program for each way of use.
 //!

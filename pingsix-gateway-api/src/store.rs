@@ -3,7 +3,7 @@
 //! kube-runtime's reflector answers one question, "what is the object with this name?".
 //! A controller whose objects refer to each other has to answer others, at every event and without looking at every
 //! object: which routes name this Gateway, who reads this Secret, who looked for a Service that was not there until now.
-//! [`ReflectorStore`] keeps maps for those beside the reflector. Which there are is data:
+//! [`ReflectorStore`] reads the same events, and keeps maps for those questions beside the objects. Which there are is data:
 //!
 //! ```
 //! use k8s_openapi::api::networking::v1::Ingress;
@@ -33,16 +33,21 @@
 //! - A relist that ends tells what vanished meanwhile, for which the API server sends no event. Until it ends nothing
 //!   changes: a list that breaks off half way takes nothing away.
 //! - An event touches the maps at the targets of its object and nowhere else; [`Work`] counts that.
+//! - What those concern who depend on a target is counted as they come and go
+//!   ([`concerned_through`](ReflectorStore::concerned_through)): a Service that thousands of routes share leads to their few
+//!   Gateways without a look at any route.
 //!
 //! The store watches nothing itself: any stream of [`watcher::Event`](kube_runtime::watcher::Event)s will do, from a
 //! cluster or from a test. The example `reflector_store` follows Deployments and what they are configured by.
 
 mod edge;
 mod index;
+mod reader;
 mod reflector;
 #[cfg(test)]
 mod tests;
 
 pub use edge::{Direction, Edge, Target};
 pub use pingsix_translate::ObjectName;
+pub use reader::{Reader, StoredObject};
 pub use reflector::{Change, ReflectorStore, Work};

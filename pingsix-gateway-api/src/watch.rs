@@ -35,6 +35,7 @@ mod lifecycle;
 mod object;
 mod options;
 mod referenced;
+mod small;
 mod stats;
 mod stream;
 #[cfg(test)]
@@ -48,7 +49,7 @@ pub use discovery::Availability;
 pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, resources};
-pub use object::{Undecodable, Watched, WatchedKind};
+pub use object::{Arrived, Undecodable, Watched, WatchedKind};
 pub use options::{Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;
 pub use watches::Watches;

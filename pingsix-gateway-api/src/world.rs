@@ -22,11 +22,11 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube_runtime::reflector::Store;
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    IngressClass, ListenerSet, Namespace, Pool, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
+    UdpRoute,
 };
 use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
@@ -35,7 +35,7 @@ pub use edges::Target;
 pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};
 
-use crate::store::{Change, ReflectorStore, Work};
+use crate::store::{Change, Reader, ReflectorStore, Work};
 use crate::watch::{Undecodable, Watched, WatchedKind};
 
 /// A store of one kind.
@@ -47,11 +47,19 @@ macro_rules! world {
         #[derive(Debug)]
         pub struct World {
             $($field: KindStore<$kind>,)+
+            pool: Pool,
+            steps: usize,
         }
 
         impl Default for World {
             fn default() -> Self {
-                Self { $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES).comparing(Watched::says_the_same),)+ }
+                Self {
+                    $($field: ReflectorStore::new(<$kind as edges::Edges>::EDGES)
+                        .comparing(Watched::says_the_same)
+                        .following(owners::leads_on),)+
+                    pool: Pool::default(),
+                    steps: 0,
+                }
             }
         }
 
@@ -101,7 +109,7 @@ macro_rules! world {
             pub fn apply(&mut self, event: Event) -> Effects {
                 match event {
                     $(Event::$kind(event) => {
-                        let changes = self.$field.apply(event);
+                        let changes = self.$field.apply(event.modify(|object| object.share(&mut self.pool)));
                         self.effects(changes)
                     })+
                 }
@@ -185,15 +193,19 @@ macro_rules! world {
                 }
             }
 
-            /// Who depends on a target, of whatever kind.
-            fn dependents(&self, target: &Target) -> Vec<ObjectKey> {
-                let mut dependents = Vec::new();
+            /// The Gateways and IngressClasses that depend on a target, and what its other dependents concern. On those
+            /// themselves nobody depends.
+            fn concerned_through(&self, target: &Target) -> BTreeSet<Target> {
+                let mut concerned = BTreeSet::new();
                 $(
-                    dependents.extend(
-                        self.$field.dependents(target).map(|name| ObjectKey { kind: Kind::$kind, name: name.clone() }),
-                    );
+                    if owners::is_owner(Kind::$kind) {
+                        let owners = self.$field.dependents(target).cloned();
+                        concerned.extend(owners.map(|name| Target::Object(ObjectKey { kind: Kind::$kind, name })));
+                    } else {
+                        concerned.append(&mut self.$field.concerned_through(target));
+                    }
                 )+
-                dependents
+                concerned
             }
         }
     };
@@ -275,17 +287,23 @@ impl World {
     }
 
     /// A handle that reads objects of a kind from elsewhere, also while they change.
-    pub fn reader<K: Stored>(&self) -> Store<Watched<K>> {
+    pub fn reader<K: Stored>(&self) -> Reader<Watched<K>> {
         K::store(self).reader()
     }
 
     /// Whom a change of an object concerns, if nothing about its references changed.
     pub fn owners_of(&self, key: &ObjectKey) -> BTreeSet<ObjectKey> {
-        owners::owners(self, [Target::Object(key.clone())])
+        owners::owners(self, [Target::Object(key.clone())]).0
+    }
+
+    /// How many steps were taken so far from what changed to whom it concerns. With [`work`](Self::work), what bounds the
+    /// cost of an event.
+    pub const fn steps(&self) -> usize {
+        self.steps
     }
 
     fn effects<K: WatchedKind>(
-        &self,
+        &mut self,
         changes: impl IntoIterator<Item = Change<Watched<K>, Target>>,
     ) -> Effects {
         let mut effects = Effects::default();
@@ -320,7 +338,9 @@ impl World {
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);
-            effects.owners.extend(owners::owners(self, start));
+            let (owners, steps) = owners::owners(self, start);
+            effects.owners.extend(owners);
+            self.steps += steps;
         }
         effects
     }

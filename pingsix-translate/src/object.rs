@@ -4,6 +4,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $group:expr, $name:literal, $scope:ident;)+) => {
         /// The kinds translation reads. The only place where kind and group names are spelled out.
@@ -184,5 +187,10 @@ impl Age {
     /// Reads the age of an object.
     pub(crate) fn of(metadata: &kube::core::ObjectMeta) -> Self {
         Self(metadata.creation_timestamp.as_ref().map_or(i64::MAX, |time| time.0.as_second()))
+    }
+
+    /// When the object was created, if an API server has stored it.
+    pub(crate) fn created(self) -> Option<Time> {
+        Timestamp::from_second(self.0).ok().map(Time)
     }
 }

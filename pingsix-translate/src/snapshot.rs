@@ -1,27 +1,36 @@
 //! Stage 0: the closed set of objects one owner of data planes may see.
 
+mod endpoint_slice;
 mod ingress;
 mod kinds;
+mod metadata;
 mod objects;
+mod pool;
 mod references;
+mod routes;
+mod service;
+pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
-pub(crate) use k8s_openapi::api::core::v1::ServicePort;
 pub use kinds::{
-    AddressProbe, BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GatewayProbe, GrpcRoute,
-    HttpRoute, Ingress, IngressClass, ListenerProbe, ListenerSet, ListenerSetSpec, ListenersProbe, Namespace,
-    Probed, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    AddressProbe, BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, GatewayProbe, Ingress, IngressClass,
+    ListenerProbe, ListenerSet, ListenerSetSpec, ListenersProbe, Namespace, Probed, ReferenceGrant, Secret,
 };
+pub use metadata::{Identified, Metadata};
 pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
+pub use pool::Pool;
 pub use references::{
     RouteReferences, config_maps_of_gateway, config_maps_of_policy, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, service_of_slice, services_of_ingress, services_of_policy,
 };
+pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
+pub use service::{Protocol, Service, ServicePort};
 
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use crate::quarantine::Quarantine;

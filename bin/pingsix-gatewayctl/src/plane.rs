@@ -296,7 +296,7 @@ impl Translated {
                 };
                 self.report(manifests, &object, Level::Warning, fault);
             }
-            for parent_ref in parents {
+            for parent_ref in &**parents {
                 // Other kinds of parents are not ours to judge.
                 let Some(parent) = parent_ref.target(&name.namespace) else { continue };
                 if !manifests.objects.contains(&parent) {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use pingsix_translate::snapshot::{
-    EndpointSlice, Ingress, IngressSnapshot, Referents, RouteReferences, Snapshot, secrets_of_ingress,
-    services_of_ingress,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GrpcRoute, HttpRoute, Ingress, IngressClass,
+    IngressSnapshot, ListenerSet, Namespace, ReferenceGrant, Referents, RouteReferences, Secret, Service,
+    Snapshot, TcpRoute, TlsRoute, UdpRoute, secrets_of_ingress, services_of_ingress,
 };
 use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, Origin, Section, SharedMap};
 use serde::Serialize;
@@ -23,23 +24,45 @@ trait Part: Clone {
     fn says_the_same(&self, other: &Self) -> bool;
 }
 
-impl<K: Resource + Serialize> Part for Arc<K> {
-    fn says_the_same(&self, other: &Self) -> bool {
-        let essence = |metadata: &ObjectMeta| {
-            let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
-            (uid, generation, labels, annotations)
-        };
-        let spec = |object: &K| {
-            let mut object = serde_json::to_value(object).unwrap_or_default();
-            object.as_object_mut().map(|object| object.remove("metadata"));
-            object
-        };
-        Self::ptr_eq(self, other)
-            || essence(self.meta()) == essence(other.meta())
-                && (self.meta().generation.is_some_and(|generation| generation > 0)
-                    || spec(self) == spec(other))
-    }
+/// Kinds held in the generated type, of which some metadata say nothing.
+macro_rules! generated {
+    ($($kind:ident)+) => {$(
+        impl Part for Arc<$kind> {
+            fn says_the_same(&self, other: &Self) -> bool {
+                Self::ptr_eq(self, other) || say_the_same(&**self, &**other)
+            }
+        }
+    )+};
 }
+
+generated! { Gateway ListenerSet BackendTlsPolicy ReferenceGrant IngressClass Ingress Secret ConfigMap Namespace }
+
+fn say_the_same<K: Resource + Serialize>(one: &K, other: &K) -> bool {
+    let essence = |metadata: &ObjectMeta| {
+        let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
+        (uid, generation, labels, annotations)
+    };
+    let spec = |object: &K| {
+        let mut object = serde_json::to_value(object).unwrap_or_default();
+        object.as_object_mut().map(|object| object.remove("metadata"));
+        object
+    };
+    essence(one.meta()) == essence(other.meta())
+        && (one.meta().generation.is_some_and(|generation| generation > 0) || spec(one) == spec(other))
+}
+
+/// Kinds of which nothing is kept but what translation reads.
+macro_rules! kept {
+    ($($kind:ident)+) => {$(
+        impl Part for Arc<$kind> {
+            fn says_the_same(&self, other: &Self) -> bool {
+                Self::ptr_eq(self, other) || self == other
+            }
+        }
+    )+};
+}
+
+kept! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute Service EndpointSlice }
 
 impl Part for Vec<Arc<EndpointSlice>> {
     fn says_the_same(&self, other: &Self) -> bool {

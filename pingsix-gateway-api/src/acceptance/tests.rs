@@ -123,11 +123,11 @@ impl Lab {
     fn service(&mut self, name: &str, what: Rule) {
         self.generation += 1;
         self.objects.insert(Object::Service(object(json!({
-            "metadata": {
-                "namespace": "infra", "name": name, "labels": {"what": format!("{what:?}")},
-                "annotations": {"version": self.generation.to_string()},
-            },
-            "spec": {"ports": [{"port": 80}]},
+            "metadata": {"namespace": "infra", "name": name},
+            "spec": {"ports": [
+                {"name": format!("{what:?}"), "port": 80},
+                {"name": self.generation.to_string(), "port": 81},
+            ]},
         }))));
     }
 
@@ -160,7 +160,7 @@ impl Lab {
                 .and_then(|route| route.spec.rules.as_ref())
                 .map_or(0, Vec::len);
             let is_used = (0..rules).any(|rule| !quarantine.contains_key(&rule_of(&name.name, rule)));
-            if service.metadata.labels.as_ref().unwrap()["what"] == "Poison" && !is_held && is_used {
+            if service.ports[0].name.as_deref() == Some("Poison") && !is_held && is_used {
                 found.push(name.to_string());
             }
         }

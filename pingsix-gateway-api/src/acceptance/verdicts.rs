@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use kube::Resource;
-use pingsix_translate::snapshot::{RouteReferences, Snapshot};
+use pingsix_translate::snapshot::{Identified, RouteReferences, Snapshot};
 use pingsix_translate::verdict::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Reason, RouteVerdict,
 };
@@ -45,7 +44,7 @@ impl Acceptance {
 }
 
 /// The verdict on a route that is there and held back.
-fn verdict<R: RouteReferences + Resource>(
+fn verdict<R: RouteReferences + Identified>(
     snapshot: &Snapshot,
     routes: &SharedMap<ObjectName, Arc<R>>,
     key: &ObjectKey,
@@ -53,7 +52,7 @@ fn verdict<R: RouteReferences + Resource>(
     before: Option<&RouteVerdict>,
 ) -> Option<RouteVerdict> {
     let route = routes.get(&key.name)?;
-    let generation = route.meta().generation.unwrap_or_default();
+    let generation = route.generation();
     let metadata = &snapshot.gateway.metadata;
     let is_ours = |parent: &ObjectKey| {
         if parent.kind == Kind::ListenerSet {
@@ -62,12 +61,12 @@ fn verdict<R: RouteReferences + Resource>(
         metadata.name.as_deref() == Some(&*parent.name.name)
             && metadata.namespace.as_deref() == Some(&*parent.name.namespace)
     };
-    let parents = route.parent_refs().into_iter();
+    let parents = route.parent_refs().iter();
     let parents =
         parents.filter(|parent| parent.target(&key.name.namespace).is_some_and(|target| is_ours(&target)));
     let parents = parents.map(|parent_ref| {
         let before =
-            before.and_then(|before| before.parents.iter().find(|parent| parent.parent_ref == parent_ref));
+            before.and_then(|before| before.parents.iter().find(|parent| parent.parent_ref == *parent_ref));
         let mut conditions = before.map_or_else(Conditions::default, |before| before.conditions.clone());
         let (kind, status, how) = if before.is_some() {
             (ConditionType::PartiallyInvalid, ConditionStatus::True, "it is served as it was before")
@@ -81,7 +80,7 @@ fn verdict<R: RouteReferences + Resource>(
             message: format!("PingSIX refuses what becomes of the route, so {how}, until it changes: {said}"),
             observed_generation: generation,
         });
-        ParentVerdict { parent_ref, conditions }
+        ParentVerdict { parent_ref: parent_ref.clone(), conditions }
     });
     Some(RouteVerdict { key: Arc::new(key.clone()), generation, parents: parents.collect() })
 }

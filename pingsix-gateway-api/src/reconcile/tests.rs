@@ -80,11 +80,20 @@ impl Follower {
                 let verdicts = self.reconciler.policy(object);
                 if verdicts.is_empty() { String::new() } else { format!("{verdicts:?}") }
             }
-            _ => self
-                .reconciler
-                .verdicts(object, &BTreeMap::from([]))
-                .map(|verdicts| format!("{verdicts:?}"))
-                .unwrap_or_default(),
+            // Of an Ingress, whether anybody serves it.
+            Kind::Ingress => {
+                let owners: Vec<_> = self.reconciler.owners_that_speak_of(object).collect();
+                if owners.is_empty() { String::new() } else { format!("{owners:?}") }
+            }
+            _ => {
+                let owner = self.reconciler.owners_that_speak_of(object).next();
+                let verdicts = owner.and_then(|owner| self.reconciler.verdicts(owner, &BTreeMap::from([])));
+                let said = verdicts.and_then(|verdicts| match verdicts.listener_sets.get(object) {
+                    Some(set) => Some(format!("{set:?}")),
+                    None => verdicts.gateway.map(|gateway| format!("{gateway:?}")),
+                });
+                said.unwrap_or_default()
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::verdict::{RouteVerdict, Verdicts};
+use pingsix_translate::verdict::{GatewayVerdict, ListenerSetVerdict, RouteVerdict, Verdicts};
 use pingsix_translate::{Change, ObjectKey, SharedMap};
 
 /// The owners that speak of each object: of a route or a policy several may; of a Gateway, a ListenerSet or an Ingress one
@@ -24,12 +24,16 @@ impl Speakers {
     ) -> BTreeSet<Arc<ObjectKey>> {
         let mut changed = BTreeSet::new();
         for key in own(before) {
-            self.remove(key, owner);
-            changed.insert(key.clone());
+            if own_verdict(after, key).is_none() {
+                self.remove(key, owner);
+                changed.insert(key.clone());
+            }
         }
         for key in own(after) {
-            self.add(key, owner);
-            changed.insert(key.clone());
+            if own_verdict(before, key) != own_verdict(after, key) {
+                self.add(key, owner);
+                changed.insert(key.clone());
+            }
         }
         // Of an Ingress there is nothing to say but that it is served.
         let none = BTreeSet::new();
@@ -91,11 +95,26 @@ impl Speakers {
     }
 }
 
-/// The Gateway and its ListenerSets. How far delivery has come is part of what is said of them.
+/// The Gateway and its ListenerSets. How far delivery has come is part of what is said of them as well, and no part of
+/// this.
 fn own(verdicts: Option<&Verdicts>) -> impl Iterator<Item = &Arc<ObjectKey>> {
     let gateway = verdicts.and_then(|verdicts| verdicts.gateway.as_ref()).map(|gateway| &gateway.key);
     let sets = verdicts.into_iter().flat_map(|verdicts| verdicts.listener_sets.keys());
     gateway.into_iter().chain(sets)
+}
+
+/// The verdict on one of those.
+#[derive(PartialEq)]
+enum OwnVerdict<'v> {
+    Gateway(&'v GatewayVerdict),
+    ListenerSet(&'v ListenerSetVerdict),
+}
+
+fn own_verdict<'v>(verdicts: Option<&'v Verdicts>, key: &ObjectKey) -> Option<OwnVerdict<'v>> {
+    let verdicts = verdicts?;
+    let gateway = verdicts.gateway.as_ref().filter(|gateway| *gateway.key == *key);
+    let set = || verdicts.listener_sets.get(key).map(OwnVerdict::ListenerSet);
+    gateway.map(OwnVerdict::Gateway).or_else(set)
 }
 
 fn routes(verdicts: Option<&Verdicts>) -> SharedMap<Arc<ObjectKey>, RouteVerdict> {

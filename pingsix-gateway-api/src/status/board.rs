@@ -1,6 +1,5 @@
 //! What each status should say, latest wins.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -23,25 +22,26 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Content {
-    stated: BTreeMap<ObjectKey, Arc<Stated>>,
+    stated: BTreeMap<Arc<ObjectKey>, Arc<Stated>>,
     /// What the writer has to look at.
-    marks: BTreeSet<ObjectKey>,
+    marks: BTreeSet<Arc<ObjectKey>>,
 }
 
 impl StatusBoard {
     /// Says what a status should say from now on. To say the same again is free.
     pub fn set(&self, key: ObjectKey, wanted: Wanted) {
         let mut content = self.0.content.lock();
-        match content.stated.entry(key.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(Arc::new(Stated { wanted, before: None }));
+        let known = content.stated.get_key_value(&key).map(|(key, stated)| (key.clone(), stated.clone()));
+        let (key, stated) = match known {
+            None => {
+                let own = wanted.key().filter(|own| ***own == key).cloned();
+                let key = own.unwrap_or_else(|| Arc::new(key));
+                (key, Stated { wanted, before: None })
             }
-            Entry::Occupied(entry) if entry.get().wanted == wanted => return,
-            Entry::Occupied(mut entry) => {
-                let stated = entry.get().followed_by(wanted);
-                entry.insert(Arc::new(stated));
-            }
-        }
+            Some((_, stated)) if stated.wanted == wanted => return,
+            Some((key, stated)) => (key, stated.followed_by(wanted)),
+        };
+        content.stated.insert(key.clone(), Arc::new(stated));
         content.marks.insert(key);
         drop(content);
         self.0.marked.notify_one();
@@ -50,8 +50,9 @@ impl StatusBoard {
     /// The live object has changed: its status may no longer be what was written.
     pub fn touched(&self, key: &ObjectKey) {
         let mut content = self.0.content.lock();
-        if content.stated.contains_key(key) {
-            content.marks.insert(key.clone());
+        let known = content.stated.get_key_value(key).map(|(key, _)| key.clone());
+        if let Some(key) = known {
+            content.marks.insert(key);
             drop(content);
             self.0.marked.notify_one();
         }
@@ -60,9 +61,9 @@ impl StatusBoard {
     /// The object is gone: nothing is to be said of it.
     pub fn removed(&self, key: &ObjectKey) {
         let mut content = self.0.content.lock();
-        if content.stated.remove(key).is_some() {
+        if let Some((key, _)) = content.stated.remove_entry(key) {
             // The writer forgets it as well.
-            content.marks.insert(key.clone());
+            content.marks.insert(key);
             drop(content);
             self.0.marked.notify_one();
         }
@@ -70,7 +71,7 @@ impl StatusBoard {
 
     /// Every object that has something to be said of, in order. For dumps, and to find those nobody judges any more.
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.0.content.lock().stated.keys().cloned().collect()
+        self.0.content.lock().stated.keys().map(|key| ObjectKey::clone(key)).collect()
     }
 
     /// Whether something is to be said of an object.
@@ -98,14 +99,14 @@ impl StatusBoard {
     /// Everything has to be looked at.
     pub(super) fn mark_all(&self) {
         let mut content = self.0.content.lock();
-        let keys: BTreeSet<ObjectKey> = content.stated.keys().cloned().collect();
+        let keys = content.stated.keys().cloned().collect();
         content.marks = keys;
         drop(content);
         self.0.marked.notify_one();
     }
 
     /// What has to be looked at, in order; each once.
-    pub(super) fn take_marks(&self) -> BTreeSet<ObjectKey> {
+    pub(super) fn take_marks(&self) -> BTreeSet<Arc<ObjectKey>> {
         std::mem::take(&mut self.0.content.lock().marks)
     }
 

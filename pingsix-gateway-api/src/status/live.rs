@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube_runtime::reflector::{ObjectRef, Store};
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
@@ -14,6 +13,7 @@ use pingsix_translate::snapshot::{
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
+use crate::store::Reader;
 use crate::watch::{Watched, WatchedKind};
 use crate::world::{Stored, World};
 
@@ -44,35 +44,32 @@ impl Live {
 
 /// Reads objects of all kinds from the stores of a [`World`], also while that changes. Cheap to clone.
 #[derive(Clone)]
-pub struct Readers(Arc<BTreeMap<Kind, Box<dyn Reader>>>);
+pub struct Readers(Arc<BTreeMap<Kind, Box<dyn Picture>>>);
 
 /// A store of whatever kind.
-trait Reader: Send + Sync {
+trait Picture: Send + Sync {
     fn live(&self, name: &ObjectName) -> Option<Live>;
     fn statuses(&self) -> Vec<(ObjectName, Value)>;
     fn resource(&self) -> ApiResource;
 }
 
-impl<K: WatchedKind> Reader for Store<Watched<K>> {
+impl<K: WatchedKind> Picture for Reader<Watched<K>> {
     fn live(&self, name: &ObjectName) -> Option<Live> {
-        let reference = ObjectRef::new(&name.name);
-        let reference = if name.namespace.is_empty() { reference } else { reference.within(&name.namespace) };
-        let object = self.get(&reference)?;
-        let metadata = kube::Resource::meta(&*object);
+        let object = self.get(name)?;
         Some(Live {
-            version: metadata.resource_version.clone().unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
-            uid: metadata.uid.clone().unwrap_or_default(),
+            version: object.version().unwrap_or_default(),
+            generation: object.generation(),
+            uid: object.uid().unwrap_or_default(),
             status: object.status(),
         })
     }
 
     fn statuses(&self) -> Vec<(ObjectName, Value)> {
-        self.state().iter().map(|object| (object.key().name, object.status())).collect()
+        self.objects().iter().map(|object| (ObjectName::clone(&object.name()), object.status())).collect()
     }
 
     fn resource(&self) -> ApiResource {
-        ApiResource::erase::<K>(&())
+        ApiResource::erase::<K::Wire>(&())
     }
 }
 
@@ -84,13 +81,13 @@ impl fmt::Debug for Readers {
 
 macro_rules! readers_of {
     ($world:ident: $($kind:ident),+) => {{
-        let mut readers: BTreeMap<Kind, Box<dyn Reader>> = BTreeMap::new();
+        let mut readers: BTreeMap<Kind, Box<dyn Picture>> = BTreeMap::new();
         $(readers.insert(Kind::$kind, Box::new(store::<$kind>($world)));)+
         readers
     }};
 }
 
-fn store<K: Stored>(world: &World) -> Store<Watched<K>> {
+fn store<K: Stored>(world: &World) -> Reader<Watched<K>> {
     world.reader::<K>()
 }
 

@@ -255,7 +255,7 @@ fn gateway_verdict(attached: i32, generation: i64) -> GatewayVerdict {
 }
 
 fn judged_gateway(attached: i32) -> Wanted {
-    Wanted::Gateway { verdict: gateway_verdict(attached, 1), addresses: None }
+    Wanted::Gateway { verdict: Box::new(gateway_verdict(attached, 1)), addresses: None }
 }
 
 /// What our entry of a route says.

@@ -1,5 +1,8 @@
 //! What the status of an object should say.
 
+use std::sync::Arc;
+
+use pingsix_translate::ObjectKey;
 use pingsix_translate::verdict::{
     Address, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, PolicyVerdict, RouteVerdict,
     StatusMerge,
@@ -8,20 +11,20 @@ use serde_json::Value;
 
 use super::live::Live;
 
-/// What the status of an object should say.
+/// What the status of an object should say. There is one for each route, so what only a few objects have is boxed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
     /// Of a GatewayClass.
-    GatewayClass(GatewayClassVerdict),
+    GatewayClass(Box<GatewayClassVerdict>),
     /// Of a Gateway.
     Gateway {
         /// The verdict, with what is known about delivery.
-        verdict: GatewayVerdict,
+        verdict: Box<GatewayVerdict>,
         /// Where its data planes are reached; `None` when somebody else says so.
         addresses: Option<Vec<Address>>,
     },
     /// Of a ListenerSet.
-    ListenerSet(ListenerSetVerdict),
+    ListenerSet(Box<ListenerSetVerdict>),
     /// Of a route, by all Gateways together ([`RouteVerdict::merge`]).
     Route(RouteVerdict),
     /// Of a policy, one for each Gateway.
@@ -36,12 +39,24 @@ pub enum Wanted {
     Released,
 }
 
+impl Wanted {
+    /// The object, if this says which.
+    pub(super) fn key(&self) -> Option<&Arc<ObjectKey>> {
+        match self {
+            Self::GatewayClass(verdict) => Some(&verdict.key),
+            Self::Gateway { verdict, .. } => Some(&verdict.key),
+            Self::Route(verdict) => Some(&verdict.key),
+            Self::ListenerSet(_) | Self::Policy(_) | Self::Ingress { .. } | Self::Released => None,
+        }
+    }
+}
+
 /// What a status should say, and what we said of the object before we stopped managing it.
 #[derive(Debug)]
 pub(super) struct Stated {
     pub(super) wanted: Wanted,
     /// When this is [`Wanted::Released`] and the status does not carry our name: what we said last.
-    pub(super) before: Option<Wanted>,
+    pub(super) before: Option<Box<Wanted>>,
 }
 
 impl Stated {
@@ -51,7 +66,7 @@ impl Stated {
             (
                 Wanted::Released,
                 before @ (Wanted::Gateway { .. } | Wanted::ListenerSet(_) | Wanted::Ingress { .. }),
-            ) => Some(before.clone()),
+            ) => Some(Box::new(before.clone())),
             // Entries carry our name, and a class is another object when its controller changes: the field is immutable.
             (
                 _,
@@ -98,7 +113,7 @@ impl Stated {
         let current = &live.status;
         // Entries that carry our name are ours, whatever the kind and whoever of us wrote them.
         let entries = merge.release_entries(current);
-        match &self.before {
+        match self.before.as_deref() {
             Some(Wanted::Gateway { verdict, addresses }) => {
                 let addresses = addresses.as_deref().unwrap_or_default();
                 merge.release_gateway(&entries, live.generation, verdict, addresses)

@@ -163,7 +163,7 @@ impl StatusWriter {
         loop {
             let now = Instant::now();
             for key in self.board.take_marks() {
-                desk.look_at(key, now);
+                desk.look_at(ObjectKey::clone(&key), now);
             }
             while writing.len() < self.options.concurrency.max(1) {
                 let Some(key) = desk.next_due(Instant::now()) else { break };

@@ -1,54 +1,182 @@
 //! One secondary map.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pingsix_translate::ObjectName;
 
 use super::edge::Target;
 
-/// No name comes before the empty one.
-static FIRST: LazyLock<ObjectName> = LazyLock::new(|| ObjectName::new("", ""));
-
 /// Which objects refer to a target. Many to many, with exact removal: a target nobody refers to takes no room.
-///
-/// One sorted set of pairs, since most targets have a single referrer, for which a set of its own would be many times as
-/// large as what it holds.
 #[derive(Clone, Debug)]
 pub(super) struct Index<T> {
-    references: BTreeSet<(T, ObjectName)>,
+    referrers: BTreeMap<T, Referrers<T>>,
+    len: usize,
 }
 
-impl<T: Ord> Default for Index<T> {
+/// Most targets have a single referrer, for which a set would be many times as large as what it holds.
+#[derive(Clone, Debug)]
+enum Referrers<T> {
+    One(Arc<ObjectName>),
+    /// Two, at least at some time.
+    Many(Box<Many<T>>),
+}
+
+/// In a box of its own, so that a single referrer takes no room for it.
+#[derive(Clone, Debug)]
+struct Many<T> {
+    names: BTreeSet<Arc<ObjectName>>,
+    /// What these concern, and how many of them do: thousands of routes share a Service, and belong to a few Gateways.
+    concerned: BTreeMap<T, usize>,
+}
+
+impl<T> Default for Index<T> {
     fn default() -> Self {
-        Self { references: BTreeSet::new() }
+        Self { referrers: BTreeMap::new(), len: 0 }
+    }
+}
+
+impl<T: Target> Many<T> {
+    fn count(&mut self, concerned: &BTreeSet<T>) {
+        for target in concerned {
+            *self.concerned.entry(target.clone()).or_default() += 1;
+        }
+    }
+
+    fn discount(&mut self, concerned: &BTreeSet<T>) {
+        for target in concerned {
+            if let Some(count) = self.concerned.get_mut(target) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.concerned.remove(target);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Target> Referrers<T> {
+    fn insert(
+        &mut self,
+        referrer: &Arc<ObjectName>,
+        concerned: &BTreeSet<T>,
+        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+    ) -> bool {
+        match self {
+            Self::One(one) if one == referrer => false,
+            Self::One(one) => {
+                let names = BTreeSet::from([one.clone(), referrer.clone()]);
+                let mut many = Many { names, concerned: BTreeMap::new() };
+                many.count(&concerned_by(one));
+                many.count(concerned);
+                *self = Self::Many(Box::new(many));
+                true
+            }
+            Self::Many(many) => {
+                let is_new = many.names.insert(referrer.clone());
+                if is_new {
+                    many.count(concerned);
+                }
+                is_new
+            }
+        }
+    }
+
+    /// Removes a referrer; returns whether it was there, and whether none is left.
+    fn remove(&mut self, referrer: &ObjectName, concerned: &BTreeSet<T>) -> (bool, bool) {
+        match self {
+            Self::One(one) => (**one == *referrer, **one == *referrer),
+            Self::Many(many) => {
+                let was_there = many.names.remove(referrer);
+                if was_there {
+                    many.discount(concerned);
+                }
+                (was_there, many.names.is_empty())
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &ObjectName> {
+        let (one, many) = match self {
+            Self::One(one) => (Some(one), None),
+            Self::Many(many) => (None, Some(&many.names)),
+        };
+        one.into_iter().chain(many.into_iter().flatten()).map(AsRef::as_ref)
     }
 }
 
 impl<T: Target> Index<T> {
-    /// Adds a reference; returns whether it is new.
-    pub(super) fn insert(&mut self, target: T, referrer: ObjectName) -> bool {
-        self.references.insert((target, referrer))
+    /// Adds a reference by an object that concerns these; `concerned_by` tells the same of the others. Returns whether the
+    /// reference is new.
+    pub(super) fn insert(
+        &mut self,
+        target: T,
+        referrer: &Arc<ObjectName>,
+        concerned: &BTreeSet<T>,
+        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+    ) -> bool {
+        let is_new = match self.referrers.get_mut(&target) {
+            None => self.referrers.insert(target, Referrers::One(referrer.clone())).is_none(),
+            Some(referrers) => referrers.insert(referrer, concerned, concerned_by),
+        };
+        self.len += usize::from(is_new);
+        is_new
     }
 
-    /// Removes a reference; returns whether it was there.
-    pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName) -> bool {
-        self.references.remove(&(target.clone(), referrer.clone()))
+    /// Removes a reference by an object that concerned these; returns whether it was there.
+    pub(super) fn remove(&mut self, target: &T, referrer: &ObjectName, concerned: &BTreeSet<T>) -> bool {
+        let Some(referrers) = self.referrers.get_mut(target) else { return false };
+        let (was_there, is_empty) = referrers.remove(referrer, concerned);
+        if is_empty {
+            self.referrers.remove(target);
+        }
+        self.len -= usize::from(was_there);
+        was_there
+    }
+
+    /// One that goes on referring to a target concerns others than before.
+    pub(super) fn recount(&mut self, target: &T, before: &BTreeSet<T>, after: &BTreeSet<T>) {
+        if let Some(Referrers::Many(many)) = self.referrers.get_mut(target) {
+            many.discount(before);
+            many.count(after);
+        }
     }
 
     /// Who refers to a target, by name.
     pub(super) fn referrers(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
-        let references = self.references.range((target.clone(), FIRST.clone())..);
-        references.take_while(move |(referred, _)| referred == target).map(|(_, referrer)| referrer)
+        self.referrers.get(target).into_iter().flat_map(Referrers::iter)
+    }
+
+    /// What those concern who refer to a target; `concerned_by` tells that of a single one.
+    pub(super) fn concerned(
+        &self,
+        target: &T,
+        concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
+    ) -> BTreeSet<T> {
+        match self.referrers.get(target) {
+            None => BTreeSet::new(),
+            Some(Referrers::One(one)) => concerned_by(one),
+            Some(Referrers::Many(many)) => many.concerned.keys().cloned().collect(),
+        }
     }
 
     /// Everything that is referred to, in order.
     pub(super) fn targets(&self) -> BTreeSet<&T> {
-        self.references.iter().map(|(target, _)| target).collect()
+        self.referrers.keys().collect()
+    }
+
+    /// Takes no more room than it needs, after many references came in order.
+    pub(super) fn shrink(&mut self) {
+        for referrers in self.referrers.values_mut() {
+            if let Referrers::Many(many) = referrers {
+                many.names = std::mem::take(&mut many.names).into_iter().collect();
+            }
+        }
+        self.referrers = std::mem::take(&mut self.referrers).into_iter().collect();
     }
 
     /// How many references there are.
-    pub(super) fn len(&self) -> usize {
-        self.references.len()
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 }

@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::Hash;
 use std::sync::Arc;
 
-use kube_runtime::reflector::store::Writer;
-use kube_runtime::reflector::{Lookup, ObjectRef, Store};
 use kube_runtime::watcher;
 use pingsix_translate::ObjectName;
 
 use super::edge::{Direction, Edge, Target};
 use super::index::Index;
+use super::reader::{Reader, StoredObject};
 
 /// What an event did to one object. There are these three and no others; what is told of each may grow.
 #[derive(Clone, Debug)]
@@ -72,28 +70,20 @@ pub struct Work {
 }
 
 /// Objects of one kind, and who of them refers to what.
-pub struct ReflectorStore<K, T: 'static>
-where
-    K: Lookup + Clone + 'static,
-    K::DynamicType: Default + Eq + Hash + Clone,
-{
-    writer: Writer<K>,
-    reader: Store<K>,
+pub struct ReflectorStore<K: 'static, T: 'static> {
+    reader: Reader<K>,
     edges: &'static [Edge<K, T>],
     /// One per edge.
     indexes: Vec<Index<T>>,
     same: fn(&K, &K) -> bool,
+    follows: fn(&T) -> bool,
     /// The objects of a list that is being read.
-    listing: Option<BTreeMap<ObjectName, K>>,
+    listing: Option<BTreeMap<Arc<ObjectName>, K>>,
     is_complete: bool,
     work: Work,
 }
 
-impl<K, T> fmt::Debug for ReflectorStore<K, T>
-where
-    K: Lookup + Clone + 'static,
-    K::DynamicType: Default + Eq + Hash + Clone,
-{
+impl<K, T> fmt::Debug for ReflectorStore<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReflectorStore")
             .field("objects", &self.reader.len())
@@ -103,21 +93,15 @@ where
     }
 }
 
-impl<K, T> ReflectorStore<K, T>
-where
-    K: Lookup + Clone + 'static,
-    K::DynamicType: Default + Eq + Hash + Clone,
-    T: Target,
-{
+impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     /// An empty store with these secondary maps.
     pub fn new(edges: &'static [Edge<K, T>]) -> Self {
-        let writer = Writer::default();
         Self {
-            reader: writer.as_reader(),
-            writer,
+            reader: Reader::default(),
             edges,
             indexes: edges.iter().map(|_| Index::default()).collect(),
-            same: |before, after| before.resource_version() == after.resource_version(),
+            same: K::is_same_version,
+            follows: |_| true,
             listing: None,
             is_complete: false,
             work: Work::default(),
@@ -132,39 +116,36 @@ where
         self
     }
 
+    /// Says which targets [`concerned_through`](Self::concerned_through) is asked for. Unless told otherwise, all.
+    #[must_use]
+    pub fn following(mut self, follows: fn(&T) -> bool) -> Self {
+        self.follows = follows;
+        self
+    }
+
     /// Takes an event in, and tells what it changed. Between `Init` and `InitDone` nothing changes.
     pub fn apply(&mut self, event: watcher::Event<K>) -> Vec<Change<K, T>> {
         match event {
             watcher::Event::Init => {
                 self.listing = Some(BTreeMap::new());
-                self.writer.apply_watcher_event(&watcher::Event::Init);
                 Vec::new()
             }
             watcher::Event::InitApply(object) => {
-                self.listing.get_or_insert_default().insert(name_of(&object), object);
+                self.listing.get_or_insert_default().insert(object.object_name(), object);
                 Vec::new()
             }
             watcher::Event::InitDone => self.finish_listing(),
-            watcher::Event::Apply(object) => {
-                let (name, before) = (name_of(&object), self.get(&name_of(&object)));
-                self.writer.apply_watcher_event(&watcher::Event::Apply(object));
-                self.get(&name).map(|after| self.applied(name, before, after)).into_iter().collect()
-            }
-            watcher::Event::Delete(object) => {
-                let name = name_of(&object);
-                // Its last state is that of the store; the event may carry another.
-                let before = self.get(&name);
-                self.writer.apply_watcher_event(&watcher::Event::Delete(object));
-                before.map(|before| self.removed(name, before)).into_iter().collect()
-            }
+            watcher::Event::Apply(object) => vec![self.put(object.object_name(), object)],
+            // Its last state is that of the store; the event may carry another.
+            watcher::Event::Delete(object) => self.remove(&object.object_name()).into_iter().collect(),
         }
     }
 
     /// Takes an object out by its name, and tells what that changed: for kinds of which single objects are watched, where
     /// nobody knows what was deleted but that it is not there.
     pub fn remove(&mut self, name: &ObjectName) -> Option<Change<K, T>> {
-        let object = self.get(name)?;
-        self.apply(watcher::Event::Delete(K::clone(&object))).pop()
+        let (name, before) = self.reader.remove(name)?;
+        Some(self.removed(&name, before))
     }
 
     /// Whether a list was read to its end: before that, what is not there is merely not known.
@@ -174,17 +155,17 @@ where
 
     /// The object with a name.
     pub fn get(&self, name: &ObjectName) -> Option<Arc<K>> {
-        self.reader.get(&reference(name))
+        self.reader.get(name)
     }
 
     /// A handle that reads the objects from elsewhere, also while they change.
-    pub fn reader(&self) -> Store<K> {
+    pub fn reader(&self) -> Reader<K> {
         self.reader.clone()
     }
 
-    /// Every object, in no order.
+    /// Every object, by name.
     pub fn objects(&self) -> Vec<Arc<K>> {
-        self.reader.state()
+        self.reader.objects()
     }
 
     /// Who has to be looked at when a target changes, by name and without repetitions.
@@ -195,6 +176,26 @@ where
     /// Whose changes a target is concerned with, by name and without repetitions.
     pub fn members(&self, target: &T) -> impl Iterator<Item = &ObjectName> {
         self.referrers(target, Direction::Concerns)
+    }
+
+    /// What those concern who depend on a target. It costs what it tells, however many they are.
+    pub fn concerned_through(&self, target: &T) -> BTreeSet<T> {
+        let mut concerned = BTreeSet::new();
+        for (edge, index) in self.edges.iter().zip(&self.indexes) {
+            if edge.direction == Direction::DependsOn {
+                concerned.append(
+                    &mut index.concerned(target, concerned_by(&self.reader, self.edges, self.follows)),
+                );
+            }
+        }
+        concerned
+    }
+
+    /// Whether something holds for one of those who have to be looked at when a target changes.
+    pub fn has_dependent(&self, target: &T, is_one: impl FnMut(&ObjectName) -> bool) -> bool {
+        let edges = self.edges.iter().zip(&self.indexes);
+        let edges = edges.filter(|(edge, _)| edge.direction == Direction::DependsOn);
+        edges.flat_map(|(_, index)| index.referrers(target)).any(is_one)
     }
 
     fn referrers(&self, target: &T, direction: Direction) -> impl Iterator<Item = &ObjectName> {
@@ -240,61 +241,60 @@ where
 
     fn finish_listing(&mut self) -> Vec<Change<K, T>> {
         let listing = self.listing.take().unwrap_or_default();
-        let mut gone: BTreeMap<ObjectName, Arc<K>> =
-            self.reader.state().into_iter().map(|object| (name_of(&*object), object)).collect();
-        let mut listed = Vec::with_capacity(listing.len());
-        for (name, object) in listing {
-            let before = gone.remove(&name);
-            self.writer.apply_watcher_event(&watcher::Event::InitApply(object));
-            listed.push((name, before));
-        }
-        self.writer.apply_watcher_event(&watcher::Event::InitDone);
         self.is_complete = true;
-        let mut changes: Vec<Change<K, T>> =
-            gone.into_iter().map(|(name, before)| self.removed(name, before)).collect();
-        for (name, before) in listed {
-            let Some(after) = self.get(&name) else { continue };
+        let gone: Vec<Arc<ObjectName>> =
+            self.reader.names().into_iter().filter(|name| !listing.contains_key(name)).collect();
+        let mut changes: Vec<Change<K, T>> = gone.iter().filter_map(|name| self.remove(name)).collect();
+        for (name, object) in listing {
             // What a relist brings unchanged is not even touched.
-            if before.as_ref().is_some_and(|before| before.resource_version() == after.resource_version()) {
-                continue;
+            if self.get(&name).is_none_or(|before| !before.is_same_version(&object)) {
+                changes.push(self.put(name, object));
             }
-            changes.push(self.applied(name, before, after));
         }
+        self.reader.shrink();
+        self.indexes.iter_mut().for_each(Index::shrink);
         changes
     }
 
-    fn applied(&mut self, name: ObjectName, before: Option<Arc<K>>, after: Arc<K>) -> Change<K, T> {
+    fn put(&mut self, name: Arc<ObjectName>, object: K) -> Change<K, T> {
+        let after = Arc::new(object);
+        let (name, before) = self.reader.insert(name, after.clone());
         if before.as_ref().is_some_and(|before| (self.same)(before, &after)) {
-            return Change::Touched { name, after };
+            return Change::Touched { name: ObjectName::clone(&name), after };
         }
         let (concerned, released) = self.reindex(&name, before.as_deref(), Some(&after));
-        Change::Applied { name, concerned, released, before, after }
+        Change::Applied { name: ObjectName::clone(&name), concerned, released, before, after }
     }
 
-    fn removed(&mut self, name: ObjectName, before: Arc<K>) -> Change<K, T> {
-        let (concerned, released) = self.reindex(&name, Some(&before), None);
-        Change::Removed { name, concerned, released, before }
+    fn removed(&mut self, name: &Arc<ObjectName>, before: Arc<K>) -> Change<K, T> {
+        let (concerned, released) = self.reindex(name, Some(&before), None);
+        Change::Removed { name: ObjectName::clone(name), concerned, released, before }
     }
 
     /// Moves an object from its old targets to its new ones. Returns what either version concerns, and what only the old
     /// one depends on.
-    fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
+    fn reindex(&mut self, name: &Arc<ObjectName>, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
-        for (edge, index) in self.edges.iter().zip(&mut self.indexes) {
-            let targets = |object: Option<&K>| {
-                let mut targets = Vec::new();
-                if let Some(object) = object {
-                    (edge.targets)(object, &mut targets);
-                }
-                targets.into_iter().collect::<BTreeSet<T>>()
+        let (edges, follows) = (self.edges, self.follows);
+        let concerned_before = before.map(|object| followed(edges, follows, object)).unwrap_or_default();
+        let concerned_after = after.map(|object| followed(edges, follows, object)).unwrap_or_default();
+        for (edge, index) in edges.iter().zip(&mut self.indexes) {
+            let (old, new) = (targets(edge, before), targets(edge, after));
+            let uncounted = BTreeSet::new();
+            let (left, joined) = match edge.direction {
+                Direction::Concerns => (&uncounted, &uncounted),
+                Direction::DependsOn => (&concerned_before, &concerned_after),
             };
-            let (old, new) = (targets(before), targets(after));
             for target in old.difference(&new) {
-                self.work.entries += usize::from(index.remove(target, name));
+                self.work.entries += usize::from(index.remove(target, name, left));
             }
             for target in new.difference(&old) {
-                self.work.entries += usize::from(index.insert(target.clone(), name.clone()));
+                let others = concerned_by(&self.reader, edges, follows);
+                self.work.entries += usize::from(index.insert(target.clone(), name, joined, others));
+            }
+            if left != joined {
+                old.intersection(&new).for_each(|target| index.recount(target, left, joined));
             }
             match edge.direction {
                 Direction::Concerns => concerned.extend(old.into_iter().chain(new)),
@@ -310,18 +310,26 @@ where
     }
 }
 
-/// Namespace and name of an object; the namespace of one without is empty.
-fn name_of<K: Lookup>(object: &K) -> ObjectName {
-    ObjectName::new(
-        object.namespace().as_deref().unwrap_or_default(),
-        object.name().as_deref().unwrap_or_default(),
-    )
+/// Where an edge leads from an object.
+fn targets<K, T: Target>(edge: &Edge<K, T>, object: Option<&K>) -> BTreeSet<T> {
+    let mut targets = Vec::new();
+    if let Some(object) = object {
+        (edge.targets)(object, &mut targets);
+    }
+    targets.into_iter().collect()
 }
 
-fn reference<K: Lookup>(name: &ObjectName) -> ObjectRef<K>
-where
-    K::DynamicType: Default,
-{
-    let reference = ObjectRef::new(&name.name);
-    if name.namespace.is_empty() { reference } else { reference.within(&name.namespace) }
+/// What an object concerns, as far as anybody asks for it.
+fn followed<K, T: Target>(edges: &[Edge<K, T>], follows: fn(&T) -> bool, object: &K) -> BTreeSet<T> {
+    let edges = edges.iter().filter(|edge| edge.direction == Direction::Concerns);
+    edges.flat_map(|edge| targets(edge, Some(object))).filter(follows).collect()
+}
+
+/// The same of an object that the maps know.
+fn concerned_by<K, T: Target>(
+    reader: &Reader<K>,
+    edges: &'static [Edge<K, T>],
+    follows: fn(&T) -> bool,
+) -> impl FnOnce(&ObjectName) -> BTreeSet<T> {
+    move |name| reader.get(name).map(|object| followed(edges, follows, &object)).unwrap_or_default()
 }

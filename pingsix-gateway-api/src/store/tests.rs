@@ -138,6 +138,16 @@ fn an_event_costs_what_its_object_refers_to_however_many_objects_there_are() {
     assert_eq!(cost(10), cost(2_000));
 }
 
+#[test]
+fn what_is_not_followed_is_not_told_of() {
+    let mut store = ReflectorStore::new(EDGES).following(|target| target != "x");
+    for name in ["a", "b"] {
+        store.apply(Event::Apply(object(name, 1, &[("on-1", "p"), ("to-1", "x"), ("to-2", "y")])));
+        let concerned = store.concerned_through(&"p".to_owned());
+        assert_eq!(concerned.into_iter().collect::<Vec<_>>(), ["y"]);
+    }
+}
+
 /// Objects by name, and the ends of their edges.
 type Picture = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -220,6 +230,13 @@ fn check(store: &ReflectorStore<ConfigMap, String>, picture: &Picture) {
         assert_eq!(
             names(store.dependents(&target)).into_iter().collect::<BTreeSet<_>>(),
             referring(&["on-", "also-"])
+        );
+        let concerned =
+            picture.iter().filter(|(name, _)| referring(&["on-", "also-"]).contains(name.as_str()));
+        let concerned = concerned.flat_map(|(_, data)| data).filter(|(key, _)| key.starts_with("to-"));
+        assert_eq!(
+            store.concerned_through(&target),
+            concerned.map(|(_, value)| value.clone()).collect::<BTreeSet<_>>()
         );
         entries += ["to-", "on-", "also-"].iter().map(|prefix| referring(&[prefix]).len()).sum::<usize>();
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use kube::Client;
+use kube::{Client, Resource as _};
 
 use super::fault::{Step, WatchFault};
 use super::object::WatchedKind;
@@ -71,7 +71,8 @@ pub(super) async fn served<K: WatchedKind>(client: &Client, limit: Duration) -> 
 }
 
 async fn ask<K: WatchedKind>(client: &Client) -> Result<Served, kube::Error> {
-    let (kind, group, version, plural) = (K::KIND, K::group(&()), K::version(&()), K::plural(&()));
+    let (kind, group, version, plural) =
+        (K::KIND, K::Wire::group(&()), K::Wire::version(&()), K::Wire::plural(&()));
     if group.is_empty() {
         let resources = client.list_core_api_resources(&version).await?;
         return Ok(if resources.resources.iter().any(|resource| resource.name == plural) {

@@ -4,6 +4,7 @@ use pingsix_translate::Kind;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    wire,
 };
 use serde_json::Value;
 
@@ -53,17 +54,19 @@ pub(crate) struct WatchedResource {
 }
 
 macro_rules! watched_kinds {
-    ($($kind:ident { status: $status:literal, project: $project:expr })+) => {
+    ($($kind:ident of $wire:ty { status: $status:literal, project: $project:expr })+) => {
         /// Every kind of the table.
         pub(crate) fn resources() -> Vec<WatchedResource> {
             vec![$(WatchedResource {
                 kind: Kind::$kind,
-                name: <$kind as kube::Resource>::plural(&()).into_owned(),
+                name: <<$kind as WatchedKind>::Wire as kube::Resource>::plural(&()).into_owned(),
                 has_our_status: $status,
             }),+]
         }
 
         $(impl WatchedKind for $kind {
+            type Wire = $wire;
+
             const KIND: Kind = Kind::$kind;
             const KEEPS_STATUS: bool = $status;
 
@@ -76,26 +79,26 @@ macro_rules! watched_kinds {
 }
 
 watched_kinds! {
-    GatewayClass { status: true, project: without_labels_and_annotations }
-    Gateway { status: true, project: without_labels_and_annotations }
-    ListenerSet { status: true, project: without_labels_and_annotations }
-    HttpRoute { status: true, project: without_labels_and_annotations }
-    GrpcRoute { status: true, project: without_labels_and_annotations }
-    TlsRoute { status: true, project: without_labels_and_annotations }
-    TcpRoute { status: true, project: without_labels_and_annotations }
-    UdpRoute { status: true, project: without_labels_and_annotations }
-    BackendTlsPolicy { status: true, project: without_labels_and_annotations }
-    ReferenceGrant { status: false, project: without_labels_and_annotations }
+    GatewayClass of GatewayClass { status: true, project: without_labels_and_annotations }
+    Gateway of Gateway { status: true, project: without_labels_and_annotations }
+    ListenerSet of ListenerSet { status: true, project: without_labels_and_annotations }
+    HttpRoute of wire::HttpRoute { status: true, project: without_labels_and_annotations }
+    GrpcRoute of wire::GrpcRoute { status: true, project: without_labels_and_annotations }
+    TlsRoute of wire::TlsRoute { status: true, project: without_labels_and_annotations }
+    TcpRoute of wire::TcpRoute { status: true, project: without_labels_and_annotations }
+    UdpRoute of wire::UdpRoute { status: true, project: without_labels_and_annotations }
+    BackendTlsPolicy of BackendTlsPolicy { status: true, project: without_labels_and_annotations }
+    ReferenceGrant of ReferenceGrant { status: false, project: without_labels_and_annotations }
     // The annotation says which class is the default.
-    IngressClass { status: false, project: without_labels }
+    IngressClass of IngressClass { status: false, project: without_labels }
     // Annotations name the class, and others are warned of.
-    Ingress { status: true, project: without_labels }
-    Service { status: false, project: service }
-    EndpointSlice { status: false, project: endpoint_slice }
-    Secret { status: false, project: without_labels_and_annotations }
-    ConfigMap { status: false, project: without_labels_and_annotations }
+    Ingress of Ingress { status: true, project: without_labels }
+    Service of wire::Service { status: false, project: service }
+    EndpointSlice of wire::EndpointSlice { status: false, project: endpoint_slice }
+    Secret of Secret { status: false, project: without_labels_and_annotations }
+    ConfigMap of ConfigMap { status: false, project: without_labels_and_annotations }
     // Selectors choose by label.
-    Namespace { status: false, project: namespace }
+    Namespace of Namespace { status: false, project: namespace }
 }
 
 fn remove(object: &mut Value, path: &[&str], fields: &[&str]) {

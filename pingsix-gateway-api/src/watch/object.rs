@@ -2,21 +2,27 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::{DynamicResourceScope, ObjectMeta};
+use pingsix_translate::snapshot::{Identified, Pool};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{FieldPath, Kind, ObjectKey};
+use pingsix_translate::{FieldPath, Kind, ObjectKey, ObjectName};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::small::{KeptStatus, Uid, Version};
+use crate::store::StoredObject;
+
 /// A kind that can be watched, with what is kept of its objects.
-pub trait WatchedKind:
-    Resource<DynamicType = ()> + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
-{
+pub trait WatchedKind: Identified + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static {
+    /// The type that the API server's names of the kind go with.
+    type Wire: Resource<DynamicType = ()>;
+
     /// Which kind.
     const KIND: Kind;
 
@@ -29,12 +35,16 @@ pub trait WatchedKind:
 
 /// An object, or what is wrong with it. One that cannot be decoded is still there, with its name: a list that fails for
 /// it would lose all the others, and an event that is dropped would leave an old version in force for ever.
+///
+/// There is one of them for each object of the cluster, so it holds as little as it can.
 #[derive(Clone)]
 pub struct Watched<K> {
     content: Content<K>,
-    /// As it was sent, for a typed round trip would lose what others have written.
-    status: Option<Arc<str>>,
+    version: Version,
     digest: Digest,
+    uid: Option<Uid>,
+    /// As it was sent, for a typed round trip would lose what others have written.
+    status: Option<Box<KeptStatus>>,
 }
 
 /// Of everything but `resourceVersion`, `managedFields`, the status and what the projection drops.
@@ -48,9 +58,12 @@ enum Content<K> {
 
 /// An object that has another shape than its kind.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Undecodable {
-    /// What can be read of its metadata.
-    pub metadata: ObjectMeta,
+    /// Where it is, and its name.
+    pub name: Arc<ObjectName>,
+    /// `metadata.generation`; 0 when it has none.
+    pub generation: i64,
     /// Where its shape is another one; `.` for the object as a whole.
     pub field: FieldPath,
     /// What is wrong there.
@@ -95,20 +108,40 @@ impl<K: WatchedKind> Watched<K> {
         }
     }
 
+    /// Where it is, and its name.
+    pub fn name(&self) -> Arc<ObjectName> {
+        match &self.content {
+            Content::Decoded(object) => object.name(),
+            Content::Undecodable(fault) => fault.name.clone(),
+        }
+    }
+
     /// Its identity.
     pub fn key(&self) -> ObjectKey {
-        let metadata = self.meta();
-        ObjectKey::new(
-            K::KIND,
-            metadata.namespace.as_deref().unwrap_or_default(),
-            metadata.name.as_deref().unwrap_or_default(),
-        )
+        ObjectKey { kind: K::KIND, name: ObjectName::clone(&self.name()) }
+    }
+
+    /// `metadata.generation`; 0 when it has none, or when it is not kept for this kind.
+    pub fn generation(&self) -> i64 {
+        match &self.content {
+            Content::Decoded(object) => object.generation(),
+            Content::Undecodable(fault) => fault.generation,
+        }
+    }
+
+    /// `metadata.resourceVersion`; `None` when it has none.
+    pub fn version(&self) -> Option<String> {
+        Some(self.version.to_string()).filter(|version| !version.is_empty())
+    }
+
+    /// `metadata.uid`; `None` when it has none, or when it is not kept for this kind.
+    pub fn uid(&self) -> Option<String> {
+        self.uid.as_ref().map(ToString::to_string)
     }
 
     /// Its status as the API server has it; null when there is none, or when it is not kept for this kind.
     pub fn status(&self) -> Value {
-        let status = self.status.as_deref().and_then(|status| serde_json::from_str(status).ok());
-        status.unwrap_or_default()
+        self.status.as_deref().map(KeptStatus::read).unwrap_or_default()
     }
 
     /// Whether both say the same, apart from the status and from what nobody reads.
@@ -116,9 +149,55 @@ impl<K: WatchedKind> Watched<K> {
         self.digest == other.digest
     }
 
+    /// Holds what others hold as well together with them.
+    pub(crate) fn share(&mut self, pool: &mut Pool) {
+        if let Content::Decoded(object) = &mut self.content
+            && let Some(object) = Arc::get_mut(object)
+        {
+            object.share(pool);
+        }
+        if let Some(status) = &mut self.status {
+            status.share(pool);
+        }
+    }
+}
+
+impl<K: WatchedKind> StoredObject for Watched<K> {
+    fn object_name(&self) -> Arc<ObjectName> {
+        self.name()
+    }
+
+    fn is_same_version(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+}
+
+/// An object as it arrives: what is kept of it, and what kube reads of an object while it is under way.
+#[derive(Clone)]
+pub struct Arrived<K> {
+    metadata: ObjectMeta,
+    watched: Watched<K>,
+}
+
+impl<K> Arrived<K> {
+    /// What is kept of it.
+    pub fn into_watched(self) -> Watched<K> {
+        self.watched
+    }
+}
+
+impl<K> Deref for Arrived<K> {
+    type Target = Watched<K>;
+
+    fn deref(&self) -> &Watched<K> {
+        &self.watched
+    }
+}
+
+impl<K: WatchedKind> Arrived<K> {
     fn read(mut object: Value) -> Result<Self, serde_json::Error> {
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
-        let status = status.filter(|_| K::KEEPS_STATUS).map(|status| Arc::from(status.to_string()));
+        let status = status.filter(|_| K::KEEPS_STATUS).map(|status| Box::new(KeptStatus::new(status)));
         let mut resource_version = None;
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
@@ -129,17 +208,13 @@ impl<K: WatchedKind> Watched<K> {
         }
         K::project(&mut object);
         let digest = digest(&object);
-        if let (Some(version), Some(metadata)) =
-            (resource_version, object.get_mut("metadata").and_then(Value::as_object_mut))
-        {
-            metadata.insert("resourceVersion".to_owned(), version);
-        }
         // Without metadata there is no name, and nobody to report it to: that is a fault of the server.
-        let metadata: ObjectMeta =
+        let mut metadata: ObjectMeta =
             serde_json::from_value(object.get("metadata").cloned().unwrap_or_default())?;
         if metadata.name.is_none() {
             return Err(serde_json::Error::custom("metadata.name is missing"));
         }
+        metadata.resource_version = resource_version.map(serde_json::from_value).transpose()?;
         let content = match serde_path_to_error::deserialize::<_, K>(object) {
             Ok(object) => Content::Decoded(Arc::new(object)),
             Err(error) => {
@@ -149,11 +224,18 @@ impl<K: WatchedKind> Watched<K> {
                 } else {
                     error.inner().to_string()
                 };
-                let field = FieldPath::new(&error.path().to_string());
-                Content::Undecodable(Arc::new(Undecodable { metadata, field, message }))
+                let namespace = metadata.namespace.as_deref().unwrap_or_default();
+                Content::Undecodable(Arc::new(Undecodable {
+                    name: Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())),
+                    generation: metadata.generation.unwrap_or_default(),
+                    field: FieldPath::new(&error.path().to_string()),
+                    message,
+                }))
             }
         };
-        Ok(Self { content, status, digest })
+        let version = Version::from(metadata.resource_version.as_deref().unwrap_or_default());
+        let uid = metadata.uid.as_deref().map(Uid::from);
+        Ok(Self { metadata, watched: Watched { content, version, digest, uid, status } })
     }
 }
 
@@ -166,6 +248,12 @@ fn digest(object: &Value) -> Digest {
 
 impl<'de, K: WatchedKind> Deserialize<'de> for Watched<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Arrived::deserialize(deserializer).map(Arrived::into_watched)
+    }
+}
+
+impl<'de, K: WatchedKind> Deserialize<'de> for Arrived<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::read(Value::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
@@ -177,39 +265,39 @@ impl<K: WatchedKind> fmt::Debug for Watched<K> {
     }
 }
 
-impl<K: WatchedKind> Resource for Watched<K> {
+impl<K: WatchedKind> Resource for Arrived<K> {
     type DynamicType = ();
     /// One code watches kinds of either scope, within a namespace or in all.
     type Scope = DynamicResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
+        K::Wire::kind(&())
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
+        K::Wire::group(&())
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
+        K::Wire::version(&())
     }
 
     fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
+        K::Wire::plural(&())
     }
 
     fn meta(&self) -> &ObjectMeta {
-        match &self.content {
-            Content::Decoded(object) => object.meta(),
-            Content::Undecodable(fault) => &fault.metadata,
-        }
+        &self.metadata
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        match &mut self.content {
-            Content::Decoded(object) => Arc::make_mut(object).meta_mut(),
-            Content::Undecodable(fault) => &mut Arc::make_mut(fault).metadata,
-        }
+        &mut self.metadata
+    }
+}
+
+impl<K: WatchedKind> fmt::Debug for Arrived<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.watched.fmt(f)
     }
 }
 
@@ -243,9 +331,7 @@ mod tests {
         let two: Watched<HttpRoute> = read(route("2", &json!({"hostnames": ["a.example"]})));
         let other: Watched<HttpRoute> = read(route("3", &json!({"hostnames": ["b.example"]})));
         assert_eq!(two.status()["parents"][0]["unknown"], "2");
-        assert!(one.object().unwrap().status.is_none());
-        assert_eq!(two.meta().resource_version.as_deref(), Some("2"));
-        assert_eq!(two.meta().managed_fields, None);
+        assert_eq!(two.version().as_deref(), Some("2"));
         assert!(one.says_the_same(&two) && !one.says_the_same(&other));
     }
 
@@ -286,14 +372,12 @@ mod tests {
                 {"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http", "targetPort": 8080, "nodePort": 30080},
             ]},
         }));
-        let (service, kept) = (
-            one.object().unwrap(),
-            json!({
-                "type": "ClusterIP", "ports": [{"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http"}],
-            }),
-        );
-        assert_eq!(serde_json::to_value(&service.spec).unwrap(), kept);
-        assert_eq!(service.metadata.uid.as_deref(), Some("1"), "Events are about this very object");
+        let kept = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
+            "spec": {"ports": [{"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "http"}]},
+        });
+        assert_eq!(serde_json::to_value(&**one.object().unwrap()).unwrap(), kept);
+        assert_eq!(one.uid().as_deref(), Some("1"), "Events are about this very object");
 
         let slice = |version: &str, node: &str| -> Watched<EndpointSlice> {
             read(json!({
@@ -305,7 +389,7 @@ mod tests {
         };
         let one = slice("1", "a");
         let kept = json!({
-            "metadata": {"name": "cart-1", "namespace": "shop", "resourceVersion": "1",
+            "metadata": {"name": "cart-1", "namespace": "shop",
                 "labels": {"kubernetes.io/service-name": "cart"}},
             "addressType": "IPv4", "ports": [{"name": "web", "port": 8080}],
             "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],

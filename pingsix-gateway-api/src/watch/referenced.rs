@@ -12,7 +12,6 @@ use std::future;
 use std::sync::Arc;
 
 use futures::stream::{AbortHandle, Abortable, BoxStream, SelectAll, Stream, StreamExt as _, abortable};
-use kube::Resource as _;
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{ConfigMap, Secret};
 use pingsix_translate::{Kind, ObjectKey};
@@ -176,7 +175,7 @@ fn sights<K: Fed>(
             }
             Seen::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 was_listed = true;
-                let now = object.meta().resource_version.clone();
+                let now = object.version();
                 // A list that is read anew mostly says what is known, but it ends a refusal.
                 let is_news = now.is_none() || version != now;
                 version = now;

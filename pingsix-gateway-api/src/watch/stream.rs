@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::door::Door;
 use super::fault::{Step, WatchFault};
-use super::object::{Watched, WatchedKind};
+use super::object::{Arrived, Watched, WatchedKind};
 use super::options::WatchOptions;
 use super::stats::WatchStats;
 use crate::fault::Fault;
@@ -58,7 +58,7 @@ pub(super) fn list_watch<K: WatchedKind>(
 }
 
 struct ListWatch<K> {
-    api: Api<Watched<K>>,
+    api: Api<Arrived<K>>,
     config: watcher::Config,
     timeout: Duration,
     stats: Arc<WatchStats>,
@@ -69,7 +69,7 @@ struct ListWatch<K> {
     backoff: Backoff,
     pause: Option<Duration>,
     /// What runs; none if the next thing to do is a list.
-    events: Option<BoxStream<'static, watcher::Result<watcher::Event<Watched<K>>>>>,
+    events: Option<BoxStream<'static, watcher::Result<watcher::Event<Arrived<K>>>>>,
     is_listing: bool,
 }
 
@@ -136,7 +136,7 @@ impl<K: WatchedKind> ListWatch<K> {
                     }
                     watcher::Event::InitApply(_) | watcher::Event::Apply(_) | watcher::Event::Delete(_) => {}
                 }
-                Seen::Event(event)
+                Seen::Event(kept(event))
             }
             Err(fault) => self.failed(fault),
         }
@@ -162,6 +162,17 @@ impl<K: WatchedKind> ListWatch<K> {
         );
         self.pause = Some(pause);
         Seen::Failed(fault)
+    }
+}
+
+/// What is kept of the object of an event.
+fn kept<K>(event: watcher::Event<Arrived<K>>) -> watcher::Event<Watched<K>> {
+    match event {
+        watcher::Event::Apply(object) => watcher::Event::Apply(object.into_watched()),
+        watcher::Event::Delete(object) => watcher::Event::Delete(object.into_watched()),
+        watcher::Event::Init => watcher::Event::Init,
+        watcher::Event::InitApply(object) => watcher::Event::InitApply(object.into_watched()),
+        watcher::Event::InitDone => watcher::Event::InitDone,
     }
 }
 

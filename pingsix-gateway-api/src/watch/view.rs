@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 
 use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName};
@@ -25,11 +26,11 @@ pub(super) struct View<K> {
 struct Part<K> {
     /// The version of every object that is there; how a list that is read anew finds out what vanished meanwhile, in
     /// this namespace alone.
-    known: BTreeMap<ObjectName, Option<String>>,
+    known: BTreeMap<Arc<ObjectName>, Option<String>>,
     /// The list that is being read.
-    listing: BTreeMap<ObjectName, Watched<K>>,
+    listing: BTreeMap<Arc<ObjectName>, Watched<K>>,
     /// The objects, until all namespaces have been listed and the world gets them all at once.
-    held: Option<BTreeMap<ObjectName, Watched<K>>>,
+    held: Option<BTreeMap<Arc<ObjectName>, Watched<K>>>,
     is_listed: bool,
 }
 
@@ -81,7 +82,7 @@ impl<K: Fed> View<K> {
                 Vec::new()
             }
             watcher::Event::InitApply(object) => {
-                part.listing.insert(object.key().name, object);
+                part.listing.insert(object.name(), object);
                 Vec::new()
             }
             watcher::Event::InitDone if is_first => {
@@ -104,7 +105,7 @@ impl<K: Fed> View<K> {
         let mut inputs = vec![K::input(watcher::Event::Init)];
         for part in &mut self.parts {
             let held = part.held.take().unwrap_or_default();
-            part.known = held.iter().map(|(name, object)| (name.clone(), version(object))).collect();
+            part.known = held.iter().map(|(name, object)| (name.clone(), object.version())).collect();
             inputs.extend(held.into_values().map(|object| K::input(watcher::Event::InitApply(object))));
         }
         inputs.push(K::input(watcher::Event::InitDone));
@@ -114,17 +115,17 @@ impl<K: Fed> View<K> {
 
 impl<K: Fed> Part<K> {
     fn applied(&mut self, object: Watched<K>) -> Option<Input> {
-        let name = object.key().name;
+        let name = object.name();
         if let Some(held) = &mut self.held {
             held.insert(name, object);
             return None;
         }
-        self.known.insert(name, version(&object));
+        self.known.insert(name, object.version());
         Some(K::input(watcher::Event::Apply(object)))
     }
 
     fn deleted(&mut self, object: Watched<K>) -> Option<Input> {
-        let name = object.key().name;
+        let name = object.name();
         if let Some(held) = &mut self.held {
             held.remove(&name);
             return None;
@@ -143,19 +144,17 @@ impl<K: Fed> Part<K> {
         let mut gone = mem::take(&mut self.known);
         let mut inputs = Vec::new();
         for (name, object) in listing {
-            let now = version(&object);
+            let now = object.version();
             let before = gone.remove(&name);
             if now.is_none() || before.as_ref() != Some(&now) {
                 inputs.push(K::input(watcher::Event::Apply(object)));
             }
             self.known.insert(name, now);
         }
-        inputs.extend(gone.into_keys().map(|name| Input::Gone(ObjectKey { kind: K::KIND, name })));
+        inputs.extend(
+            gone.into_keys()
+                .map(|name| Input::Gone(ObjectKey { kind: K::KIND, name: ObjectName::clone(&name) })),
+        );
         inputs
     }
-}
-
-fn version<K: Fed>(object: &Watched<K>) -> Option<String> {
-    use kube::Resource as _;
-    object.meta().resource_version.clone()
 }

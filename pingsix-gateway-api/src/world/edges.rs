@@ -222,7 +222,7 @@ impl Edges for EndpointSlice {
 /// Calls a function with an object that can be decoded, and its name.
 fn each<K: WatchedKind>(object: &Watched<K>, mut function: impl FnMut(&K, &ObjectName)) {
     if let Some(decoded) = object.object() {
-        function(decoded, &object.key().name);
+        function(decoded, &object.name());
     }
 }
 
@@ -236,7 +236,7 @@ fn cluster(kind: Kind, name: &str) -> Target {
 
 /// The namespace an object lives in, by whose labels listeners may choose.
 fn own_namespace<K: WatchedKind>(object: &Watched<K>, targets: &mut Vec<Target>) {
-    targets.push(cluster(Kind::Namespace, &object.key().name.namespace));
+    targets.push(cluster(Kind::Namespace, &object.name().namespace));
 }
 
 /// References to objects, and the permissions that those into other namespaces take.

@@ -176,11 +176,11 @@ impl World {
     /// Whether a route of the snapshot refers to a Service.
     fn refers(&self, snapshot: &Snapshot, service: &ObjectName) -> bool {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        self.http_routes.dependents(&target).any(|name| snapshot.http_routes.contains_key(name))
-            || self.grpc_routes.dependents(&target).any(|name| snapshot.grpc_routes.contains_key(name))
-            || self.tls_routes.dependents(&target).any(|name| snapshot.tls_routes.contains_key(name))
-            || self.tcp_routes.dependents(&target).any(|name| snapshot.tcp_routes.contains_key(name))
-            || self.udp_routes.dependents(&target).any(|name| snapshot.udp_routes.contains_key(name))
+        self.http_routes.has_dependent(&target, |name| snapshot.http_routes.contains_key(name))
+            || self.grpc_routes.has_dependent(&target, |name| snapshot.grpc_routes.contains_key(name))
+            || self.tls_routes.has_dependent(&target, |name| snapshot.tls_routes.contains_key(name))
+            || self.tcp_routes.has_dependent(&target, |name| snapshot.tcp_routes.contains_key(name))
+            || self.udp_routes.has_dependent(&target, |name| snapshot.udp_routes.contains_key(name))
     }
 
     /// The policies that target a Service, by name.

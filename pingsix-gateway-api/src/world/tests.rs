@@ -57,6 +57,16 @@ fn service(name: &str, version: u32) -> Value {
     })
 }
 
+fn slice(name: &str, service: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": service},
+            "resourceVersion": service,
+        },
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
+    })
+}
+
 #[test]
 fn a_route_that_moves_concerns_its_old_gateway_and_its_new_one() {
     let mut world = World::default();
@@ -107,6 +117,34 @@ fn an_event_costs_what_it_concerns_however_large_the_cluster_is() {
     };
     assert_eq!(cost(2), (3, 2));
     assert_eq!(cost(2), cost(1_000));
+}
+
+#[test]
+fn a_service_costs_its_owners_however_many_routes_share_it() {
+    let cost = |routes: u32| {
+        let mut world = World::default();
+        for gateway_name in ["one", "two"] {
+            world.apply(applied::<Gateway>(gateway(gateway_name, "pingsix", 1)));
+        }
+        for index in 0..routes {
+            let mut route = route(["one", "two"][index as usize % 2], "cart", 1);
+            route["metadata"]["name"] = json!(format!("r{index}"));
+            world.apply(applied::<HttpRoute>(route));
+        }
+        let before = world.steps();
+        let effects = world.apply(applied::<EndpointSlice>(slice("cart-1", "cart")));
+        assert_eq!(owners(&effects), ["Gateway infra/one", "Gateway infra/two"]);
+        let of_a_slice = world.steps() - before;
+        // The last route of a Gateway goes, and with it what the Service has to do with that.
+        for index in (1..routes).step_by(2) {
+            let key = ObjectKey::new(Kind::HttpRoute, "shop", &*format!("r{index}"));
+            assert_eq!(owners(&world.remove(&key)), ["Gateway infra/two"]);
+        }
+        assert_eq!(owners(&world.apply(applied::<Service>(service("cart", 1)))), ["Gateway infra/one"]);
+        of_a_slice
+    };
+    assert_eq!(cost(4), 5);
+    assert_eq!(cost(4), cost(1_000));
 }
 
 #[test]
@@ -316,23 +354,14 @@ fn a_route_with_its_service_comes_and_goes_without_a_new_cut() {
             snapshot.referents.endpoint_slices.values().map(Vec::len).sum::<usize>(),
         )
     };
-    let slice = |name: &str, service: &str| {
-        applied::<EndpointSlice>(json!({
-            "metadata": {
-                "name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": service},
-                "resourceVersion": service,
-            },
-            "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
-        }))
-    };
     let effects = world.apply(applied::<HttpRoute>(route("one", "cart", 1)));
     assert_eq!(take(&world, &effects), (1, 0, 0));
     let effects = world.apply(applied::<Service>(service("cart", 1)));
     assert_eq!(take(&world, &effects), (1, 1, 0));
-    let effects = world.apply(slice("cart-1", "cart"));
+    let effects = world.apply(applied::<EndpointSlice>(slice("cart-1", "cart")));
     assert_eq!(take(&world, &effects), (1, 1, 1));
     // The slice moves to another Service, and the route follows.
-    let effects = world.apply(slice("cart-1", "pay"));
+    let effects = world.apply(applied::<EndpointSlice>(slice("cart-1", "pay")));
     assert_eq!(take(&world, &effects), (1, 1, 0));
     let effects = world.apply(applied::<HttpRoute>(route("one", "pay", 2)));
     assert_eq!(take(&world, &effects), (1, 0, 1));

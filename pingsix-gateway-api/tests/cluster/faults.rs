@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use pingsix_gateway_api::controller::Feed;
 use pingsix_sink::embedded::revisions::ReserveError;
 use pingsix_sink::{Desired, EmbeddedEtcd, Published, Scope, Sink, SinkError};
-use pingsix_test_cluster::TestCluster;
+use pingsix_test_cluster::{TestCluster, User};
 use pingsix_translate::Kind;
 use pingsix_translate::snapshot::Gateway;
 use tokio::sync::watch;
@@ -18,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::lab::readers::{Served, Spies};
 use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, PATIENCE, Running, eventually, hasty};
+use crate::lab::{Lab, PATIENCE, Running, eventually, hasty, roles};
 
 /// What can happen to the API server.
 #[derive(Clone, Copy, Debug)]
@@ -210,4 +215,83 @@ async fn a_publication_that_fails_is_made_later_also_that_of_an_end() {
     feed.is_broken.store(false, Ordering::Relaxed);
     eventually("the withdrawal", || lab.documents(PLANE).is_empty()).await;
     running.stop().await;
+}
+
+/// As of a Pod whose token is good no more before its file has the next one. The API server takes a token that is bound to
+/// a Secret for as long as that is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_is_good_no_more_takes_nothing_away_and_the_next_one_makes_up_for_it() {
+    let Some(lab) = Lab::start().await else { return };
+    // Nothing is apart: one role has all that is asked for.
+    for manifests in [GATEWAY, SERVICE, ROUTE, &shop::route("gone"), &roles::apart("", &hasty())] {
+        lab.apply(manifests).await;
+    }
+    let user = lab.cluster.service_account("default", "controller").await.unwrap();
+    lab.cluster.bind_cluster_role(&user, roles::REST).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, bound_token(&lab, "first").await).unwrap();
+    let mut running = Running::start(client_of_file(&lab, &user, &file).await, &lab.etcd, hasty());
+    running.is_ready().await;
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "ResolvedRefs=True/ResolvedRefs").await;
+    assert!(lab.mentions(PLANE, "gone.example"));
+    let served = Served::start(&lab.etcd, None).await;
+    let spies = Spies::start(served.address, PLANE, "10.1.2.3:8080");
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    let before = lab.object(Kind::HttpRoute, "default", "cart").await;
+
+    let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
+    secrets.delete("first", &DeleteParams::default()).await.unwrap();
+    // A watch that runs is not looked at again: all of them have to be opened anew.
+    Outage::Killed.pass(&lab.cluster).await;
+    while lab.cluster.apply(&shop::route("meanwhile")).await.is_err() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    lab.objects(Kind::HttpRoute, "default").delete("gone", &DeleteParams::default()).await.unwrap();
+    let refused = client_of_file(&lab, &user, &file).await.apiserver_version().await.unwrap_err();
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 401), "{refused:?}");
+    sleep(Duration::from_secs(5)).await;
+    assert!(!lab.mentions(PLANE, "meanwhile.example"), "it is still listened to");
+    assert!(lab.mentions(PLANE, "gone.example") && lab.mentions(PLANE, "cart.example"));
+    assert!(running.progress.borrow().is_ready());
+
+    std::fs::write(&file, bound_token(&lab, "second").await).unwrap();
+    eventually("what came meanwhile", || lab.mentions(PLANE, "meanwhile.example")).await;
+    eventually("what went meanwhile", || !lab.mentions(PLANE, "gone.example")).await;
+    lab.says(Kind::HttpRoute, "default", "meanwhile", "/parents/0", "Accepted=True/Accepted").await;
+    assert_eq!(spies.faults(), Vec::<String>::new());
+    let after = lab.object(Kind::HttpRoute, "default", "cart").await;
+    assert_eq!(after, before, "a status has moved though nothing about its object had changed");
+    drop(spies);
+    running.stop().await;
+    served.stop().await;
+}
+
+/// A token of the controller's service account that is good as long as a Secret of this name, which is made.
+async fn bound_token(lab: &Lab, secret: &str) -> String {
+    let metadata = ObjectMeta { name: Some(secret.to_owned()), ..ObjectMeta::default() };
+    let secrets: Api<Secret> = Api::namespaced(lab.cluster.admin(), "default");
+    let secret = Secret { metadata, ..Secret::default() };
+    let secret = secrets.create(&PostParams::default(), &secret).await.unwrap();
+    let bound = BoundObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Secret".to_owned()),
+        name: secret.metadata.name,
+        uid: secret.metadata.uid,
+    };
+    let spec = TokenRequestSpec { bound_object_ref: Some(bound), ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
+    let accounts: Api<ServiceAccount> = Api::namespaced(lab.cluster.admin(), "default");
+    let answer = accounts.create_token_request("controller", &PostParams::default(), &request).await.unwrap();
+    answer.status.unwrap().token.unwrap()
+}
+
+/// A client that reads its token from a file, as one in a Pod does.
+async fn client_of_file(lab: &Lab, user: &User, token: &Path) -> Client {
+    let path = lab.cluster.kubeconfig(user).unwrap();
+    let mut kubeconfig = Kubeconfig::read_from(path).unwrap();
+    kubeconfig.auth_infos[0].auth_info =
+        Some(AuthInfo { token_file: Some(token.display().to_string()), ..AuthInfo::default() });
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
 }

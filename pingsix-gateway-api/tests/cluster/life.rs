@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use pingsix_gateway_api::reconcile::Pace;
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_translate::Kind;
-use pingsix_translate::snapshot::HttpRoute;
+use pingsix_translate::snapshot::wire::HttpRoute;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

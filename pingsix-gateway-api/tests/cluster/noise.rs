@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use pingsix_translate::snapshot::{EndpointSlice, Gateway, HttpRoute, Namespace, Service};
+use pingsix_translate::snapshot::wire::{EndpointSlice, HttpRoute, Service};
+use pingsix_translate::snapshot::{Gateway, Namespace};
 use pingsix_translate::{Kind, ObjectKey, Options};
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -10,7 +10,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use pingsix_gateway_api::status::{EventOptions, Wanted};
-use pingsix_gateway_api::watch::Watched;
+use pingsix_gateway_api::watch::Arrived;
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress};
 use pingsix_translate::verdict::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
@@ -76,7 +76,7 @@ async fn statuses_are_taken_beside_those_of_others() {
     let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
     let mut writers = Writers::new(cluster.admin());
-    let classes: Api<Watched<GatewayClass>> = Api::all(writers.client.clone());
+    let classes: Api<Arrived<GatewayClass>> = Api::all(writers.client.clone());
     let gateways = namespaced::<Gateway>(&writers.client);
     let routes = namespaced::<HttpRoute>(&writers.client);
     let ingresses = namespaced::<Ingress>(&writers.client);
@@ -99,10 +99,13 @@ async fn statuses_are_taken_beside_those_of_others() {
     let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
     let address = Address::Ip([192, 0, 2, 1].into());
     let ingress = ObjectKey::new(Kind::Ingress, "default", "shop");
-    writers.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(class));
+    writers.board.set(ObjectKey::clone(&class.key), Wanted::GatewayClass(Box::new(class)));
     writers.board.set(
         gateway.clone(),
-        Wanted::Gateway { verdict: verdicts.gateway.unwrap(), addresses: Some(vec![address.clone()]) },
+        Wanted::Gateway {
+            verdict: Box::new(verdicts.gateway.unwrap()),
+            addresses: Some(vec![address.clone()]),
+        },
     );
     writers.board.set(cart.clone(), Wanted::Route(verdicts.routes[&Arc::new(cart.clone())].clone()));
     writers.board.set(ingress, Wanted::Ingress { addresses: vec![address] });
@@ -151,7 +154,7 @@ async fn events_are_taken_and_counted() {
     let Some(cluster) = TestCluster::builder().start_or_skip().await else { return };
     cluster.apply(MANIFESTS).await.unwrap();
     let mut writers = Writers::new(cluster.admin());
-    writers.see(Api::<Watched<GatewayClass>>::all(writers.client.clone()), "ours").await;
+    writers.see(Api::<Arrived<GatewayClass>>::all(writers.client.clone()), "ours").await;
     writers.see(namespaced::<Gateway>(&writers.client), "web").await;
     writers.see(namespaced::<HttpRoute>(&writers.client), "cart").await;
     let problems: Vec<Problem> =

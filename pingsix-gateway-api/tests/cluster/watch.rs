@@ -219,7 +219,7 @@ async fn a_restart_of_the_api_server_loses_nothing() {
     // As soon as it answers, before our watches are back.
     let routes = Api::<kube::api::DynamicObject>::default_namespaced_with(
         cluster.admin(),
-        &kube::api::ApiResource::erase::<pingsix_translate::snapshot::GrpcRoute>(&()),
+        &kube::api::ApiResource::erase::<pingsix_translate::snapshot::wire::GrpcRoute>(&()),
     );
     routes.delete("deleted", &DeleteParams::default()).await.unwrap();
     cluster.apply(&route("new")).await.unwrap();

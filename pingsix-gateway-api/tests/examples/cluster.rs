@@ -8,7 +8,8 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use parking_lot::Mutex;
 use pingsix_test_cluster::TestCluster;
-use pingsix_translate::snapshot::{ConfigMap, GatewayClass, HttpRoute};
+use pingsix_translate::snapshot::wire::HttpRoute;
+use pingsix_translate::snapshot::{ConfigMap, GatewayClass};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use k8s_openapi::api::discovery::v1::Endpoint;
-
-use crate::snapshot::EndpointSlice;
+use crate::snapshot::{EndpointSlice, EndpointState};
 
 /// Addresses that take traffic: at least one, sorted, without repetitions.
 ///
@@ -18,83 +16,42 @@ impl Endpoints {
     /// Merges the slices of a Service for one of its ports.
     ///
     /// Ready endpoints take traffic; when there are none, those that are terminating but still serve do, as
-    /// kube-proxy has it (`EndpointConditions`). An unset condition counts as ready.
+    /// kube-proxy has it.
     pub(crate) fn ready(slices: &[Arc<EndpointSlice>], port_name: &str) -> Option<Self> {
         let mut ready = BTreeSet::new();
-        let mut terminating = BTreeSet::new();
+        let mut leaving = BTreeSet::new();
         for slice in slices {
-            if holds_names(slice) {
+            if slice.holds_names {
                 continue;
             }
-            let port = slice
-                .ports
-                .iter()
-                .flatten()
-                .find(|port| port.name.as_deref().unwrap_or_default() == port_name)
-                .and_then(|port| port.port)
-                .and_then(|port| u16::try_from(port).ok())
-                .filter(|port| *port > 0);
-            let Some(port) = port else { continue };
-            for endpoint in slice.endpoints.listed() {
-                let conditions = endpoint.conditions.as_ref();
-                let is_ready = conditions.and_then(|conditions| conditions.ready).unwrap_or(true);
-                let is_serving = conditions.and_then(|conditions| conditions.serving).unwrap_or(is_ready);
-                let is_terminating =
-                    conditions.and_then(|conditions| conditions.terminating).unwrap_or(false);
-                let set = match (is_ready, is_serving && is_terminating) {
-                    (true, _) => &mut ready,
-                    (false, true) => &mut terminating,
-                    (false, false) => continue,
+            let mut ports = slice.ports.iter();
+            let port = ports.find(|port| port.name.as_deref().unwrap_or_default() == port_name);
+            let Some(port) = port.and_then(|port| port.port) else { continue };
+            for endpoint in &slice.endpoints {
+                let set = match endpoint.state {
+                    EndpointState::Ready => &mut ready,
+                    EndpointState::Leaving => &mut leaving,
+                    EndpointState::Down => continue,
                 };
-                // Kubernetes gives no meaning to addresses beyond the first (`Endpoint.addresses`).
-                set.extend(endpoint.addresses.first().and_then(|address| socket_address(address, port)));
+                set.extend(endpoint.address.map(|address| SocketAddr::new(address, port.get())));
             }
         }
-        let endpoints = if ready.is_empty() { terminating } else { ready };
+        let endpoints = if ready.is_empty() { leaving } else { ready };
         let endpoints = endpoints.into_iter().map(|address: SocketAddr| (address.ip(), address.port()));
         Some(Self(endpoints.collect())).filter(|endpoints| !endpoints.0.is_empty())
     }
 
     /// Whether the slices hold endpoints, but DNS names instead of addresses.
     pub(crate) fn are_names(slices: &[Arc<EndpointSlice>]) -> bool {
-        let has_endpoints = |slice: &EndpointSlice| !slice.endpoints.listed().is_empty();
-        slices.iter().any(|slice| holds_names(slice) && has_endpoints(slice))
-            && !slices.iter().any(|slice| !holds_names(slice) && has_endpoints(slice))
+        // A name that does not resolve would freeze PingSIX.
+        let mut with_endpoints = slices.iter().filter(|slice| !slice.endpoints.is_empty()).peekable();
+        with_endpoints.peek().is_some() && with_endpoints.all(|slice| slice.holds_names)
     }
 
     /// The addresses.
     pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> {
         self.0.iter().map(|(address, port)| SocketAddr::new(*address, *port))
     }
-}
-
-/// The endpoints of a slice: of one type up to Kubernetes 1.35, and of another from 1.36 on. The program that uses this
-/// crate says which it is (`k8s-openapi`).
-trait Listed {
-    fn listed(&self) -> &[Endpoint];
-}
-
-impl Listed for Vec<Endpoint> {
-    fn listed(&self) -> &[Endpoint] {
-        self
-    }
-}
-
-impl Listed for Option<Vec<Endpoint>> {
-    fn listed(&self) -> &[Endpoint] {
-        self.as_deref().unwrap_or_default()
-    }
-}
-
-/// A name that does not resolve would freeze PingSIX.
-fn holds_names(slice: &EndpointSlice) -> bool {
-    slice.address_type == "FQDN"
-}
-
-/// PingSIX takes neither zone identifiers nor IPv4 addresses written as IPv6 (`src/config/mod.rs`, node keys).
-fn socket_address(address: &str, port: u16) -> Option<SocketAddr> {
-    let address: IpAddr = address.parse().ok()?;
-    Some(SocketAddr::new(address.to_canonical(), port))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::quarantine::refuse_service;
 use crate::route::{BackendRef, OtherKind, Refusal, Traffic};
-use crate::snapshot::{Service, ServicePort};
+use crate::snapshot::ServicePort;
 use crate::verdict::Reason;
 
 /// How to speak to a backend, besides TLS.
@@ -101,15 +101,15 @@ impl References<'_> {
     ) -> Result<i32, Unusable> {
         let unusable = |reason, message| Unusable { field: "port", reason, message };
         let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
-        let mut ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        let mut ports = object.ports.iter();
         match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
             // Judged with its number.
-            _ if is_external_name(object) => Ok(0),
+            _ if object.is_external_name => Ok(0),
             None => Err(unusable(
                 Reason::BackendNotFound,
                 format!("Service {service} has no port named \"{port}\"."),
             )),
-            Some(named) if protocol_of(named) != traffic.transport() => Err(unusable(
+            Some(named) if named.protocol.as_str() != traffic.transport() => Err(unusable(
                 Reason::UnsupportedProtocol,
                 format!("Port \"{port}\" of Service {service} is not a {} port.", traffic.transport()),
             )),
@@ -135,7 +135,7 @@ impl References<'_> {
                 return unusable("name", Reason::Quarantined, message);
             }
         }
-        if is_external_name(service) {
+        if service.is_external_name {
             return unusable(
                 "name",
                 Reason::UnsupportedValue,
@@ -150,11 +150,10 @@ impl References<'_> {
                 },
             );
         }
-        let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         // A number may be there once per protocol (`ServiceSpec.ports`).
         let transport = traffic.transport();
-        let with_number = || ports.iter().filter(|candidate| candidate.port == port);
-        match with_number().find(|port| protocol_of(port) == transport) {
+        let with_number = || service.ports.iter().filter(|candidate| candidate.port == port);
+        match with_number().find(|port| port.protocol.as_str() == transport) {
             Some(service_port) => Ok(service_port),
             None if with_number().next().is_some() => unusable(
                 "port",
@@ -164,12 +163,4 @@ impl References<'_> {
             None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
         }
     }
-}
-
-fn protocol_of(port: &ServicePort) -> &str {
-    port.protocol.as_deref().unwrap_or("TCP")
-}
-
-fn is_external_name(service: &Service) -> bool {
-    service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("ExternalName")
 }

@@ -3,18 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kube::core::ObjectMeta;
-
 use super::{Hostnames, Limit, Part, Refusal, Route, Rule, Traffic};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
-use crate::object::Age;
-use crate::snapshot::{RouteReferences, key_of};
+use crate::object::{ObjectKey, ObjectName};
+use crate::snapshot::{Metadata, RouteReferences};
 use crate::verdict::Reason;
 
 /// What is left of a route's spec when parents and rules are taken away.
 pub(super) struct RouteFrame<'a> {
-    pub(super) metadata: &'a ObjectMeta,
+    pub(super) metadata: &'a Metadata,
     pub(super) hostnames: Option<&'a [String]>,
     /// Whether `useDefaultGateways` asks for Gateways that the route does not name.
     pub(super) uses_default_gateways: bool,
@@ -36,12 +34,12 @@ pub(super) fn assemble<R: RouteReferences>(
         )
     });
     Route {
-        key: Arc::new(key_of(R::KIND, frame.metadata)),
+        key: Arc::new(ObjectKey { kind: R::KIND, name: ObjectName::clone(&frame.metadata.name) }),
         part: Part::Whole,
         traffic,
-        generation: frame.metadata.generation.unwrap_or_default(),
-        age: Age::of(frame.metadata),
-        parent_refs: route.parent_refs().into(),
+        generation: frame.metadata.generation,
+        age: frame.metadata.age,
+        parent_refs: route.parent_refs().clone(),
         hostnames,
         rules,
         refusals,

@@ -107,7 +107,7 @@ impl Reader {
             traffic: Traffic::Http,
             generation: self.generation,
             age: self.age,
-            parent_refs: Arc::from([]),
+            parent_refs: Arc::default(),
             hostnames,
             rules,
             refusals: Vec::new(),

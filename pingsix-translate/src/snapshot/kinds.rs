@@ -1,39 +1,29 @@
 //! The types objects are decoded into: generated ones where they hold every field that matters, our own elsewhere.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub use gateway_api::backendtlspolicies::BackendTlsPolicy;
-pub use gateway_api::experimental::grpcroutes::GrpcRoute;
-pub use gateway_api::experimental::httproutes::HttpRoute;
-pub use gateway_api::experimental::tlsroutes::TlsRoute;
 pub use gateway_api::gatewayclasses::GatewayClass;
 pub use gateway_api::referencegrants::ReferenceGrant;
-pub use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
-pub use k8s_openapi::api::discovery::v1::EndpointSlice;
+pub use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 pub use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 
-use gateway_api::experimental::tcproutes::{TcpRouteSpec, TcpRouteStatus};
-use gateway_api::experimental::udproutes::{UdpRouteSpec, UdpRouteStatus};
 use gateway_api::gateways::{GatewayListeners, GatewaySpec, GatewayStatus};
 use gateway_api::listenersets::{ListenerSetParentRef, ListenerSetStatus};
-use kube::core::{NamespaceResourceScope, ObjectMeta, TypeMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-
-use crate::object::GATEWAY_GROUP;
 
 /// An object type of our own, of `gateway.networking.k8s.io/v1`.
 macro_rules! resource {
     ($(#[$doc:meta])* $name:ident, $spec:ty, $status:ty, $kind:literal, $plural:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         pub struct $name {
             /// `apiVersion` and `kind`, when written.
             #[serde(flatten, default)]
-            pub types: Option<TypeMeta>,
+            pub types: Option<kube::core::TypeMeta>,
             /// `metadata`
-            pub metadata: ObjectMeta,
+            pub metadata: kube::core::ObjectMeta,
             /// `spec`
             pub spec: $spec,
             /// `status`
@@ -43,34 +33,36 @@ macro_rules! resource {
 
         impl kube::Resource for $name {
             type DynamicType = ();
-            type Scope = NamespaceResourceScope;
+            type Scope = kube::core::NamespaceResourceScope;
 
-            fn kind((): &()) -> Cow<'_, str> {
+            fn kind((): &()) -> std::borrow::Cow<'_, str> {
                 $kind.into()
             }
 
-            fn group((): &()) -> Cow<'_, str> {
-                GATEWAY_GROUP.into()
+            fn group((): &()) -> std::borrow::Cow<'_, str> {
+                $crate::object::GATEWAY_GROUP.into()
             }
 
-            fn version((): &()) -> Cow<'_, str> {
+            fn version((): &()) -> std::borrow::Cow<'_, str> {
                 "v1".into()
             }
 
-            fn plural((): &()) -> Cow<'_, str> {
+            fn plural((): &()) -> std::borrow::Cow<'_, str> {
                 $plural.into()
             }
 
-            fn meta(&self) -> &ObjectMeta {
+            fn meta(&self) -> &kube::core::ObjectMeta {
                 &self.metadata
             }
 
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
+            fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
                 &mut self.metadata
             }
         }
     };
 }
+
+pub(super) use resource;
 
 resource! {
     /// A Gateway, with the fields of the experimental channel that must not be overlooked.
@@ -80,16 +72,6 @@ resource! {
 resource! {
     /// A ListenerSet, with the fields of the experimental channel that must not be overlooked.
     ListenerSet, Probed<ListenerSetSpec, ListenersProbe>, ListenerSetStatus, "ListenerSet", "listenersets"
-}
-
-resource! {
-    /// A TCPRoute of version v1, whose schema is that of v1alpha2.
-    TcpRoute, TcpRouteSpec, TcpRouteStatus, "TCPRoute", "tcproutes"
-}
-
-resource! {
-    /// A UDPRoute of version v1, whose schema is that of v1alpha2.
-    UdpRoute, UdpRouteSpec, UdpRouteStatus, "UDPRoute", "udproutes"
 }
 
 /// `ListenerSet.spec`. Its listeners have the JSON shape of a Gateway's, so they are decoded into the same type.

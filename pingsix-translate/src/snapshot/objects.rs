@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use kube::core::ObjectMeta;
 
+use super::endpoint_slice::EndpointSlice;
 use super::kinds::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    BackendTlsPolicy, ConfigMap, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet, Namespace,
+    ReferenceGrant, Secret,
 };
+use super::metadata::Identified;
+use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
+use super::service::Service;
 use crate::object::{Kind, ObjectKey, ObjectName};
 
 macro_rules! objects {
@@ -24,9 +28,11 @@ macro_rules! objects {
                 match self { $(Self::$kind(_) => Kind::$kind,)+ }
             }
 
-            /// Its metadata.
-            pub fn metadata(&self) -> &ObjectMeta {
-                match self { $(Self::$kind(object) => &object.metadata,)+ }
+            /// Its identity.
+            pub fn key(&self) -> ObjectKey {
+                match self {
+                    $(Self::$kind(object) => ObjectKey { kind: Kind::$kind, name: ObjectName::clone(&object.name()) },)+
+                }
             }
         }
 
@@ -94,13 +100,6 @@ objects! {
     ConfigMap in config_maps;
     /// A Namespace.
     Namespace in namespaces;
-}
-
-impl Object {
-    /// Its identity.
-    pub fn key(&self) -> ObjectKey {
-        key_of(self.kind(), self.metadata())
-    }
 }
 
 /// The identity of an object with this metadata.

@@ -6,16 +6,12 @@ use std::sync::Arc;
 
 use gateway_api::gateways::GatewayListeners;
 
-use super::kinds::{
-    BackendTlsPolicy, EndpointSlice, Gateway, GrpcRoute, HttpRoute, Ingress, ListenerSet, TcpRoute, TlsRoute,
-    UdpRoute,
-};
+use super::endpoint_slice::EndpointSlice;
+use super::kinds::{BackendTlsPolicy, Gateway, Ingress, ListenerSet};
+use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
 use crate::attach::FrontendValidation;
 use crate::object::{Kind, ObjectName};
 use crate::route::ParentRef;
-
-/// The label that names the Service of an EndpointSlice.
-const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
 /// A reference to a backend, of any generated type.
 struct Named<'a> {
@@ -83,7 +79,7 @@ pub trait RouteReferences {
     const KIND: Kind;
 
     /// `spec.parentRefs`, in order.
-    fn parent_refs(&self) -> Vec<ParentRef>;
+    fn parent_refs(&self) -> &Arc<[ParentRef]>;
 
     /// The Services that backendRefs and mirrors name, whether they exist or not.
     fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
@@ -97,19 +93,8 @@ macro_rules! route_references {
         impl RouteReferences for $kind {
             const KIND: Kind = Kind::$kind;
 
-            fn parent_refs(&self) -> Vec<ParentRef> {
-                let parents = self.spec.parent_refs.as_deref().unwrap_or_default().iter().enumerate();
-                parents
-                    .map(|(index, parent)| ParentRef {
-                        index,
-                        group: parent.group.clone(),
-                        kind: parent.kind.clone(),
-                        namespace: parent.namespace.clone(),
-                        name: parent.name.clone(),
-                        section_name: parent.section_name.clone(),
-                        port: parent.port,
-                    })
-                    .collect()
+            fn parent_refs(&self) -> &Arc<[ParentRef]> {
+                &self.parent_refs
             }
 
             fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
@@ -156,8 +141,7 @@ pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Object
 
 /// The Service an EndpointSlice belongs to.
 pub fn service_of_slice(slice: &EndpointSlice) -> Option<ObjectName> {
-    let service = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?;
-    Some(ObjectName::new(slice.metadata.namespace.as_deref().unwrap_or_default(), service.as_str()))
+    Some(ObjectName::new(slice.name.namespace.clone(), slice.service.clone()?))
 }
 
 /// The Secrets a Gateway names, of its listeners and the one it is to show to backends, whether they exist or not.

@@ -148,8 +148,7 @@ fn missing(target: &PolicyTarget, references: &References<'_>) -> Option<(&'stat
         return Some(("name", format!("Service {} does not exist.", target.service)));
     };
     let wanted = target.port.as_deref()?;
-    let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let exists = ports.any(|port| port.name.as_deref() == Some(wanted));
+    let exists = service.ports.iter().any(|port| port.name.as_deref() == Some(wanted));
     (!exists).then(|| ("sectionName", format!("Service {} has no port named {wanted}.", target.service)))
 }
 

@@ -102,7 +102,8 @@ async fn follow(client: Client) -> Result<(), Box<dyn Error>> {
                 deliveries.published(&publication.data_plane, published.revision);
                 deliveries.observe(&publication.data_plane, Instances::Connected(1));
             }
-            queue.done(&owner, now, now.elapsed());
+            queue.rest(&owner, now, now.elapsed());
+            queue.succeeded(&owner);
         }
         if let Some(references) = reconciler.take_references() {
             watches.refer(references);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use pingsix_translate::snapshot::Object;
+use pingsix_translate::snapshot::{Object, wire};
 use pingsix_translate::{GATEWAY_GROUP, Kind, ObjectKey};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -227,30 +227,44 @@ fn merge_string_data(fields: &mut Map<String, Value>) {
 
 fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
     match kind {
-        Kind::GatewayClass => typed(kind, fields, Object::GatewayClass),
-        Kind::Gateway => typed(kind, fields, Object::Gateway),
-        Kind::ListenerSet => typed(kind, fields, Object::ListenerSet),
-        Kind::HttpRoute => typed(kind, fields, Object::HttpRoute),
-        Kind::GrpcRoute => typed(kind, fields, Object::GrpcRoute),
-        Kind::TlsRoute => typed(kind, fields, Object::TlsRoute),
-        Kind::TcpRoute => typed(kind, fields, Object::TcpRoute),
-        Kind::UdpRoute => typed(kind, fields, Object::UdpRoute),
-        Kind::BackendTlsPolicy => typed(kind, fields, Object::BackendTlsPolicy),
-        Kind::ReferenceGrant => typed(kind, fields, Object::ReferenceGrant),
-        Kind::IngressClass => typed(kind, fields, Object::IngressClass),
-        Kind::Ingress => typed(kind, fields, Object::Ingress),
-        Kind::Service => typed(kind, fields, Object::Service),
-        Kind::EndpointSlice => typed(kind, fields, Object::EndpointSlice),
-        Kind::Secret => typed(kind, fields, Object::Secret),
-        Kind::ConfigMap => typed(kind, fields, Object::ConfigMap),
-        Kind::Namespace => typed(kind, fields, Object::Namespace),
+        Kind::GatewayClass => typed(kind, fields, |object| Object::GatewayClass(Arc::new(object))),
+        Kind::Gateway => typed(kind, fields, |object| Object::Gateway(Arc::new(object))),
+        Kind::ListenerSet => typed(kind, fields, |object| Object::ListenerSet(Arc::new(object))),
+        Kind::HttpRoute => {
+            typed(kind, fields, |object: wire::HttpRoute| Object::HttpRoute(Arc::new(object.into())))
+        }
+        Kind::GrpcRoute => {
+            typed(kind, fields, |object: wire::GrpcRoute| Object::GrpcRoute(Arc::new(object.into())))
+        }
+        Kind::TlsRoute => {
+            typed(kind, fields, |object: wire::TlsRoute| Object::TlsRoute(Arc::new(object.into())))
+        }
+        Kind::TcpRoute => {
+            typed(kind, fields, |object: wire::TcpRoute| Object::TcpRoute(Arc::new(object.into())))
+        }
+        Kind::UdpRoute => {
+            typed(kind, fields, |object: wire::UdpRoute| Object::UdpRoute(Arc::new(object.into())))
+        }
+        Kind::BackendTlsPolicy => typed(kind, fields, |object| Object::BackendTlsPolicy(Arc::new(object))),
+        Kind::ReferenceGrant => typed(kind, fields, |object| Object::ReferenceGrant(Arc::new(object))),
+        Kind::IngressClass => typed(kind, fields, |object| Object::IngressClass(Arc::new(object))),
+        Kind::Ingress => typed(kind, fields, |object| Object::Ingress(Arc::new(object))),
+        Kind::Service => {
+            typed(kind, fields, |object: wire::Service| Object::Service(Arc::new(object.into())))
+        }
+        Kind::EndpointSlice => {
+            typed(kind, fields, |object: wire::EndpointSlice| Object::EndpointSlice(Arc::new(object.into())))
+        }
+        Kind::Secret => typed(kind, fields, |object| Object::Secret(Arc::new(object))),
+        Kind::ConfigMap => typed(kind, fields, |object| Object::ConfigMap(Arc::new(object))),
+        Kind::Namespace => typed(kind, fields, |object| Object::Namespace(Arc::new(object))),
     }
 }
 
 fn typed<K: DeserializeOwned + serde::Serialize>(
     kind: Kind,
     fields: Map<String, Value>,
-    object: impl FnOnce(Arc<K>) -> Object,
+    object: impl FnOnce(K) -> Object,
 ) -> Decoded {
     let value = Value::Object(fields);
     match serde_path_to_error::deserialize::<_, K>(&value) {
@@ -259,7 +273,7 @@ fn typed<K: DeserializeOwned + serde::Serialize>(
             if let Ok(kept) = serde_json::to_value(&decoded) {
                 lost(&value, &kept, &mut String::new(), &mut ignored);
             }
-            Decoded::Object { object: object(Arc::new(decoded)), ignored }
+            Decoded::Object { object: object(decoded), ignored }
         }
         Err(error) => {
             let metadata = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();

@@ -53,11 +53,9 @@ pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) 
     let mut replaced = BTreeSet::new();
     for (index, given) in supplied.iter().enumerate() {
         let service = manifests.objects.services().find(|(name, _)| **name == given.service);
-        let spec = service.and_then(|(_, service)| service.spec.clone());
-        let ports: Vec<_> = spec
-            .and_then(|spec| spec.ports)
-            .unwrap_or_default()
+        let ports: Vec<_> = service
             .into_iter()
+            .flat_map(|(_, service)| service.ports.iter().cloned())
             .filter(|port| given.port.is_none_or(|wanted| i32::from(wanted) == port.port))
             .collect();
         if ports.is_empty() {
@@ -84,7 +82,7 @@ pub(super) fn supply(manifests: &mut Manifests, supplied: &[SuppliedEndpoints]) 
             let family = if is_ipv6 { "IPv6" } else { "IPv4" };
             let ports: Vec<_> = ports
                 .iter()
-                .map(|port| json!({ "name": port.name.clone().unwrap_or_default(), "port": number, "protocol": "TCP" }))
+                .map(|port| json!({ "name": port.name.as_deref().unwrap_or_default(), "port": number, "protocol": "TCP" }))
                 .collect();
             let endpoints: Vec<_> =
                 addresses.iter().map(|address| json!({ "addresses": [address] })).collect();
@@ -111,7 +109,7 @@ fn remove_slices(manifests: &mut Manifests, service: &ObjectName) {
         .collect();
     for slice in own {
         let mut empty = (*slice).clone();
-        empty.endpoints = Some(Vec::new());
+        empty.endpoints = Box::default();
         manifests.add_endpoint_slice(empty);
     }
 }
@@ -125,9 +123,7 @@ pub(super) fn report_missing(manifests: &mut Manifests) {
         .objects
         .services()
         // A Service that is only another name has no endpoints in a cluster either.
-        .filter(|(_, service)| {
-            service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) != Some("ExternalName")
-        })
+        .filter(|(_, service)| !service.is_external_name)
         .map(|(name, _)| name)
         .filter(|name| referenced.contains(*name) && !with_slices.contains(*name))
         .cloned()

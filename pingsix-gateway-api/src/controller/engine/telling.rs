@@ -63,7 +63,7 @@ impl<F: Feed + 'static> Engine<F> {
                 if object.kind == Kind::Gateway {
                     verdicts.gateway.clone().map(|verdict| self.wanted_gateway(verdict))
                 } else {
-                    verdicts.listener_sets.get(object).cloned().map(Wanted::ListenerSet)
+                    verdicts.listener_sets.get(object).cloned().map(Box::new).map(Wanted::ListenerSet)
                 }
             }
             Kind::Ingress => {
@@ -96,7 +96,7 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     fn wanted_gateway(&self, verdict: GatewayVerdict) -> Wanted {
-        Wanted::Gateway { verdict, addresses: self.parts.addresses.borrow().clone() }
+        Wanted::Gateway { verdict: Box::new(verdict), addresses: self.parts.addresses.borrow().clone() }
     }
 
     /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
@@ -125,7 +125,7 @@ impl<F: Feed + 'static> Engine<F> {
         self.parts.events.set(class, problems);
         if let Some(verdict) = verdict {
             let verdict = verdict.with_bundles(self.parts.bundles.borrow().as_ref());
-            self.parts.status.set(class.clone(), Wanted::GatewayClass(verdict));
+            self.parts.status.set(class.clone(), Wanted::GatewayClass(Box::new(verdict)));
         }
     }
 
@@ -157,7 +157,7 @@ impl<F: Feed + 'static> Engine<F> {
         self.say(owner, self.wanted_gateway(gateway));
         for (set, verdict) in listener_sets {
             if self.speaker(&set) == Some(owner) {
-                self.say(&set, Wanted::ListenerSet(verdict));
+                self.say(&set, Wanted::ListenerSet(Box::new(verdict)));
             }
         }
     }

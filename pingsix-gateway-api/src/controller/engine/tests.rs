@@ -252,6 +252,11 @@ async fn the_verdicts_of_a_gateway_and_its_sets_are_put_together_once() {
         let wanted = rig.wanted(&key);
         assert!(matches!(wanted, Some(Wanted::ListenerSet(_))), "{key}: {wanted:?}");
     }
+    // A route that says something else and changes nothing about them is no news of them.
+    rig.apply(Kind::HttpRoute, route(9));
+    rig.settle();
+    let Some(Wanted::Route(verdict)) = rig.wanted(&cart()) else { panic!("nothing is said of the route") };
+    assert_eq!((verdict.generation, rig.put_together()), (9, 0));
     // News of the delivery concerns all of them as well.
     let planes = rig.engine.parts.reconciler.data_planes(&web());
     let before = rig.wanted(&web());

@@ -181,7 +181,7 @@ impl PerKind for Counting {
     fn run<K: Stored + Serialize>(&self, world: &World) -> Count {
         let reader = world.reader::<K>();
         Box::new(move || {
-            let objects = reader.state();
+            let objects = reader.objects();
             let undecodable = objects.iter().filter(|object| object.undecodable().is_some());
             (objects.len(), undecodable.count())
         })

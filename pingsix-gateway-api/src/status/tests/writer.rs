@@ -405,7 +405,7 @@ async fn a_gateway_that_is_released_keeps_what_its_new_owner_said() {
     let mut rig = Rig::new();
     rig.put(WEB, gateway("ours", 1));
     let address = Address::Ip([192, 0, 2, 1].into());
-    let wanted = Wanted::Gateway { verdict: gateway_verdict(1, 1), addresses: Some(vec![address]) };
+    let wanted = Wanted::Gateway { verdict: Box::new(gateway_verdict(1, 1)), addresses: Some(vec![address]) };
     rig.board.set(web(), wanted);
     rig.run(secs(5)).await;
     assert_eq!(rig.status(WEB)["addresses"], json!([{"type": "IPAddress", "value": "192.0.2.1"}]));

@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use pingsix_gateway_api::watch::WatchedKind;
 use pingsix_gateway_api::{bridge, bridge_stream};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
 use pingsix_translate::snapshot::{
@@ -34,7 +35,7 @@ pub(crate) struct Dump {
 
 macro_rules! list_kinds {
     ($dump:ident, $client:expr, $($kind:ident)+) => {$(
-        let api: Api<DynamicObject> = Api::all_with($client.clone(), &ApiResource::erase::<$kind>(&()));
+        let api: Api<DynamicObject> = Api::all_with($client.clone(), &ApiResource::erase::<<$kind as WatchedKind>::Wire>(&()));
         for object in api.list(&ListParams::default()).await.unwrap() {
             let raw = serde_json::to_value(object).unwrap();
             let object: $kind = serde_json::from_value(raw.clone()).unwrap();

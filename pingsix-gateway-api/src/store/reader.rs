@@ -1,0 +1,101 @@
+//! Objects by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kube::Resource;
+use parking_lot::RwLock;
+use pingsix_translate::ObjectName;
+
+/// What a store has to know of its objects. Blanket implementation for those of kube.
+pub trait StoredObject: 'static {
+    /// Where it is, and its name; the namespace of an object without is empty.
+    fn object_name(&self) -> Arc<ObjectName>;
+
+    /// Whether both have the same `resourceVersion`, or none.
+    fn is_same_version(&self, other: &Self) -> bool;
+}
+
+impl<K: Resource + 'static> StoredObject for K {
+    fn object_name(&self) -> Arc<ObjectName> {
+        let metadata = self.meta();
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()))
+    }
+
+    fn is_same_version(&self, other: &Self) -> bool {
+        self.meta().resource_version == other.meta().resource_version
+    }
+}
+
+/// Reads the objects of a [`ReflectorStore`](super::ReflectorStore), also while they change. Cheap to clone.
+///
+/// What kube-runtime has for this keeps version and uid of every object once more, in a table of its own: some 300 bytes
+/// for each, of which there may be ten thousands.
+pub struct Reader<K>(Arc<RwLock<Objects<K>>>);
+
+type Objects<K> = BTreeMap<Arc<ObjectName>, Arc<K>>;
+
+impl<K> Default for Reader<K> {
+    fn default() -> Self {
+        Self(Arc::new(RwLock::new(BTreeMap::new())))
+    }
+}
+
+impl<K> Clone for Reader<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> fmt::Debug for Reader<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("objects", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K> Reader<K> {
+    /// The object with a name.
+    pub fn get(&self, name: &ObjectName) -> Option<Arc<K>> {
+        self.0.read().get(name).cloned()
+    }
+
+    /// Every object, by name.
+    pub fn objects(&self) -> Vec<Arc<K>> {
+        self.0.read().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.read().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.read().is_empty()
+    }
+
+    pub(super) fn names(&self) -> Vec<Arc<ObjectName>> {
+        self.0.read().keys().cloned().collect()
+    }
+
+    /// Puts an object there. Returns its name, which is one for all maps and versions, and what it was before.
+    pub(super) fn insert(&self, name: Arc<ObjectName>, object: Arc<K>) -> (Arc<ObjectName>, Option<Arc<K>>) {
+        let mut objects = self.0.write();
+        let known = objects.get_key_value(&name).map(|(name, _)| name.clone());
+        let name = known.unwrap_or(name);
+        let before = objects.insert(name.clone(), object);
+        (name, before)
+    }
+
+    pub(super) fn remove(&self, name: &ObjectName) -> Option<(Arc<ObjectName>, Arc<K>)> {
+        self.0.write().remove_entry(name)
+    }
+
+    /// Takes no more room than it needs, after many objects came in order.
+    pub(super) fn shrink(&self) {
+        let mut objects = self.0.write();
+        *objects = std::mem::take(&mut *objects).into_iter().collect();
+    }
+}

@@ -1,0 +1,226 @@
+//! EndpointSlices, as far as translation reads them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+use k8s_openapi::api::discovery::v1::{
+    Endpoint as WireEndpoint, EndpointConditions, EndpointPort as WirePort,
+};
+use kube::core::ObjectMeta;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::metadata::{Identified, metadata_of, name_in, share_namespace};
+use super::pool::Pool;
+use super::wire;
+use crate::object::ObjectName;
+
+/// The label that names the Service of an EndpointSlice.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+
+/// The type of addresses that are names.
+const FQDN: &str = "FQDN";
+
+/// An EndpointSlice, as far as translation reads it. A cluster has as many of them as Services, or more.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "wire::EndpointSlice")]
+pub struct EndpointSlice {
+    /// Where it is, and its name.
+    pub name: Arc<ObjectName>,
+    /// The Service it belongs to, which its label names.
+    pub service: Option<Arc<str>>,
+    /// Whether its endpoints are DNS names. Those are not kept: they are not resolved.
+    pub holds_names: bool,
+    /// `ports`, in order.
+    pub ports: Box<[EndpointPort]>,
+    /// `endpoints`, in order.
+    pub endpoints: Box<[Endpoint]>,
+}
+
+/// A port of an EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointPort {
+    /// The name of the port of the Service; `None` when it has none.
+    pub name: Option<Arc<str>>,
+    /// Its number; `None` when that is missing or none that can be connected to.
+    pub port: Option<NonZeroU16>,
+}
+
+/// What stands behind a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Where it is: the first of its addresses, for Kubernetes gives no meaning to the others (`Endpoint.addresses`). An
+    /// IPv4 address written as IPv6 is one of IPv4. `None` when it is no address, or one with a zone identifier.
+    pub address: Option<IpAddr>,
+    /// Whether it takes traffic.
+    pub state: EndpointState,
+}
+
+/// Whether an endpoint takes traffic (`EndpointConditions`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointState {
+    /// It does. An unset condition counts as ready.
+    Ready,
+    /// It is terminating but still serves: it takes traffic when there is nothing else.
+    Leaving,
+    /// It does not.
+    Down,
+}
+
+impl EndpointState {
+    fn of(conditions: Option<&EndpointConditions>) -> Self {
+        let is_ready = conditions.and_then(|conditions| conditions.ready).unwrap_or(true);
+        let is_serving = conditions.and_then(|conditions| conditions.serving).unwrap_or(is_ready);
+        let is_terminating = conditions.and_then(|conditions| conditions.terminating).unwrap_or(false);
+        match (is_ready, is_serving && is_terminating) {
+            (true, _) => Self::Ready,
+            (false, true) => Self::Leaving,
+            (false, false) => Self::Down,
+        }
+    }
+
+    fn to_conditions(self) -> EndpointConditions {
+        let is_leaving = (self == Self::Leaving).then_some(true);
+        EndpointConditions { ready: Some(self == Self::Ready), serving: is_leaving, terminating: is_leaving }
+    }
+}
+
+/// The endpoints of a slice: of one type up to Kubernetes 1.35, and of another from 1.36 on. The program that uses this
+/// crate says which it is (`k8s-openapi`).
+trait Listed: From<Vec<WireEndpoint>> {
+    fn listed(&self) -> &[WireEndpoint];
+}
+
+impl Listed for Vec<WireEndpoint> {
+    fn listed(&self) -> &[WireEndpoint] {
+        self
+    }
+}
+
+impl Listed for Option<Vec<WireEndpoint>> {
+    fn listed(&self) -> &[WireEndpoint] {
+        self.as_deref().unwrap_or_default()
+    }
+}
+
+impl From<&WireEndpoint> for Endpoint {
+    fn from(endpoint: &WireEndpoint) -> Self {
+        // PingSIX takes neither zone identifiers nor IPv4 addresses written as IPv6 (`src/config/mod.rs`, node keys).
+        let address = endpoint.addresses.first().and_then(|address| address.parse::<IpAddr>().ok());
+        Self {
+            address: address.map(|address| address.to_canonical()),
+            state: EndpointState::of(endpoint.conditions.as_ref()),
+        }
+    }
+}
+
+impl From<&WirePort> for EndpointPort {
+    fn from(port: &WirePort) -> Self {
+        let number = port.port.and_then(|port| u16::try_from(port).ok());
+        Self { name: port.name.as_deref().map(Arc::from), port: number.and_then(NonZeroU16::new) }
+    }
+}
+
+impl From<&wire::EndpointSlice> for EndpointSlice {
+    fn from(slice: &wire::EndpointSlice) -> Self {
+        let labels = slice.metadata.labels.as_ref();
+        let service = labels.and_then(|labels| labels.get(SERVICE_NAME_LABEL));
+        Self {
+            name: name_in(&slice.metadata),
+            service: service.map(|service| Arc::from(service.as_str())),
+            holds_names: slice.address_type == FQDN,
+            ports: slice.ports.iter().flatten().map(EndpointPort::from).collect(),
+            endpoints: slice.endpoints.listed().iter().map(Endpoint::from).collect(),
+        }
+    }
+}
+
+impl From<wire::EndpointSlice> for EndpointSlice {
+    fn from(slice: wire::EndpointSlice) -> Self {
+        Self::from(&slice)
+    }
+}
+
+impl Serialize for EndpointSlice {
+    /// As the API has it, without what is not kept.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let labels = self
+            .service
+            .as_deref()
+            .map(|service| BTreeMap::from([(SERVICE_NAME_LABEL.to_owned(), service.to_owned())]));
+        let port = |port: &EndpointPort| WirePort {
+            name: port.name.as_deref().map(ToOwned::to_owned),
+            port: port.port.map(|port| port.get().into()),
+            ..WirePort::default()
+        };
+        let endpoint = |endpoint: &Endpoint| WireEndpoint {
+            addresses: endpoint.address.iter().map(ToString::to_string).collect(),
+            conditions: Some(endpoint.state.to_conditions()),
+            ..WireEndpoint::default()
+        };
+        let is_ipv6 = self.endpoints.iter().any(|endpoint| endpoint.address.is_some_and(|ip| ip.is_ipv6()));
+        let address_type = match (self.holds_names, is_ipv6) {
+            (true, _) => FQDN,
+            (false, true) => "IPv6",
+            (false, false) => "IPv4",
+        };
+        let slice = wire::EndpointSlice {
+            metadata: ObjectMeta { labels, ..metadata_of(&self.name) },
+            address_type: address_type.to_owned(),
+            ports: Some(self.ports.iter().map(port).collect()),
+            endpoints: self.endpoints.iter().map(endpoint).collect::<Vec<_>>().into(),
+        };
+        slice.serialize(serializer)
+    }
+}
+
+impl Identified for EndpointSlice {
+    fn name(&self) -> Arc<ObjectName> {
+        self.name.clone()
+    }
+
+    fn generation(&self) -> i64 {
+        0
+    }
+
+    fn share(&mut self, pool: &mut Pool) {
+        share_namespace(&mut self.name, pool);
+        self.ports.iter_mut().filter_map(|port| port.name.as_mut()).for_each(|name| pool.text(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_kept_is_what_was_written() {
+        let written = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": "cart-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "cart"}},
+            "addressType": "IPv6", "ports": [{"name": "web", "port": 8080}],
+            "endpoints": [
+                {"addresses": ["fd00::1"], "conditions": {"ready": true}},
+                {"addresses": ["fd00::2"], "conditions": {"ready": false}},
+                {"addresses": ["fd00::3"], "conditions": {"ready": false, "serving": true, "terminating": true}},
+            ],
+        });
+        let slice: EndpointSlice = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&slice).unwrap(), written);
+    }
+
+    #[test]
+    fn an_endpoint_is_small() {
+        assert!(size_of::<Endpoint>() <= 18);
+    }
+
+    #[test]
+    fn another_shape_is_refused_with_the_field() {
+        let written =
+            json!({"metadata": {"name": "cart-1"}, "addressType": "IPv4", "endpoints": [{"addresses": 7}]});
+        let error = serde_path_to_error::deserialize::<_, EndpointSlice>(&written).unwrap_err();
+        assert_eq!(error.path().to_string(), "endpoints[0].addresses");
+    }
+}

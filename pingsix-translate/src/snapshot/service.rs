@@ -1,0 +1,176 @@
+//! Services, as far as translation reads them.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ServicePort as WirePort, ServiceSpec};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::metadata::{Identified, metadata_of, name_in, share_namespace};
+use super::pool::Pool;
+use super::wire;
+use crate::object::ObjectName;
+
+/// The type of a Service that is only another name for a host.
+const EXTERNAL_NAME: &str = "ExternalName";
+
+/// A Service, as far as translation reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "wire::Service")]
+pub struct Service {
+    /// Where it is, and its name.
+    pub name: Arc<ObjectName>,
+    /// Whether `spec.type` is `ExternalName`: it is only another name for a host.
+    pub is_external_name: bool,
+    /// `spec.ports`, in order.
+    pub ports: Box<[ServicePort]>,
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// Its name; `None` when it has none.
+    pub name: Option<Arc<str>>,
+    /// Its number.
+    pub port: i32,
+    /// What it carries.
+    pub protocol: Protocol,
+    /// What is spoken there, if that is said.
+    pub app_protocol: Option<Arc<str>>,
+}
+
+/// What a port of a Service carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP, which it is unless another is said.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// One that Kubernetes does not have.
+    Unknown,
+}
+
+impl Protocol {
+    /// The spelling Kubernetes uses; empty for one it does not have.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+            Self::Unknown => "",
+        }
+    }
+
+    fn read(written: Option<&str>) -> Self {
+        match written {
+            None | Some("TCP") => Self::Tcp,
+            Some("UDP") => Self::Udp,
+            Some("SCTP") => Self::Sctp,
+            Some(_) => Self::Unknown,
+        }
+    }
+}
+
+impl From<&WirePort> for ServicePort {
+    fn from(port: &WirePort) -> Self {
+        Self {
+            name: port.name.as_deref().map(Arc::from),
+            port: port.port,
+            protocol: Protocol::read(port.protocol.as_deref()),
+            app_protocol: port.app_protocol.as_deref().map(Arc::from),
+        }
+    }
+}
+
+impl From<&wire::Service> for Service {
+    fn from(service: &wire::Service) -> Self {
+        let spec = service.spec.as_ref();
+        Self {
+            name: name_in(&service.metadata),
+            is_external_name: spec.and_then(|spec| spec.type_.as_deref()) == Some(EXTERNAL_NAME),
+            ports: spec.iter().flat_map(|spec| spec.ports.iter().flatten()).map(ServicePort::from).collect(),
+        }
+    }
+}
+
+impl From<wire::Service> for Service {
+    fn from(service: wire::Service) -> Self {
+        Self::from(&service)
+    }
+}
+
+impl Serialize for Service {
+    /// As the API has it, without what is not kept.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let port = |port: &ServicePort| WirePort {
+            name: port.name.as_deref().map(ToOwned::to_owned),
+            port: port.port,
+            protocol: Some(port.protocol.as_str().to_owned()),
+            app_protocol: port.app_protocol.as_deref().map(ToOwned::to_owned),
+            ..WirePort::default()
+        };
+        let spec = ServiceSpec {
+            type_: self.is_external_name.then(|| EXTERNAL_NAME.to_owned()),
+            ports: Some(self.ports.iter().map(port).collect()),
+            ..ServiceSpec::default()
+        };
+        let service =
+            wire::Service { metadata: metadata_of(&self.name), spec: Some(spec), ..wire::Service::default() };
+        service.serialize(serializer)
+    }
+}
+
+impl Identified for Service {
+    fn name(&self) -> Arc<ObjectName> {
+        self.name.clone()
+    }
+
+    fn generation(&self) -> i64 {
+        0
+    }
+
+    fn share(&mut self, pool: &mut Pool) {
+        share_namespace(&mut self.name, pool);
+        for port in &mut self.ports {
+            port.name.iter_mut().chain(&mut port.app_protocol).for_each(|text| pool.text(text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_kept_is_what_was_written() {
+        let written = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
+            "spec": {"ports": [
+                {"name": "web", "port": 80, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"},
+                {"port": 53, "protocol": "UDP"},
+            ]},
+        });
+        let service: Service = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&service).unwrap(), written);
+        assert_eq!(service.ports[1].protocol, Protocol::Udp);
+    }
+
+    #[test]
+    fn a_port_carries_tcp_unless_it_says_otherwise() {
+        let protocol =
+            |written| ServicePort::from(&WirePort { protocol: written, ..WirePort::default() }).protocol;
+        assert_eq!(protocol(None), Protocol::Tcp);
+        assert_eq!(protocol(Some("tcp".to_owned())), Protocol::Unknown);
+    }
+
+    #[test]
+    fn another_shape_is_refused_with_the_field() {
+        let written = json!({"metadata": {"name": "cart"}, "spec": {"ports": [{"port": "eighty"}]}});
+        let error = serde_path_to_error::deserialize::<_, Service>(&written).unwrap_err();
+        assert_eq!(error.path().to_string(), "spec.ports[0].port");
+        assert_eq!(error.inner().to_string(), "invalid type: string \"eighty\", expected i32");
+    }
+}
