@@ -88,8 +88,12 @@ fn tls_that_cannot_be_used_is_named_and_its_key_is_not() {
     let [cert, key] = ["tls.crt", "tls.key"].map(|name| directory.path().join(name));
     std::fs::write(&cert, "no certificate").unwrap();
     std::fs::write(&key, "canary-key").unwrap();
+    // Nobody is asked before the feed has started.
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
     let output = program()
         .args(["--health-address=127.0.0.1:0", "--debug-address=off", "--feed-address=127.0.0.1:0"])
+        .arg(format!("--kube-config={}", kubeconfig.display()))
         .arg(format!("--feed-tls-cert={}", cert.display()))
         .arg(format!("--feed-tls-key={}", key.display()))
         .output()
