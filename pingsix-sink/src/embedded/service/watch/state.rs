@@ -81,7 +81,7 @@ impl WatchState {
     ) -> Self {
         let (present, reading, client) = present;
         let mirroring = client.map(|client| {
-            client.watches(&range, next - 1);
+            client.watches(&range, next.saturating_sub(1));
             Mirroring { client, range: range.clone() }
         });
         let filters: Vec<FilterType> = request.filters().collect();
