@@ -1,7 +1,7 @@
 //! What PingSIX makes of publications: which of them it took, and what is at fault when it takes one no more.
 //!
 //! PingSIX refuses a publication as a whole, so whatever our own rules let pass by mistake would keep every later change
-//! from everybody. When that happens, the fault is searched for ([`search`]) by publishing what PingSIX took last together
+//! from everybody. When that happens, the fault is searched for (`search.rs`) by publishing what PingSIX took last together
 //! with parts of what has changed since; what is found is put into **quarantine**, which is an input of translation, and
 //! everything else is published. Whatever is in quarantine is tried again when it changes.
 //!
