@@ -1,21 +1,22 @@
 //! The features of Gateway API that are claimed: one table that the status of GatewayClasses and the documentation read.
 //!
 //! A name in `GatewayClass.status.supportedFeatures` is a promise to pass the conformance tests behind it, so what rests on
-//! a limit is not in the table, however close it comes. Not claimed, and why:
+//! a limit is not in the table, however close it comes. Not claimed, and why (`docs/conformance.md` says what was seen):
 //!
 //! | feature | what is missing |
 //! |---|---|
 //! | `BackendTLSPolicy`, `BackendTLSPolicySANValidation`, `GatewayBackendClientCertificate` | PingSIX has one set of CA certificates for all backends, and shows them no certificate |
-//! | `GatewayAddressEmpty`, `GatewayStaticAddresses`, `GatewayInfrastructure` | who runs the data planes has the addresses |
 //! | `GatewayFrontendClientCertificateValidation`, also with `InsecureFallback` | PingSIX asks clients for no certificates |
 //! | `GatewayHTTPSListenerDetectMisdirectedRequests` | PingSIX does not compare the server name with the host |
 //! | `HTTPRouteBackendRequestHeaderModification` | filters are the same for all backends of a rule |
 //! | `HTTPRouteBackendTimeout`, `HTTPRouteRequestTimeout` | idle timers of whole seconds, answered with 502 |
-//! | `HTTPRouteCORS` | with credentials, the methods `*` are a list and not an echo |
+//! | `HTTPRouteCORS` | a preflight is told every method that is allowed, not those of the filter, nor the one it asks for |
 //! | `HTTPRouteRequestMirror`, `HTTPRouteRequestMultipleMirrors`, `HTTPRouteRequestPercentageMirror` | PingSIX does not mirror |
-//! | `HTTPRouteRetry`, `HTTPRouteRetryBackendTimeout`, `HTTPRouteRetryConnectionError` | PingSIX retries failures to connect alone, at most 16 times |
+//! | `HTTPRouteRetry`, `HTTPRouteRetryBackendTimeout`, `HTTPRouteRetryConnectionError` | PingSIX retries failures to connect alone, and at most 16 times, which is a limit |
 //! | `TLSRoute`, `TCPRoute`, `UDPRoute` and what they have | the stream documents are for another program to serve |
 
+use crate::crd::ServiceType;
+use crate::infrastructure::ManagedParameters;
 use crate::options::{Layout, Options};
 
 /// A feature that is claimed.
@@ -25,33 +26,43 @@ pub struct Feature {
     pub name: &'static str,
     /// What it means, in a few words.
     pub summary: &'static str,
-    /// What an installation needs for it.
+    /// What a class needs for it.
     pub needs: &'static [Need],
 }
 
-/// What an installation may have or not.
+/// What a class may have or not: by the options of the installation, or by its own parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// [`Options::responder`]: some answers PingSIX cannot give itself, among them the 404 behind conditions that nothing
     /// meets.
     Responder,
-    /// [`Layout::PerPort`]: what tells ports apart.
+    /// [`Layout::PerPort`]: what tells ports apart. Managed data planes have it.
     PerPort,
+    /// Data planes that the controller runs: who runs them has their addresses, and makes what bears labels.
+    Managed,
+    /// Such data planes behind a load balancer, which can be asked for an address.
+    LoadBalancer,
 }
 
 impl Need {
-    /// The option that gives it.
+    /// The option, or the field of a [`PingsixProxy`](crate::crd::PingsixProxy), that gives it.
     pub const fn option(self) -> &'static str {
         match self {
             Self::Responder => "--responder",
             Self::PerPort => "--layout perPort",
+            Self::Managed => "spec.managed",
+            Self::LoadBalancer => "spec.managed.service.type: LoadBalancer",
         }
     }
 
-    fn is_met(self, options: &Options) -> bool {
+    fn is_met(self, options: &Options, managed: Option<&ManagedParameters>) -> bool {
         match self {
             Self::Responder => options.responder.is_some(),
-            Self::PerPort => options.layout == Layout::PerPort,
+            Self::PerPort => managed.is_some() || options.layout == Layout::PerPort,
+            Self::Managed => managed.is_some(),
+            Self::LoadBalancer => {
+                managed.is_some_and(|managed| managed.service.kind == ServiceType::LoadBalancer)
+            }
         }
     }
 }
@@ -64,19 +75,29 @@ const NOTHING: &[Need] = &[];
 const RESPONDER: &[Need] = &[Need::Responder];
 const PER_PORT: &[Need] = &[Need::PerPort];
 const BOTH: &[Need] = &[Need::Responder, Need::PerPort];
+const MANAGED: &[Need] = &[Need::Managed];
+const LOAD_BALANCER: &[Need] = &[Need::LoadBalancer];
 
-/// Every feature that is claimed by some installation, sorted by name. At most 64, for a status holds no more.
+/// Every feature that is claimed of some class, sorted by name. At most 64, for a status holds no more.
 pub const FEATURES: &[Feature] = &[
     feature("GRPCRoute", RESPONDER, "routes of gRPC calls"),
     feature("GRPCRouteNamedRouteRule", RESPONDER, "rules of a GRPCRoute may have names"),
     feature("Gateway", NOTHING, "Gateways and their listeners"),
+    feature("GatewayAddressEmpty", MANAGED, "an address may be asked for by its type alone"),
     feature("GatewayHTTPListenerIsolation", NOTHING, "a request is for the most specific listener alone"),
+    feature("GatewayInfrastructure", MANAGED, "labels and annotations for what is made, and parameters"),
+    feature(
+        "GatewayInfrastructurePropagation",
+        MANAGED,
+        "what `GatewayInfrastructure` was called before v1.6.3",
+    ),
     feature("GatewayPort8080", PER_PORT, "listeners on a second port for HTTP"),
     feature(
         "GatewayRouteHostnameIntersectionPrecedence",
         RESPONDER,
         "of equal intersections, the hostname as written decides",
     ),
+    feature("GatewayStaticAddresses", LOAD_BALANCER, "an address may be asked for"),
     feature("HTTPRoute", RESPONDER, "routes of HTTP requests"),
     feature("HTTPRoute303RedirectStatusCode", RESPONDER, "redirects with status 303"),
     feature("HTTPRoute307RedirectStatusCode", RESPONDER, "redirects with status 307"),
@@ -98,9 +119,13 @@ pub const FEATURES: &[Feature] = &[
     feature("ReferenceGrant", NOTHING, "references into other namespaces"),
 ];
 
-/// What an installation with these options claims: sorted, without repetitions.
-pub fn supported_features(options: &Options) -> impl Iterator<Item = &'static Feature> {
-    FEATURES.iter().filter(|feature| feature.needs.iter().all(|need| need.is_met(options)))
+/// What is claimed of a class: sorted, without repetitions. The options have the layout of the class; `managed` is how the
+/// controller runs its data planes, if it does.
+pub fn supported_features(
+    options: &Options,
+    managed: Option<&ManagedParameters>,
+) -> impl Iterator<Item = &'static Feature> {
+    FEATURES.iter().filter(move |feature| feature.needs.iter().all(|need| need.is_met(options, managed)))
 }
 
 #[cfg(test)]
@@ -109,8 +134,8 @@ mod tests {
 
     const DOCUMENT: &str = include_str!("../../docs/features.md");
 
-    fn names(options: &Options) -> Vec<&'static str> {
-        supported_features(options).map(|feature| feature.name).collect()
+    fn names(options: &Options, managed: Option<&ManagedParameters>) -> Vec<&'static str> {
+        supported_features(options, managed).map(|feature| feature.name).collect()
     }
 
     #[test]
@@ -124,14 +149,32 @@ mod tests {
     fn an_installation_claims_what_it_has() {
         let bare = Options::default();
         assert_eq!(
-            names(&bare),
+            names(&bare, None),
             ["Gateway", "GatewayHTTPListenerIsolation", "ListenerSet", "ReferenceGrant"]
         );
         let responder = Options { responder: Some(([127, 0, 0, 1], 8089).into()), ..bare };
-        assert!(names(&responder).contains(&"HTTPRoute"));
-        assert!(!names(&responder).contains(&"HTTPRoutePortRedirect"), "ports are not told apart");
-        let all = Options { layout: Layout::PerPort, ..responder };
-        assert_eq!(names(&all).len(), FEATURES.len());
+        assert!(names(&responder, None).contains(&"HTTPRoute"));
+        assert!(!names(&responder, None).contains(&"HTTPRoutePortRedirect"), "ports are not told apart");
+        let per_port = Options { layout: Layout::PerPort, ..responder.clone() };
+        assert!(names(&per_port, None).contains(&"HTTPRoutePortRedirect"));
+        assert!(!names(&per_port, None).contains(&"GatewayInfrastructure"), "somebody else runs it");
+        let managed = ManagedParameters::default();
+        assert_eq!(names(&responder, Some(&managed)).len(), FEATURES.len());
+    }
+
+    #[test]
+    fn only_a_load_balancer_is_asked_for_addresses() {
+        for (kind, asked) in [
+            (ServiceType::LoadBalancer, true),
+            (ServiceType::NodePort, false),
+            (ServiceType::ClusterIp, false),
+        ] {
+            let mut managed = ManagedParameters::default();
+            managed.service.kind = kind;
+            let names = names(&Options::default(), Some(&managed));
+            assert_eq!(names.contains(&"GatewayStaticAddresses"), asked, "{kind:?}");
+            assert!(names.contains(&"GatewayAddressEmpty"));
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A small sorted set.
 
+use crate::rare::Rare;
+
 /// A sorted set, most often of one element, which takes no memory of its own then.
 ///
 /// A tree takes that of eleven elements for the first. What has many moves as many when one comes or goes, which is still
@@ -8,7 +10,7 @@
 pub(crate) enum Few<T> {
     One(T),
     /// Sorted; none, or several.
-    Several(Vec<T>),
+    Several(Rare<T>),
 }
 
 impl<T> Few<T> {
@@ -41,12 +43,13 @@ impl<T: Ord> Few<T> {
     pub(crate) fn insert(&mut self, element: T) {
         let Err(at) = self.as_slice().binary_search(&element) else { return };
         *self = match std::mem::take(self) {
-            Self::One(other) if at == 0 => Self::Several(vec![element, other]),
-            Self::One(other) => Self::Several(vec![other, element]),
+            Self::One(other) if at == 0 => Self::Several(vec![element, other].into()),
+            Self::One(other) => Self::Several(vec![other, element].into()),
             Self::Several(elements) if elements.is_empty() => Self::One(element),
-            Self::Several(mut elements) => {
+            Self::Several(elements) => {
+                let mut elements = Vec::from(elements);
                 elements.insert(at, element);
-                Self::Several(elements)
+                Self::Several(elements.into())
             }
         };
     }
@@ -56,11 +59,12 @@ impl<T: Ord> Few<T> {
         let Ok(at) = self.as_slice().binary_search(element) else { return };
         *self = match std::mem::take(self) {
             Self::One(_) => Self::default(),
-            Self::Several(mut elements) => {
+            Self::Several(elements) => {
+                let mut elements = Vec::from(elements);
                 elements.remove(at);
                 match <[T; 1]>::try_from(elements) {
                     Ok([last]) => Self::One(last),
-                    Err(elements) => Self::Several(elements),
+                    Err(elements) => Self::Several(elements.into()),
                 }
             }
         };
@@ -69,7 +73,7 @@ impl<T: Ord> Few<T> {
 
 impl<T> Default for Few<T> {
     fn default() -> Self {
-        Self::Several(Vec::new())
+        Self::Several(Rare::default())
     }
 }
 
@@ -82,7 +86,7 @@ impl<T: Ord> FromIterator<T> for Few<T> {
             Ok([only]) => Self::One(only),
             Err(mut elements) => {
                 elements.shrink_to_fit();
-                Self::Several(elements)
+                Self::Several(elements.into())
             }
         }
     }

@@ -1,19 +1,23 @@
 #![doc = include_str!("../README.md")]
 
 mod attach;
+pub mod crd;
 mod feature;
 mod few;
 mod field;
 #[cfg(test)]
 mod fixture;
+pub mod infrastructure;
 mod lower;
 mod object;
 mod options;
 mod packed;
+mod parameters;
 pub mod pingsix;
 mod policy;
 mod provenance;
 mod quarantine;
+mod rare;
 mod resolve;
 pub mod responder;
 mod route;
@@ -27,7 +31,7 @@ pub mod verdict;
 pub use attach::{Hostname, HostnameFlaw};
 pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use field::FieldPath;
-pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName};
+pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use provenance::{Decision, Origin, Provenance, Reference, Section, StreamProvenance};
 pub use quarantine::Quarantine;

@@ -69,6 +69,8 @@ kinds! {
     ConfigMap = "", "ConfigMap", Namespaced;
     /// `Namespace` of the core group
     Namespace = "", "Namespace", Cluster;
+    /// `pingsix.io/PingsixProxy`
+    PingsixProxy = PINGSIX_GROUP, "PingsixProxy", Namespaced;
 }
 
 /// Where objects of a kind live.
@@ -82,6 +84,38 @@ impl Kind {
     /// Whether objects of this kind live in a namespace.
     pub const fn is_namespaced(self) -> bool {
         matches!(self.scope(), Scope::Namespaced)
+    }
+
+    /// The version of its objects, without the group.
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::PingsixProxy => "v1alpha1",
+            Self::GatewayClass
+            | Self::Gateway
+            | Self::ListenerSet
+            | Self::HttpRoute
+            | Self::GrpcRoute
+            | Self::TlsRoute
+            | Self::TcpRoute
+            | Self::UdpRoute
+            | Self::BackendTlsPolicy
+            | Self::ReferenceGrant
+            | Self::IngressClass
+            | Self::Ingress
+            | Self::Service
+            | Self::EndpointSlice
+            | Self::Secret
+            | Self::ConfigMap
+            | Self::Namespace => "v1",
+        }
+    }
+
+    /// `apiVersion` of its objects.
+    pub fn api_version(self) -> String {
+        match self.group() {
+            "" => self.version().to_owned(),
+            group => format!("{group}/{}", self.version()),
+        }
     }
 
     /// The kind with this group and name, if translation reads it.
@@ -101,6 +135,9 @@ pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
 /// The API group of Ingress.
 pub const INGRESS_GROUP: &str = "networking.k8s.io";
+
+/// The API group of our own kinds.
+pub const PINGSIX_GROUP: &str = "pingsix.io";
 
 /// Namespace and name of a namespaced object. Displays as `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

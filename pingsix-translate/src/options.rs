@@ -2,6 +2,9 @@
 
 use std::net::SocketAddr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// The controller name an installation answers to unless told otherwise (`GatewayClass.spec.controllerName`).
 pub const DEFAULT_CONTROLLER_NAME: &str = "pingsix.io/gateway-controller";
 
@@ -43,7 +46,7 @@ impl Default for Options {
 ///
 /// PingSIX routes have no predicate on port or protocol, so one prefix cannot tell listeners apart that differ
 /// in nothing else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Layout {
     /// All listeners of a Gateway share one data plane. A route attached to only one of two ports that serve
     /// its hostname is refused on it.

@@ -26,12 +26,14 @@ pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
-    RouteReferences, config_maps_of_gateway, config_maps_of_policy, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, service_of_slice, services_of_ingress, services_of_policy,
+    RouteReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use service::{Protocol, Service, ServicePort};
 
+use crate::crd::PingsixProxy;
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use crate::quarantine::Quarantine;
 use crate::shared_map::SharedMap;
@@ -44,6 +46,8 @@ use crate::shared_map::SharedMap;
 pub struct Snapshot {
     /// The Gateway.
     pub gateway: Arc<Gateway>,
+    /// Its GatewayClass, if there is one.
+    pub class: Option<Arc<GatewayClass>>,
     /// ListenerSets whose parentRef is the Gateway, by name.
     pub listener_sets: SharedMap<ObjectName, Arc<ListenerSet>>,
     /// HTTPRoutes with a parentRef to the Gateway or one of its ListenerSets, by name.
@@ -77,10 +81,15 @@ pub struct Referents {
     pub config_maps: SharedMap<ObjectName, Arc<ConfigMap>>,
     /// Namespaces of routes and ListenerSets.
     pub namespaces: SharedMap<Arc<str>, Arc<Namespace>>,
+    /// The parameters that a Gateway and its class refer to, or an IngressClass.
+    pub proxies: Proxies,
     /// What must not be used although it is there, because PingSIX has refused what became of it. Whoever delivers finds
     /// that out; cut from objects alone, it is empty.
     pub quarantine: Quarantine,
 }
+
+/// PingsixProxies, by name.
+pub type Proxies = SharedMap<ObjectName, Arc<PingsixProxy>>;
 
 /// Names of [`Referents`].
 #[derive(Clone, Debug, Default)]
@@ -89,6 +98,7 @@ struct ReferentNames {
     secrets: BTreeSet<ObjectName>,
     config_maps: BTreeSet<ObjectName>,
     namespaces: BTreeSet<Arc<str>>,
+    proxies: BTreeSet<ObjectName>,
 }
 
 impl Objects {
@@ -119,6 +129,9 @@ impl Objects {
         for (name, set) in &listener_sets {
             names.secrets.extend(secrets_of_listener_set(set, &name.namespace));
         }
+        let class = self.gateway_classes.get(&ObjectName::new("", object.spec.gateway_class_name.as_str()));
+        names.proxies.extend(class.and_then(|class| proxy_of_class(class)));
+        names.proxies.extend(proxy_of_gateway(object, &gateway.namespace));
         let service_namespaces: BTreeSet<&Arc<str>> =
             names.services.iter().map(|service| &service.namespace).collect();
         let backend_tls_policies: SharedMap<ObjectName, Arc<BackendTlsPolicy>> = self
@@ -132,6 +145,7 @@ impl Objects {
         }
         Some(Snapshot {
             gateway: object.clone(),
+            class: class.cloned(),
             listener_sets,
             http_routes,
             grpc_routes,
@@ -171,6 +185,7 @@ impl Objects {
                 .filter(|(name, _)| names.namespaces.contains(&name.name))
                 .map(|(name, namespace)| (name.name.clone(), namespace.clone()))
                 .collect(),
+            proxies: pick(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! The translation of one snapshot, stage by stage.
 
 mod frame;
+mod infrastructure;
 mod ingress;
 mod memo;
 mod seen;
@@ -29,7 +30,7 @@ use crate::route::{
 };
 use crate::snapshot::{IngressSnapshot, Snapshot};
 use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
-use crate::verdict::{Problem, Refusals, RouteVerdict, attached_to, judge_route, refuse_gateway};
+use crate::verdict::{Problem, Refusals, RouteVerdict, attached_to, judge_route};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
@@ -179,7 +180,7 @@ impl Attached {
     ) -> (Translation, JudgedRoutes) {
         let Self { reading, frame, inputs, backends, shared, problems: of_routes } = &mut self;
         let references = References::with(&snapshot.referents, reading.clone());
-        let is_refused = refuse_gateway(&snapshot.gateway).is_some();
+        let is_refused = frame.refused.is_some();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
         let mut refusals = Refusals::default();
         for (number, (plane, lowered)) in frame.planes.iter().zip(lowered).enumerate() {
@@ -213,8 +214,9 @@ impl Attached {
         }
         let routes = verdicts.into_iter().collect();
         let judged_before = JudgedBefore { counts: &counts, routes, problems };
-        let verdicts = frame.judge(snapshot, options, &references, inputs, judged_before);
-        let translation = Translation { data_planes, stream_planes, verdicts };
+        let verdicts = frame.judge(snapshot, &references, inputs, judged_before);
+        let (infrastructure, attached) = (frame.infrastructure.clone(), frame.parameters.attached().cloned());
+        let translation = Translation { data_planes, stream_planes, infrastructure, attached, verdicts };
         (translation, JudgedRoutes { attached: self, streams, judged })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::infrastructure::{AttachedParameters, Infrastructure};
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::options::Budget;
 use crate::pingsix::{Config, DocumentKey};
@@ -20,6 +21,10 @@ pub struct Translation {
     /// What a proxy for TCP, UDP and TLS should hold; nothing unless [`crate::Options::stream`] says there is one. A
     /// Gateway without anything for it is still there, empty.
     pub stream_planes: BTreeMap<DataPlaneKey, StreamPlane>,
+    /// What has to run for it; nothing if somebody else runs the data planes.
+    pub infrastructure: Option<Arc<Infrastructure>>,
+    /// How the data planes are reached if somebody else runs them; nothing if nobody says more than the options.
+    pub attached: Option<Arc<AttachedParameters>>,
     /// What to tell the authors.
     pub verdicts: Verdicts,
 }

@@ -33,7 +33,7 @@ use super::upstream::UpstreamKey;
 use crate::attach::ServerName;
 use crate::options::Options;
 use crate::packed::pack;
-use crate::pingsix::{self, listed_bytes};
+use crate::pingsix;
 use crate::resolve::Backends;
 use crate::route::Refusal;
 use crate::translation::{DataPlane, Size};
@@ -70,26 +70,12 @@ pub(crate) struct LoweredPlane {
     /// The parts with cells that get no Route.
     unreached: BTreeSet<PartKey>,
     naming: Naming,
-    upstreams: BTreeMap<UpstreamKey, UpstreamUse>,
-    certificates: BTreeMap<ServerName, WrittenCertificate>,
+    /// The ids of the certificates of each name.
+    certificates: BTreeMap<ServerName, String>,
     /// What Routes refuse, by rule.
     refused: BTreeMap<RuleRef, BTreeMap<Arc<TableKey>, Refusal>>,
     /// What the table takes of [`Room`](super::budget::Room).
     room: usize,
-}
-
-/// How many Routes use an upstream, and its bytes in the list response.
-#[derive(Debug, Default)]
-struct UpstreamUse {
-    routes: usize,
-    bytes: usize,
-}
-
-/// The document of a certificate's name, and its bytes in the list response.
-#[derive(Debug)]
-struct WrittenCertificate {
-    id: String,
-    bytes: usize,
 }
 
 /// What a change has to see to.
@@ -117,7 +103,6 @@ impl LoweredPlane {
             patterns: HostPatterns::default(),
             unreached,
             naming,
-            upstreams: BTreeMap::new(),
             certificates: BTreeMap::new(),
             refused: BTreeMap::new(),
             room: 0,
@@ -125,17 +110,15 @@ impl LoweredPlane {
         for (route, placement) in rows.into_placements() {
             plane.placed.add(route, &lowering.routes[route], &placement, |_| {});
         }
-        let mut uses: BTreeMap<UpstreamKey, usize> = BTreeMap::new();
-        for route in table {
+        for (zone, key, route) in table {
             for upstream in &route.uses {
-                *uses.entry(*upstream).or_default() += 1;
+                plane.naming.upstreams.add_use(*upstream);
             }
-            let key = route.key.clone();
             let mut patterns = ChangedPatterns::new();
             plane.patterns.add(&key, &mut patterns);
             plane.patterns.settle(&patterns);
             if let Some(path) = &key.path {
-                let part = part_key(route.zone, key.original.as_ref(), segment(Some(path)));
+                let part = part_key(zone, key.original.as_ref(), segment(Some(path)));
                 plane.placed.parts.make(part).keys.insert(key.clone());
             }
             plane.room = plane.room.saturating_add(route.room).saturating_add(route.pattern_bytes);
@@ -144,16 +127,8 @@ impl LoweredPlane {
             }
             plane.table.insert(key, route);
         }
-        let config = &plane.documents.data_plane().config;
-        for (upstream, routes) in uses {
-            let document = plane.naming.upstreams.key(upstream);
-            let bytes = document.and_then(|key| Some(listed_bytes(&key, config.held(&key)?)));
-            plane.upstreams.insert(upstream, UpstreamUse { routes, bytes: bytes.unwrap_or_default() });
-        }
         for (served, key) in lowering.plane.certificates.served.iter().zip(certificates) {
-            let bytes = config.held(&key).map(|document| listed_bytes(&key, document));
-            let written = WrittenCertificate { id: key.id, bytes: bytes.unwrap_or_default() };
-            plane.certificates.insert(served.name.clone(), written);
+            plane.certificates.insert(served.name.clone(), key.id);
         }
         plane.patterns.link();
         plane.pack();
@@ -163,7 +138,6 @@ impl LoweredPlane {
     /// Takes no more memory than what is there needs.
     fn pack(&mut self) {
         pack(&mut self.table);
-        pack(&mut self.upstreams);
         self.patterns.pack();
         self.placed.parts.pack();
         self.naming.upstreams.pack();

@@ -11,12 +11,13 @@ use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
 use super::ssl::id_of_certificate;
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
-use super::upstream::{UpstreamKey, Upstreams};
+use super::upstream::{Upstreams, Uses};
 use crate::attach::Hostname;
 use crate::options::Options;
 use crate::pingsix::plugin::{Abort, FaultInjection};
-use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind, listed_bytes};
+use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind};
 use crate::provenance::Provenance;
+use crate::rare::Rare;
 use crate::resolve::Backends;
 use crate::route::{PathKind, Refusal};
 use crate::translation::{DataPlane, Size};
@@ -27,8 +28,8 @@ pub(crate) struct Written {
     pub(crate) data_plane: DataPlane,
     /// Rules that cannot be expressed.
     pub(crate) refused_rules: Vec<(RuleRef, Refusal)>,
-    /// How the Routes came to be.
-    pub(super) table: Vec<WrittenRoute>,
+    /// How the Routes came to be: index of the zone, and which Route.
+    pub(super) table: Vec<(usize, Arc<TableKey>, WrittenRoute)>,
     pub(super) naming: Naming,
     /// The documents of the plane's certificates, in their order.
     pub(super) certificates: Vec<DocumentKey>,
@@ -46,23 +47,18 @@ pub(super) struct PartKey {
     pub(super) segment: Box<str>,
 }
 
-/// A Route that was written, and what it takes to do that again.
+/// What it takes to write a Route again that was written.
 #[derive(Debug)]
 pub(super) struct WrittenRoute {
-    /// Index of its zone.
-    pub(super) zone: usize,
-    pub(super) key: Arc<TableKey>,
     /// The upstreams that were asked for.
-    pub(super) uses: Vec<UpstreamKey>,
+    pub(super) uses: Uses,
     /// What is refused because of it, each rule once.
-    pub(super) refused: BTreeMap<RuleRef, Refusal>,
+    pub(super) refused: Rare<(RuleRef, Refusal)>,
     /// Bytes of room that it takes, without its patterns.
     pub(super) room: usize,
     /// Bytes of room that its patterns take.
     pub(super) pattern_bytes: usize,
     pub(super) matcher_entries: usize,
-    /// Bytes of the list response.
-    pub(super) bytes: usize,
 }
 
 /// What documents are called.
@@ -111,7 +107,7 @@ impl<'a> Lowering<'a> {
         let mut naming = Naming::default();
         let mut documents: Vec<(DocumentKey, Held)> = Vec::with_capacity(table.len());
         let mut provenance = Vec::with_capacity(table.len());
-        let mut written: Vec<WrittenRoute> = Vec::with_capacity(table.len());
+        let mut written = Vec::with_capacity(table.len());
         let mut asked_for = BTreeSet::new();
         for ((route, closed), zone) in table.into_iter().zip(closed).zip(zone_of) {
             let Drafted { mut document, origin, uses, refused } =
@@ -121,20 +117,11 @@ impl<'a> Lowering<'a> {
             closed.put_into(&mut document);
             let key = DocumentKey { kind: ResourceKind::Route, id };
             let document = Held::written(&Document::Route(document));
-            let bytes = listed_bytes(&key, &document);
             provenance.push((key.clone(), origin));
             documents.push((key, document));
             asked_for.extend(uses.iter().copied());
-            written.push(WrittenRoute {
-                zone,
-                key: route.key,
-                uses,
-                refused,
-                room,
-                pattern_bytes,
-                matcher_entries,
-                bytes,
-            });
+            let route_written = WrittenRoute { uses, refused, room, pattern_bytes, matcher_entries };
+            written.push((zone, route.key, route_written));
         }
         let mut certificates = Vec::with_capacity(self.plane.certificates.served.len());
         for served in &self.plane.certificates.served {
@@ -154,7 +141,7 @@ impl<'a> Lowering<'a> {
         }
         let config: pingsix::Config = documents.into_iter().collect();
         let bytes = config.size_in_bytes(&self.plane.key.prefix(&self.options.root));
-        let matcher_entries = written.iter().map(|route| route.matcher_entries).sum();
+        let matcher_entries = written.iter().map(|(_, _, route)| route.matcher_entries).sum();
         let data_plane = DataPlane {
             config,
             provenance: provenance.into_iter().collect(),
@@ -176,7 +163,7 @@ impl<'a> Lowering<'a> {
         let (mut document, origin) = writer.write(route, zone, groups);
         document.methods = route.key.method.map(str::to_owned).into_iter().collect();
         document.priority = route.key.priority();
-        let Writer { refused, .. } = writer;
+        let refused = writer.refused.into_iter().collect();
         Drafted { document, origin, uses: naming.upstreams.take_asked_for(), refused }
     }
 }
@@ -185,18 +172,18 @@ impl<'a> Lowering<'a> {
 pub(super) struct Drafted {
     pub(super) document: pingsix::Route,
     pub(super) origin: Provenance,
-    pub(super) uses: Vec<UpstreamKey>,
-    pub(super) refused: BTreeMap<RuleRef, Refusal>,
+    pub(super) uses: Uses,
+    pub(super) refused: Rare<(RuleRef, Refusal)>,
 }
 
 /// Of what several Routes refuse of one rule, what the first of them says counts.
-fn first_refusals(table: &[WrittenRoute]) -> Vec<(RuleRef, Refusal)> {
+fn first_refusals(table: &[(usize, Arc<TableKey>, WrittenRoute)]) -> Vec<(RuleRef, Refusal)> {
     let mut first: BTreeMap<RuleRef, (&Arc<TableKey>, &Refusal)> = BTreeMap::new();
-    for route in table {
+    for (_, key, route) in table {
         for (rule, refusal) in &route.refused {
-            let held = first.entry(*rule).or_insert((&route.key, refusal));
-            if route.key < *held.0 {
-                *held = (&route.key, refusal);
+            let held = first.entry(*rule).or_insert((key, refusal));
+            if key < held.0 {
+                *held = (key, refusal);
             }
         }
     }

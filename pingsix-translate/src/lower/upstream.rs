@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::id::{Ids, Name};
 use crate::object::{Kind, ObjectKey};
 use crate::packed::pack;
@@ -26,10 +28,21 @@ const CONNECT_SECONDS: u64 = 5;
 /// The names of a data plane's upstreams, given when first asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Upstreams {
-    ids: BTreeMap<UpstreamKey, String>,
+    named: BTreeMap<UpstreamKey, Named>,
     /// What was asked for since this was last taken, also in vain.
     asked_for: BTreeSet<UpstreamKey>,
 }
+
+/// An upstream with a name.
+#[derive(Debug)]
+struct Named {
+    id: Box<str>,
+    /// How many Routes use it.
+    routes: usize,
+}
+
+/// The upstreams that a Route uses, sorted.
+pub(super) type Uses = SmallVec<[UpstreamKey; 1]>;
 
 /// What an upstream stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,44 +61,69 @@ impl Upstreams {
         ids: &mut Ids,
     ) -> Option<&str> {
         let key = UpstreamKey::Target(target);
-        let id = match self.ids.entry(key) {
+        let named = match self.named.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(match target {
+            Entry::Vacant(free) => free.insert(Named::new(match target {
                 Target::Backend(index) => id_of_backend(backends.get(index), ids),
                 Target::Status(status) => responder.map(|_| format!("status-{status}"))?,
                 Target::Redirect => responder.map(|_| "redirect".to_owned())?,
-            }),
+            })),
         };
         self.asked_for.insert(key);
-        Some(id)
+        Some(&named.id)
     }
 
     /// The id of the upstream of Routes that answer before they would reach one.
     pub(crate) fn nowhere(&mut self) -> &str {
         self.asked_for.insert(UpstreamKey::Nowhere);
-        self.ids.entry(UpstreamKey::Nowhere).or_insert_with(|| "nowhere".to_owned())
+        &self.named.entry(UpstreamKey::Nowhere).or_insert_with(|| Named::new("nowhere".to_owned())).id
     }
 
     /// Takes no more memory than what is there needs.
     pub(crate) fn pack(&mut self) {
-        pack(&mut self.ids);
+        pack(&mut self.named);
     }
 
     /// What was asked for since the last time.
-    pub(crate) fn take_asked_for(&mut self) -> Vec<UpstreamKey> {
+    pub(crate) fn take_asked_for(&mut self) -> Uses {
         std::mem::take(&mut self.asked_for).into_iter().collect()
     }
 
     /// The key of an upstream's document, if it was ever asked for.
     pub(crate) fn key(&self, upstream: UpstreamKey) -> Option<DocumentKey> {
-        Some(DocumentKey { kind: ResourceKind::Upstream, id: self.ids.get(&upstream)?.clone() })
+        Some(DocumentKey { kind: ResourceKind::Upstream, id: self.named.get(&upstream)?.id.to_string() })
     }
 
     /// Gives up the name of an upstream that nobody asks for any more.
     pub(crate) fn release(&mut self, upstream: UpstreamKey, ids: &mut Ids) {
-        if let Some(id) = self.ids.remove(&upstream) {
-            ids.release(&id);
+        if let Some(named) = self.named.remove(&upstream) {
+            ids.release(&named.id);
         }
+    }
+
+    /// Notes that one Route more uses an upstream. What was asked for in vain is not there, and nobody uses it.
+    pub(super) fn add_use(&mut self, upstream: UpstreamKey) {
+        if let Some(named) = self.named.get_mut(&upstream) {
+            named.routes += 1;
+        }
+    }
+
+    /// Notes that a Route does not use an upstream any more.
+    pub(super) fn drop_use(&mut self, upstream: UpstreamKey) {
+        if let Some(named) = self.named.get_mut(&upstream) {
+            named.routes = named.routes.saturating_sub(1);
+        }
+    }
+
+    /// Whether a Route uses an upstream.
+    pub(super) fn is_used(&self, upstream: UpstreamKey) -> bool {
+        self.named.get(&upstream).is_some_and(|named| named.routes > 0)
+    }
+}
+
+impl Named {
+    fn new(id: String) -> Self {
+        Self { id: id.into(), routes: 0 }
     }
 }
 
@@ -110,7 +148,7 @@ impl UpstreamKey {
 
 fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
     let BackendKey { service, port, usage } = &*backend.key;
-    let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = usage;
+    let Usage { traffic, exchange: Exchange { timeout, retries }, host, tls } = &**usage;
     let port_text = port.to_string();
     let usages = [
         (*traffic == Traffic::Grpc).then(|| "grpc".to_owned()),
@@ -126,7 +164,7 @@ fn id_of_backend(backend: &Backend, ids: &mut Ids) -> String {
 
 fn of_backend(backend: &Backend) -> (Upstream, Provenance) {
     let BackendKey { service, port, usage } = &*backend.key;
-    let Usage { exchange: Exchange { timeout, retries }, host, tls, .. } = usage;
+    let Usage { exchange: Exchange { timeout, retries }, host, tls, .. } = &**usage;
     let sent = tls.as_ref().or(host.as_ref());
     let upstream = Upstream {
         nodes: backend.endpoints.iter().map(|endpoint| (endpoint.to_string(), 1)).collect(),

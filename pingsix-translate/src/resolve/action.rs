@@ -1,10 +1,12 @@
 //! What a rule does with a request: where its shares go.
 
+use smallvec::{SmallVec, smallvec};
+
 /// What a rule does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Action {
     /// Never empty; weights are positive and have no common divisor; no target appears twice.
-    pub(crate) targets: Vec<(Target, u32)>,
+    pub(crate) targets: SmallVec<[(Target, u32); 1]>,
 }
 
 /// One place a request may end.
@@ -21,12 +23,12 @@ pub(crate) enum Target {
 impl Action {
     /// Answers every request with a status.
     pub(crate) fn status(status: u16) -> Self {
-        Self { targets: vec![(Target::Status(status), 1)] }
+        Self { targets: smallvec![(Target::Status(status), 1)] }
     }
 
     /// Sends every client elsewhere.
     pub(super) fn redirect() -> Self {
-        Self { targets: vec![(Target::Redirect, 1)] }
+        Self { targets: smallvec![(Target::Redirect, 1)] }
     }
 
     /// Whether filters make a difference: statuses are the same with and without.
@@ -44,7 +46,7 @@ impl Action {
 
     /// `failure` when nothing takes traffic.
     pub(super) fn weighted(shares: impl Iterator<Item = (Target, u32)>, failure: u16) -> Self {
-        let mut targets: Vec<(Target, u32)> = Vec::new();
+        let mut targets = SmallVec::<[(Target, u32); 1]>::new();
         for (target, weight) in shares.filter(|(_, weight)| *weight > 0) {
             match targets.iter_mut().find(|(existing, _)| *existing == target) {
                 Some((_, total)) => *total = total.saturating_add(weight),

@@ -10,6 +10,7 @@ use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::packed::pack;
 use crate::policy::{Demand, InEffect};
+use crate::rare::Rare;
 use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
 use crate::snapshot::ServicePort;
 use crate::verdict::{Problem, Reason, Severity};
@@ -19,7 +20,7 @@ use crate::verdict::{Problem, Reason, Severity};
 pub(crate) struct BackendKey {
     pub(crate) service: ObjectName,
     pub(crate) port: i32,
-    pub(crate) usage: Usage,
+    pub(crate) usage: Arc<Usage>,
 }
 
 /// What a rule asks for on the way to its backends. A property of upstreams, so that rules which a Route decides
@@ -53,7 +54,12 @@ pub(crate) struct Backends {
     forgotten: BTreeMap<Arc<BackendKey>, usize>,
     /// Indices of those that were found to be others than before they were forgotten.
     changed: BTreeSet<usize>,
+    /// How ports are used, each way once: nearly all are used alike.
+    usages: BTreeSet<Arc<Usage>>,
 }
+
+/// How many ways to use ports may be kept in vain.
+const FEW_USAGES: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Found {
@@ -82,7 +88,7 @@ impl Backends {
 
     /// What is known of the ports of a Service.
     fn of_service(&self, service: &ObjectName) -> Vec<Arc<BackendKey>> {
-        let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Usage::default() };
+        let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Arc::default() };
         let of_service = self.known.range::<BackendKey, _>(first..).map(|(key, _)| key);
         of_service.take_while(|key| key.service == *service).cloned().collect()
     }
@@ -106,6 +112,19 @@ impl Backends {
         std::mem::take(&mut self.changed)
     }
 
+    /// The usage that is equal to this one.
+    fn share(&mut self, usage: Usage) -> Arc<Usage> {
+        if let Some(known) = self.usages.get(&usage) {
+            return known.clone();
+        }
+        if self.usages.len() >= 2 * (self.known.len() + self.list.len()) + FEW_USAGES {
+            self.usages.retain(|usage| Arc::strong_count(usage) > 1);
+        }
+        let usage = Arc::new(usage);
+        self.usages.insert(usage.clone());
+        usage
+    }
+
     fn add(&mut self, backend: Backend) -> usize {
         let Some(index) = self.forgotten.remove(&backend.key) else {
             self.list.push(backend);
@@ -125,12 +144,12 @@ pub(crate) struct ResolvedRule {
     pub(crate) action: Action,
     /// References that lead nowhere. The share of a backend answers [`Traffic::failure`]; a rule with a mirror answers
     /// nothing else anyway.
-    pub(crate) unresolved: Vec<Refusal>,
+    pub(crate) unresolved: Rare<Refusal>,
     /// What cannot be done with the backends the references lead to; their share of the traffic answers
     /// [`Traffic::failure`].
-    pub(crate) refused: Vec<Refusal>,
+    pub(crate) refused: Rare<Refusal>,
     /// What policies had to say.
-    pub(crate) policies: Vec<PolicyUse>,
+    pub(crate) policies: Rare<PolicyUse>,
 }
 
 impl ResolvedRule {
@@ -225,7 +244,7 @@ impl References<'_> {
         } else {
             Action::weighted(shares.into_iter(), failure)
         };
-        ResolvedRule { action, unresolved, refused, policies: used }
+        ResolvedRule { action, unresolved: unresolved.into(), refused: refused.into(), policies: used.into() }
     }
 
     fn resolve_backend(
@@ -253,7 +272,7 @@ impl References<'_> {
                 return Ok(Resolved { to: Destination::Denied, policy: Some(used) });
             }
         }
-        let key = BackendKey { service, port, usage };
+        let key = BackendKey { service, port, usage: backends.share(usage) };
         if !backends.known.contains_key(&key) {
             let key = Arc::new(key.clone());
             let found = self.look_up(&key, service_port, backends);

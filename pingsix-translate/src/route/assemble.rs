@@ -42,7 +42,7 @@ pub(super) fn assemble<R: RouteReferences>(
         parent_refs: route.parent_refs().clone(),
         hostnames,
         rules,
-        refusals,
+        refusals: refusals.into(),
         limits: default_gateways.into_iter().collect(),
     }
 }

@@ -16,20 +16,22 @@ use super::{
     Variable,
 };
 use crate::field::{self, FieldPath};
+use crate::rare::Rare;
 use crate::snapshot::GrpcRoute;
 use crate::verdict::Reason;
 
 /// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
-    let rules = match route.spec.rules.as_deref() {
+    let spec = route.spec();
+    let rules = match spec.rules.as_deref() {
         // Every call, no backend.
         None | Some([]) => vec![normalise_rule(0, &api::GrpcRouteRules::default())],
         Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
     };
     let frame = RouteFrame {
         metadata: &route.metadata,
-        hostnames: route.spec.hostnames.as_deref(),
-        uses_default_gateways: route.spec.use_default_gateways == Some(api::GrpcRouteUseDefaultGateways::All),
+        hostnames: spec.hostnames.as_deref(),
+        uses_default_gateways: spec.use_default_gateways == Some(api::GrpcRouteUseDefaultGateways::All),
     };
     assemble(route, &frame, Traffic::Grpc, rules)
 }
@@ -39,7 +41,7 @@ fn normalise_rule(index: usize, rule: &api::GrpcRouteRules) -> Rule {
     refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
         None | Some([]) => {
-            vec![Match { index: 0, path: Path::root(), method: None, conditions: Vec::new() }]
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Box::default() }]
         }
         Some(matches) => matches
             .iter()
@@ -54,15 +56,15 @@ fn normalise_rule(index: usize, rule: &api::GrpcRouteRules) -> Rule {
     let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
     Rule {
         index,
-        matches,
-        backends,
-        mirrors: written.mirrors(of_rule),
+        matches: matches.into(),
+        backends: backends.into(),
+        mirrors: written.mirrors(of_rule).into(),
         filters,
         host,
         // GRPCRoutes have neither timeouts nor retries.
         exchange: Exchange::default(),
-        limits: Vec::new(),
-        refusals,
+        limits: Rare::default(),
+        refusals: refusals.into(),
     }
 }
 
@@ -99,7 +101,7 @@ fn normalise_match(
     }
     conditions.sort_unstable();
     // Every call is a POST, so there is no need to ask for it.
-    Some(Match { index, path, method: None, conditions })
+    Some(Match { index, path, method: None, conditions: conditions.into() })
 }
 
 fn normalise_method(

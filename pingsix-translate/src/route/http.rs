@@ -15,15 +15,16 @@ use crate::verdict::Reason;
 
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
-    let rules = match route.spec.rules.as_deref() {
+    let spec = route.spec();
+    let rules = match spec.rules.as_deref() {
         // The API server would have written the default rule: every path, no backend.
         None | Some([]) => vec![normalise_rule(0, &api::HttpRouteRules::default())],
         Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
     };
     let frame = RouteFrame {
         metadata: &route.metadata,
-        hostnames: route.spec.hostnames.as_deref(),
-        uses_default_gateways: route.spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
+        hostnames: spec.hostnames.as_deref(),
+        uses_default_gateways: spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
     };
     assemble(route, &frame, Traffic::Http, rules)
 }
@@ -31,9 +32,9 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
 fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
-    let mut matches = match rule.matches.as_deref() {
+    let matches = match rule.matches.as_deref() {
         None | Some([]) => {
-            vec![Match { index: 0, path: Path::root(), method: None, conditions: Vec::new() }]
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Box::default() }]
         }
         Some(matches) => matches
             .iter()
@@ -41,7 +42,6 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
             .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
             .collect(),
     };
-    matches.shrink_to_fit();
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
     let written =
@@ -51,7 +51,17 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
     let exchange =
         Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
     let mirrors = written.mirrors(of_rule);
-    Rule { index, matches, backends, mirrors, filters, host, exchange, limits, refusals }
+    Rule {
+        index,
+        matches: matches.into(),
+        backends: backends.into(),
+        mirrors: mirrors.into(),
+        filters,
+        host,
+        exchange,
+        limits: limits.into(),
+        refusals: refusals.into(),
+    }
 }
 
 /// Parts of a rule that are found and refused by name, never skipped.
@@ -92,7 +102,8 @@ fn normalise_match(
         push_condition(&mut conditions, variable, &query.value, regex, at, refusals)?;
     }
     conditions.sort_unstable();
-    Some(Match { index, path, method: matched.method.as_ref().map(method_name), conditions })
+    let method = matched.method.as_ref().map(method_name);
+    Some(Match { index, path, method, conditions: conditions.into() })
 }
 
 fn normalise_path(

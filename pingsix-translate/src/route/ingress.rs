@@ -11,6 +11,7 @@ use super::{
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, Kind, ObjectKey};
+use crate::rare::Rare;
 use crate::snapshot::{Ingress, key_of};
 use crate::verdict::{Problem, Reason, Severity};
 
@@ -88,7 +89,7 @@ impl Reader {
                 .collect();
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
-        route.refusals.extend(refusal);
+        route.refusals = refusal.into_iter().collect();
         Some(route)
     }
 
@@ -96,7 +97,7 @@ impl Reader {
     fn default_route(&self, part: Part, hostnames: Hostnames, backend: &api::IngressBackend) -> Route {
         let mut refusals = Vec::new();
         let backends = normalise_backend(backend, &field::default_backend(), &mut refusals);
-        let matched = Match { index: 0, path: Path::unwritten(), method: None, conditions: Vec::new() };
+        let matched = Match { index: 0, path: Path::unwritten(), method: None, conditions: Box::default() };
         self.of_rules(part, hostnames, vec![rule(0, vec![matched], backends, refusals)])
     }
 
@@ -110,8 +111,8 @@ impl Reader {
             parent_refs: Arc::default(),
             hostnames,
             rules,
-            refusals: Vec::new(),
-            limits: Vec::new(),
+            refusals: Rare::default(),
+            limits: Rare::default(),
         }
     }
 
@@ -141,7 +142,8 @@ fn normalise_path_rule((entry, index): (usize, usize), content: &api::HTTPIngres
         Some(Limit::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
     });
     let backends = normalise_backend(&content.backend, &at.child("backend"), &mut refusals);
-    let matches = path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Vec::new() });
+    let matches =
+        path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Box::default() });
     Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
 }
 
@@ -157,24 +159,24 @@ fn looks_like_pattern(text: &str, path_type: &str) -> bool {
 fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: Vec<Refusal>) -> Rule {
     Rule {
         index,
-        matches,
-        backends,
-        mirrors: Vec::new(),
+        matches: matches.into(),
+        backends: backends.into(),
+        mirrors: Rare::default(),
         filters: None,
         host: None,
         exchange: Exchange::default(),
-        limits: Vec::new(),
-        refusals,
+        limits: Rare::default(),
+        refusals: refusals.into(),
     }
 }
 
 fn normalise_host(host: &str, at: &FieldPath) -> (Hostnames, Option<Refusal>) {
     match Hostname::parse(host) {
-        Ok(hostname) => (Hostnames::Named(vec![hostname]), None),
+        Ok(hostname) => (Hostnames::Named(Box::new([hostname])), None),
         Err(flaw) => {
             let message = format!("\"{host}\" is not a hostname a request could have: {flaw}.");
             let refusal = Refusal::new(at.child("host"), Reason::UnsupportedValue, message);
-            (Hostnames::Named(Vec::new()), Some(refusal))
+            (Hostnames::Named(Box::default()), Some(refusal))
         }
     }
 }
@@ -232,7 +234,7 @@ fn normalise_backend(
     };
     let port = service.port.as_ref().and_then(|port| match (port.number, port.name.as_deref()) {
         (Some(number), _) if number != 0 => Some(BackendPort::Number(number)),
-        (_, Some(name)) if !name.is_empty() => Some(BackendPort::Name(name.to_owned())),
+        (_, Some(name)) if !name.is_empty() => Some(BackendPort::Name(name.into())),
         (_, _) => None,
     });
     vec![BackendRef {

@@ -7,6 +7,7 @@ use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
 use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
 use crate::provenance::Section;
+use crate::rare::Rare;
 
 /// A route of any kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,9 +22,9 @@ pub(crate) struct Route {
     pub(crate) hostnames: Hostnames,
     pub(crate) rules: Vec<Rule>,
     /// What cannot be honoured besides rules: hostnames.
-    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) refusals: Rare<Refusal>,
     /// What is not quite as asked besides rules.
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Rare<Limit>,
 }
 
 /// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.
@@ -130,7 +131,7 @@ pub(crate) enum Hostnames {
     /// None were given.
     Any,
     /// The usable ones of those given, sorted, without repetitions.
-    Named(Vec<Hostname>),
+    Named(Box<[Hostname]>),
 }
 
 /// One rule of a route.
@@ -139,31 +140,33 @@ pub(crate) struct Rule {
     /// Index into `spec.rules`, or what [`Part`] says.
     pub(crate) index: usize,
     /// What can be matched. A match that cannot be expressed at all is missing here and refused below.
-    pub(crate) matches: Vec<Match>,
+    ///
+    /// Thousands of rules have the same ones.
+    pub(crate) matches: Arc<[Match]>,
     /// Where matching requests go.
-    pub(crate) backends: Vec<BackendRef>,
+    pub(crate) backends: Box<[BackendRef]>,
     /// Where copies of them were to go, of filters that are refused: the references are judged all the same.
-    pub(crate) mirrors: Vec<Mirror>,
+    pub(crate) mirrors: Rare<Mirror>,
     /// What becomes of requests and responses on the way; `None` when nothing.
     pub(crate) filters: Option<Arc<Filters>>,
     /// What backends see as Host; `None` is what the client sent.
     pub(crate) host: Option<Hostname>,
     pub(crate) exchange: Exchange,
     /// What is done, though not quite as asked.
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Rare<Limit>,
     /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
-    pub(crate) refusals: Vec<Refusal>,
+    pub(crate) refusals: Rare<Refusal>,
 }
 
 /// One match of a rule: all parts must hold.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Match {
     /// Index into `spec.rules[].matches`.
     pub(crate) index: usize,
     pub(crate) path: Path,
     pub(crate) method: Option<&'static str>,
     /// Header and query conditions, sorted, so that equal ones are equal in whatever order they were written.
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) conditions: Box<[Condition]>,
 }
 
 /// A backend a rule refers to, not yet looked up.
@@ -202,7 +205,7 @@ impl OtherKind {
 pub(crate) enum BackendPort {
     Number(i32),
     /// Ingress only.
-    Name(String),
+    Name(Box<str>),
 }
 
 /// A reference to a parent, as written (Gateway API `ParentReference`).

@@ -1,5 +1,7 @@
 //! TLSRoute, TCPRoute and UDPRoute to the kind-neutral shape.
 
+use std::sync::Arc;
+
 use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 
 use super::assemble::{RouteFrame, assemble};
@@ -7,22 +9,23 @@ use super::backend::{WrittenBackend, normalise_backends};
 use super::{Exchange, Hostnames, Refusal, Route, Rule, Traffic};
 use crate::field::FieldPath;
 use crate::object::Kind;
+use crate::rare::Rare;
 use crate::snapshot::{TcpRoute, TlsRoute, UdpRoute};
 use crate::verdict::Reason;
 
 /// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
+    let spec = route.spec();
     let frame = RouteFrame {
         metadata: &route.metadata,
-        hostnames: Some(&route.spec.hostnames),
-        uses_default_gateways: route.spec.use_default_gateways
-            == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
+        hostnames: Some(&spec.hostnames),
+        uses_default_gateways: spec.use_default_gateways == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
     };
-    let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
     let mut normal = assemble(route, &frame, Traffic::Tls, vec![only_rule(Kind::TlsRoute, rules)]);
     if normal.hostnames == Hostnames::Any {
         // Nothing says whose connections are meant, so nobody's are.
-        normal.hostnames = Hostnames::Named(Vec::new());
+        normal.hostnames = Hostnames::Named(Box::default());
         normal.refusals.push(Refusal::new(
             FieldPath::new("spec").child("hostnames"),
             Reason::UnsupportedValue,
@@ -34,25 +37,25 @@ pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
 
 /// Reads a TCPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_tcp_route(route: &TcpRoute) -> Route {
+    let spec = route.spec();
     let frame = RouteFrame {
         metadata: &route.metadata,
         hostnames: None,
-        uses_default_gateways: route.spec.use_default_gateways
-            == Some(tcproutes::TcpRouteUseDefaultGateways::All),
+        uses_default_gateways: spec.use_default_gateways == Some(tcproutes::TcpRouteUseDefaultGateways::All),
     };
-    let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
     assemble(route, &frame, Traffic::Tcp, vec![only_rule(Kind::TcpRoute, rules)])
 }
 
 /// Reads a UDPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_udp_route(route: &UdpRoute) -> Route {
+    let spec = route.spec();
     let frame = RouteFrame {
         metadata: &route.metadata,
         hostnames: None,
-        uses_default_gateways: route.spec.use_default_gateways
-            == Some(udproutes::UdpRouteUseDefaultGateways::All),
+        uses_default_gateways: spec.use_default_gateways == Some(udproutes::UdpRouteUseDefaultGateways::All),
     };
-    let rules = route.spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
     assemble(route, &frame, Traffic::Udp, vec![only_rule(Kind::UdpRoute, rules)])
 }
 
@@ -72,13 +75,13 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
     let backends = normalise_backends(0, rules.next().unwrap_or_default(), &mut refusals);
     Rule {
         index: 0,
-        matches: Vec::new(),
-        backends,
-        mirrors: Vec::new(),
+        matches: Arc::default(),
+        backends: backends.into(),
+        mirrors: Rare::default(),
         filters: None,
         host: None,
         exchange: Exchange::default(),
-        limits: Vec::new(),
-        refusals,
+        limits: Rare::default(),
+        refusals: refusals.into(),
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::kinds::{Ingress, IngressClass};
-use super::references::{secrets_of_ingress, services_of_ingress};
+use super::references::{proxy_of_ingress_class, secrets_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
 use crate::object::{Age, ObjectName};
 use crate::shared_map::SharedMap;
@@ -46,6 +46,7 @@ impl Objects {
                 ingresses.insert(name.clone(), ingress.clone());
             }
         }
+        names.proxies.extend(proxy_of_ingress_class(object));
         let referents = self.referents(&names);
         Some(IngressSnapshot { class: object.clone(), default_classes, ingresses, referents })
     }

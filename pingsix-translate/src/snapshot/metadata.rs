@@ -11,6 +11,7 @@ use super::kinds::{
 };
 use super::objects::key_of;
 use super::pool::Pool;
+use crate::crd::PingsixProxy;
 use crate::object::{Age, Kind, ObjectName};
 
 /// What is kept of an object's metadata: a tenth of what the generated type takes, of which there is one per object.
@@ -98,4 +99,5 @@ macro_rules! generated {
 
 generated! {
     GatewayClass Gateway ListenerSet BackendTlsPolicy ReferenceGrant IngressClass Ingress Secret ConfigMap Namespace
+    PingsixProxy
 }

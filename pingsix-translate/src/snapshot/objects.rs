@@ -13,6 +13,7 @@ use super::kinds::{
 use super::metadata::Identified;
 use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
 use super::service::Service;
+use crate::crd::PingsixProxy;
 use crate::object::{Kind, ObjectKey, ObjectName};
 
 macro_rules! objects {
@@ -100,6 +101,8 @@ objects! {
     ConfigMap in config_maps;
     /// A Namespace.
     Namespace in namespaces;
+    /// A PingsixProxy.
+    PingsixProxy in proxies;
 }
 
 /// The identity of an object with this metadata.

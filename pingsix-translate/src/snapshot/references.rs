@@ -7,9 +7,10 @@ use std::sync::Arc;
 use gateway_api::gateways::GatewayListeners;
 
 use super::endpoint_slice::EndpointSlice;
-use super::kinds::{BackendTlsPolicy, Gateway, Ingress, ListenerSet};
+use super::kinds::{BackendTlsPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
 use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
 use crate::attach::FrontendValidation;
+use crate::crd::PingsixProxy;
 use crate::object::{Kind, ObjectName};
 use crate::route::ParentRef;
 
@@ -53,10 +54,10 @@ macro_rules! mirrors {
     }};
 }
 
-/// The backends of a route whose rules and backends have filters.
+/// The backends of the spec of a route whose rules and backends have filters.
 macro_rules! filtered {
-    ($route:expr) => {{
-        let rules = $route.spec.rules.iter().flatten();
+    ($spec:expr) => {{
+        let rules = $spec.rules.iter().flatten();
         rules.flat_map(|rule| {
             let backends = rule.backend_refs.iter().flatten();
             let of_backends = backends
@@ -66,10 +67,10 @@ macro_rules! filtered {
     }};
 }
 
-/// The backends of a route without filters.
+/// The backends of the spec of a route without filters.
 macro_rules! plain {
-    ($route:expr) => {
-        $route.spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| named!(backend, false))
+    ($spec:expr) => {
+        $spec.rules.iter().flat_map(|rule| &rule.backend_refs).map(|backend| named!(backend, false))
     };
 }
 
@@ -98,12 +99,14 @@ macro_rules! route_references {
             }
 
             fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
-                let references = $references!(self);
+                let spec = self.spec();
+                let references = $references!(spec);
                 references.filter_map(|reference| reference.service(namespace)).collect()
             }
 
             fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
-                let references = $references!(self).filter(|reference| !reference.is_mirror);
+                let spec = self.spec();
+                let references = $references!(spec).filter(|reference| !reference.is_mirror);
                 references.filter_map(|reference| reference.service(namespace)).collect()
             }
         }
@@ -191,4 +194,44 @@ pub fn services_of_policy(policy: &BackendTlsPolicy, namespace: &Arc<str>) -> BT
         .filter(|target| target.group.is_empty() && target.kind == Kind::Service.as_str())
         .map(|target| ObjectName::new(namespace.clone(), target.name.as_str()))
         .collect()
+}
+
+/// The PingsixProxy that a GatewayClass names, whether it exists or not.
+pub fn proxy_of_class(class: &GatewayClass) -> Option<ObjectName> {
+    let reference = class.spec.parameters_ref.as_ref()?;
+    let namespace = reference.namespace.as_deref()?;
+    named_proxy(&reference.group, &reference.kind, namespace, &reference.name)
+}
+
+/// The PingsixProxy that a Gateway names, whether it exists or not.
+pub fn proxy_of_gateway(gateway: &Gateway, namespace: &str) -> Option<ObjectName> {
+    let reference = gateway.spec.infrastructure.as_ref()?.parameters_ref.as_ref()?;
+    named_proxy(&reference.group, &reference.kind, namespace, &reference.name)
+}
+
+/// The PingsixProxy that an IngressClass names, whether it exists or not.
+pub fn proxy_of_ingress_class(class: &IngressClass) -> Option<ObjectName> {
+    let reference = class.spec.as_ref()?.parameters.as_ref()?;
+    let namespace =
+        reference.namespace.as_deref().filter(|_| reference.scope.as_deref() == Some("Namespace"))?;
+    named_proxy(
+        reference.api_group.as_deref().unwrap_or_default(),
+        &reference.kind,
+        namespace,
+        &reference.name,
+    )
+}
+
+/// The Secrets that a PingsixProxy names in its own namespace, whether they exist or not. Translation has no use for what is
+/// in them; whoever runs the data planes has.
+pub fn secrets_of_proxy(proxy: &PingsixProxy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
+    let process = proxy.spec.managed.as_ref().and_then(|managed| managed.process.as_ref());
+    let keyring = process.and_then(|process| process.data_encryption.as_ref());
+    let keyring = keyring.map(|encryption| &encryption.keyring_secret_ref);
+    keyring.map(|secret| ObjectName::new(namespace.clone(), secret.name.as_str())).into_iter().collect()
+}
+
+fn named_proxy(group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectName> {
+    let is_proxy = Kind::from_group_kind(group, kind) == Some(Kind::PingsixProxy);
+    is_proxy.then(|| ObjectName::new(namespace, name))
 }

@@ -1,5 +1,7 @@
 //! Routes, without what translation does not read.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use gateway_api::experimental::grpcroutes::{GrpcRouteParentRefs, GrpcRouteSpec};
@@ -8,6 +10,7 @@ use gateway_api::experimental::tcproutes::{TcpRouteParentRefs, TcpRouteSpec};
 use gateway_api::experimental::tlsroutes::{TlsRouteParentRefs, TlsRouteSpec};
 use gateway_api::experimental::udproutes::{UdpRouteParentRefs, UdpRouteSpec};
 use kube::core::ObjectMeta;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::metadata::{Identified, Metadata, share_namespace};
@@ -20,14 +23,13 @@ use crate::route::ParentRef;
 ///
 /// Reads and writes as the API has it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(from = "Written<S>", bound(deserialize = "S: RouteSpec + Deserialize<'de>"))]
+#[serde(from = "Written<S>", bound(deserialize = "S: RouteSpec"))]
 pub struct RouteObject<S> {
     /// `metadata`
     pub metadata: Metadata,
     /// `spec.parentRefs`, in order. Thousands of routes have the same ones.
     pub parent_refs: Arc<[ParentRef]>,
-    /// `spec` without its `parentRefs`.
-    pub spec: S,
+    spec: Packed<S>,
 }
 
 /// An HTTPRoute.
@@ -41,6 +43,38 @@ pub type TcpRoute = RouteObject<TcpRouteSpec>;
 /// A UDPRoute.
 pub type UdpRoute = RouteObject<UdpRouteSpec>;
 
+impl<S: RouteSpec> RouteObject<S> {
+    /// `spec` without its `parentRefs`. It is decoded at each call: of all routes of a cluster, few are looked at.
+    pub fn spec(&self) -> S {
+        self.spec.unpack()
+    }
+}
+
+/// The spec of a route as JSON, which takes a third of the memory of the generated type.
+#[derive(Clone, PartialEq)]
+struct Packed<S> {
+    json: Box<str>,
+    spec: PhantomData<fn() -> S>,
+}
+
+impl<S: RouteSpec> Packed<S> {
+    fn new(spec: &S) -> Self {
+        let json = serde_json::to_string(spec).expect("a spec has nothing that JSON has not");
+        Self { json: json.into(), spec: PhantomData }
+    }
+
+    fn unpack(&self) -> S {
+        serde_json::from_str(&self.json)
+            .expect("it was written by the generated type, which reads what it writes")
+    }
+}
+
+impl<S> fmt::Debug for Packed<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.json)
+    }
+}
+
 /// As the API has it.
 #[derive(Serialize, Deserialize)]
 struct Written<S> {
@@ -49,13 +83,13 @@ struct Written<S> {
 }
 
 /// The spec of a route of Gateway API.
-pub trait RouteSpec: Clone {
+pub trait RouteSpec: Clone + Serialize + DeserializeOwned {
     /// Takes the parentRefs out.
     fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
 
     /// The same, with parentRefs.
     #[must_use]
-    fn with_parent_refs(&self, parent_refs: &[ParentRef]) -> Self;
+    fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self;
 }
 
 macro_rules! route_specs {
@@ -76,7 +110,7 @@ macro_rules! route_specs {
                     .collect()
             }
 
-            fn with_parent_refs(&self, parent_refs: &[ParentRef]) -> Self {
+            fn with_parent_refs(self, parent_refs: &[ParentRef]) -> Self {
                 let parents = parent_refs.iter().cloned().map(|parent| $parent_ref {
                     group: parent.group,
                     kind: parent.kind,
@@ -86,7 +120,7 @@ macro_rules! route_specs {
                     port: parent.port,
                 });
                 let parents: Vec<_> = parents.collect();
-                Self { parent_refs: Some(parents).filter(|parents| !parents.is_empty()), ..self.clone() }
+                Self { parent_refs: Some(parents).filter(|parents| !parents.is_empty()), ..self }
             }
         }
     )+};
@@ -102,13 +136,14 @@ route_specs! {
 
 impl<S: RouteSpec> From<Written<S>> for RouteObject<S> {
     fn from(Written { metadata, mut spec }: Written<S>) -> Self {
-        Self { metadata: Metadata::from(&metadata), parent_refs: spec.take_parent_refs(), spec }
+        let parent_refs = spec.take_parent_refs();
+        Self { metadata: Metadata::from(&metadata), parent_refs, spec: Packed::new(&spec) }
     }
 }
 
-impl<S: RouteSpec + Serialize> Serialize for RouteObject<S> {
+impl<S: RouteSpec> Serialize for RouteObject<S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
-        let spec = self.spec.with_parent_refs(&self.parent_refs);
+        let spec = self.spec().with_parent_refs(&self.parent_refs);
         Written { metadata: ObjectMeta::from(&self.metadata), spec }.serialize(serializer)
     }
 }

@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::infrastructure;
 use super::shared::Shared;
 use crate::attach::{Listeners, attach_route, judge_listeners, only_host};
+use crate::infrastructure::Infrastructure;
 use crate::lower::{Plane, RouteInput, planes};
 use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::options::{Layout, Options};
+use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::resolve::{Backends, References};
-use crate::route::Route;
+use crate::route::{Refusal, Route};
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::verdict::{
@@ -25,6 +28,11 @@ pub(super) struct Frame {
     pub(super) listeners: Listeners,
     pub(super) planes: Vec<Plane>,
     pub(super) policies: BackendTlsPolicies,
+    pub(super) parameters: Parameters,
+    /// Why the Gateway serves nothing at all.
+    pub(super) refused: Option<Refusal>,
+    pub(super) infrastructure: Option<Arc<Infrastructure>>,
+    layout: Layout,
     problems: Vec<Problem>,
 }
 
@@ -43,7 +51,14 @@ impl Frame {
         let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
         let mut problems = Vec::new();
         let mut listeners = judge_listeners(snapshot, &gateway, references, options, &mut problems);
-        let planes = planes(&gateway.name, &listeners.all, options.layout);
+        let proxies = &snapshot.referents.proxies;
+        let (parameters, refused) =
+            match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
+                Ok(parameters) => (parameters, refuse_gateway(&snapshot.gateway)),
+                Err(refusal) => (Parameters::Unsaid, Some(refusal)),
+            };
+        let layout = parameters.layout(options);
+        let planes = planes(&gateway.name, &listeners.all, layout);
         for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
             listeners.all[*listener].limits.push(limit.clone());
         }
@@ -51,7 +66,16 @@ impl Frame {
             problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
         }
         let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, references);
-        Self { gateway, listeners, planes, policies, problems }
+        let infrastructure = match (&parameters, &refused) {
+            (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
+                &gateway,
+                &snapshot.gateway,
+                &listeners.all,
+                managed,
+            ))),
+            (Parameters::Managed(_), Some(_)) | (Parameters::Unsaid | Parameters::Attached(_), _) => None,
+        };
+        Self { gateway, listeners, planes, policies, parameters, refused, infrastructure, layout, problems }
     }
 
     /// Whether routes are attached, placed and told the same as with another frame, but for what policies demand
@@ -88,18 +112,16 @@ impl Frame {
     pub(super) fn judge(
         &self,
         snapshot: &Snapshot,
-        options: &Options,
         references: &References<'_>,
         inputs: &[Arc<RouteInput>],
         JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
     ) -> Verdicts {
         let policies = judge_policies(&self.policies, &self.gateway, inputs, references, &mut problems);
-        let refused = refuse_gateway(&snapshot.gateway);
         let judged = Judged {
             listeners: &self.listeners,
             attached: counts,
-            layout: options.layout,
-            refused: refused.as_ref(),
+            layout: self.layout,
+            refused: self.refused.as_ref(),
         };
         let listener_sets = judge_listener_sets(&judged);
         let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, references, &mut problems);

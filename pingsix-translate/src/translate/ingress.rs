@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use self::annotations::warn_of_annotations;
 use self::tls::certificates;
+use super::infrastructure;
 use crate::field::FieldPath;
 use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
+use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::provenance::{Origin, Provenance, Section};
 use crate::quarantine::refuse_rules;
@@ -35,10 +37,19 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
         ingresses: BTreeSet::new(),
         problems: Vec::new(),
     };
-    let Some(class) = judge_ingress_class(&snapshot.class, options) else {
-        return Translation { data_planes: BTreeMap::new(), stream_planes: BTreeMap::new(), verdicts };
+    let Some(class) = judge_ingress_class(&snapshot.class, &snapshot.referents.proxies, options) else {
+        let (data_planes, stream_planes) = (BTreeMap::new(), BTreeMap::new());
+        return Translation { data_planes, stream_planes, infrastructure: None, attached: None, verdicts };
     };
     let is_served = class.is_served();
+    let parameters = parameters::of_ingress_class(&snapshot.class, &snapshot.referents.proxies, options);
+    let parameters = parameters.ok().filter(|_| is_served).unwrap_or_default();
+    let infrastructure = match &parameters {
+        Parameters::Managed(managed) => {
+            Some(Arc::new(infrastructure::of_ingress_class(&class.key, &snapshot.class, managed)))
+        }
+        Parameters::Unsaid | Parameters::Attached(_) => None,
+    };
     let mut problems = class.problems;
     problems.extend(several_defaults(&class.key, &snapshot.default_classes));
     let key = DataPlaneKey::Ingress { class: class.key.name.name.clone() };
@@ -55,7 +66,9 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
     problems.sort();
     problems.dedup();
     verdicts.problems = problems;
-    Translation { data_planes: BTreeMap::from([(key, data_plane)]), stream_planes: BTreeMap::new(), verdicts }
+    let data_planes = BTreeMap::from([(key, data_plane)]);
+    let (stream_planes, attached) = (BTreeMap::new(), parameters.attached().cloned());
+    Translation { data_planes, stream_planes, infrastructure, attached, verdicts }
 }
 
 fn lower(

@@ -15,7 +15,7 @@ use crate::resolve::{Backends, Reading, References, labels_of};
 use crate::shared_map::SharedMap;
 use crate::snapshot::Snapshot;
 use crate::translation::{DataPlane, StreamPlane, Translation};
-use crate::verdict::{Problem, Refusals, RouteVerdict, refuse_gateway};
+use crate::verdict::{Problem, Refusals, RouteVerdict};
 
 /// Below how many routes nobody asks whether it would be cheaper to translate everything.
 const FEW: usize = 32;
@@ -114,7 +114,7 @@ impl Memo {
             self.lower_streams(options, &mut told);
         }
         self.judge_routes(&told);
-        Ok((self.translation(snapshot, options, &references), count))
+        Ok((self.translation(snapshot, &references), count))
     }
 
     /// Reads what is different of what is read once.
@@ -237,13 +237,8 @@ impl Memo {
         }
     }
 
-    fn translation(
-        &self,
-        snapshot: &Snapshot,
-        options: &Options,
-        references: &References<'_>,
-    ) -> Translation {
-        let is_refused = refuse_gateway(&snapshot.gateway).is_some();
+    fn translation(&self, snapshot: &Snapshot, references: &References<'_>) -> Translation {
+        let is_refused = self.frame.refused.is_some();
         let data_planes = self.planes.iter().zip(&self.frame.planes).map(|(lowered, plane)| {
             let data_plane = if is_refused { DataPlane::default() } else { lowered.data_plane().clone() };
             (plane.key.clone(), data_plane)
@@ -255,8 +250,14 @@ impl Memo {
         let problems: Vec<Problem> = self.slots.problems().chain(of_streams).cloned().collect();
         let inputs = self.slots.of_services(self.frame.policies.targets());
         let judged = JudgedBefore { counts: &self.counts, routes: self.verdicts.clone(), problems };
-        let verdicts = self.frame.judge(snapshot, options, references, &inputs, judged);
-        Translation { data_planes: data_planes.collect(), stream_planes: stream_planes.collect(), verdicts }
+        let verdicts = self.frame.judge(snapshot, references, &inputs, judged);
+        Translation {
+            data_planes: data_planes.collect(),
+            stream_planes: stream_planes.collect(),
+            infrastructure: self.frame.infrastructure.clone(),
+            attached: self.frame.parameters.attached().cloned(),
+            verdicts,
+        }
     }
 }
 

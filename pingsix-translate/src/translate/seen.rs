@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::crd::PingsixProxy;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::quarantine::{Quarantine, refuse_rules};
 use crate::route::{
@@ -11,8 +12,8 @@ use crate::route::{
 };
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GrpcRoute, HttpRoute, ListenerSet, Namespace,
-    ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet,
+    Namespace, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
 };
 
 /// An object that is another one than the last time, or new, or gone.
@@ -33,6 +34,16 @@ trait Identity: Clone {
 impl<K> Identity for Arc<K> {
     fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other)
+    }
+}
+
+impl<K> Identity for Option<Arc<K>> {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
     }
 }
 
@@ -72,6 +83,8 @@ impl<T: Identity, N: Ord + Clone> OfKind<T, N> {
 #[derive(Debug)]
 pub(super) struct Seen {
     gateway: Arc<Gateway>,
+    class: Option<Arc<GatewayClass>>,
+    proxies: OfKind<Arc<PingsixProxy>>,
     listener_sets: OfKind<Arc<ListenerSet>>,
     http: OfKind<Arc<HttpRoute>>,
     grpc: OfKind<Arc<GrpcRoute>>,
@@ -91,7 +104,7 @@ pub(super) struct Seen {
 /// What is different about a snapshot.
 #[derive(Debug)]
 pub(super) struct News {
-    /// Whether the Gateway, ListenerSets, policies or ConfigMaps are.
+    /// Whether the Gateway, its class, parameters, ListenerSets, policies or ConfigMaps are.
     pub(super) of_frame: bool,
     /// Routes, normalised, or nothing for one that is gone.
     pub(super) routes: Vec<(ObjectKey, Option<Route>)>,
@@ -107,6 +120,8 @@ impl Seen {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         Self {
             gateway: snapshot.gateway.clone(),
+            class: snapshot.class.clone(),
+            proxies: OfKind::new(&snapshot.referents.proxies),
             listener_sets: OfKind::new(&snapshot.listener_sets),
             http: OfKind::new(&snapshot.http_routes),
             grpc: OfKind::new(&snapshot.grpc_routes),
@@ -127,9 +142,12 @@ impl Seen {
     /// What is different now; from then on that is what was seen.
     pub(super) fn update(&mut self, snapshot: &Snapshot) -> News {
         let gateway = std::mem::replace(&mut self.gateway, snapshot.gateway.clone());
+        let class = std::mem::replace(&mut self.class, snapshot.class.clone());
         let referents = &snapshot.referents;
         let others = [
             !gateway.is_same(&snapshot.gateway),
+            !class.is_same(&snapshot.class),
+            !self.proxies.update(&referents.proxies).is_empty(),
             !self.listener_sets.update(&snapshot.listener_sets).is_empty(),
             !self.backend_tls_policies.update(&snapshot.backend_tls_policies).is_empty(),
             !self.config_maps.update(&referents.config_maps).is_empty(),
@@ -204,7 +222,8 @@ impl News {
                 | Kind::Ingress
                 | Kind::EndpointSlice
                 | Kind::ConfigMap
-                | Kind::Namespace => {}
+                | Kind::Namespace
+                | Kind::PingsixProxy => {}
             }
         }
     }

@@ -4,22 +4,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::attach::Attachment;
-use crate::route::{ParentRef, Route};
+use crate::route::{Match, ParentRef, Route};
 use crate::verdict::ParentVerdict;
 
-/// What is said of routes by their parents: most routes of a Gateway have the same.
+/// What is said of routes by their parents, which is the same for most routes of a Gateway, and what their rules match
+/// beside hostnames.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub(super) parent_refs: Equal<ParentRef>,
+    parent_refs: Equal<ParentRef>,
+    matches: Equal<Match>,
     pub(super) attachments: Equal<Attachment>,
     pub(super) parents: Equal<ParentVerdict>,
 }
 
 impl Shared {
     /// The route, to be kept.
-    pub(super) fn route(&mut self, route: Route) -> Arc<Route> {
-        let parent_refs = self.parent_refs.share(route.parent_refs);
-        Arc::new(Route { parent_refs, ..route })
+    pub(super) fn route(&mut self, mut route: Route) -> Arc<Route> {
+        route.parent_refs = self.parent_refs.share(route.parent_refs);
+        for rule in &mut route.rules {
+            rule.matches = self.matches.share(std::mem::take(&mut rule.matches));
+        }
+        Arc::new(route)
     }
 }
 

@@ -143,8 +143,8 @@ fn programmed(delivery: &Delivery) -> Saying {
         Delivery::Delivered => (
             ConditionStatus::True,
             Reason::Programmed,
-            "The configuration is delivered; without a status address it is not known whether PingSIX has \
-             published it."
+            "The configuration is delivered. Whether PingSIX has published it is not known of an instance that has no \
+             status address, or that reads from another replica of the controller."
                 .to_owned(),
         ),
         Delivery::Confirmed => (

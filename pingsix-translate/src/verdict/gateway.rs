@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::gateway_class::refuse_parameters;
 use super::limited::limited;
 use super::listener::{Judged, unserved};
 use super::{
@@ -93,15 +92,9 @@ pub(crate) fn judge_gateway(
     }
 }
 
-/// What is wrong with a Gateway besides its listeners, so that it serves nothing at all.
+/// What is wrong with a Gateway besides its listeners and its parameters, so that it serves nothing at all.
 pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
     let spec = FieldPath::new("spec");
-    if let Some(parameters) =
-        gateway.spec.infrastructure.as_ref().and_then(|infrastructure| infrastructure.parameters_ref.as_ref())
-    {
-        let at = spec.child("infrastructure").child("parametersRef");
-        return Some(refuse_parameters(at, &parameters.group, &parameters.kind));
-    }
     gateway.spec.addresses.iter().flatten().enumerate().find_map(|(index, address)| {
         let kind = address.r#type.as_deref().unwrap_or("IPAddress");
         (!matches!(kind, "IPAddress" | "Hostname")).then(|| {
@@ -116,29 +109,35 @@ pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
 
 /// Addresses of a type we know that no data plane could have.
 fn unusable_addresses(gateway: &Gateway) -> Vec<Refusal> {
-    let addresses = gateway.spec.addresses.iter().flatten().enumerate();
-    let refused = addresses.filter_map(|(index, address)| {
-        let at = FieldPath::new("spec").child("addresses").index(index);
-        let routability =
-            gateway.spec.probe.addresses.get(index).and_then(|probe| probe.routability.as_ref());
-        if routability.is_some_and(|asked| asked.as_str() != Some("")) {
-            return Some(Refusal::new(
-                at.child("routability"),
-                Reason::AddressNotUsable,
-                "Addresses cannot be chosen by where they are reachable from.",
-            ));
-        }
-        // Without a value, any address of the type will do.
-        let value = address.value.as_deref().filter(|value| !value.is_empty())?;
-        let (is_usable, what) = match address.r#type.as_deref().unwrap_or("IPAddress") {
-            "IPAddress" => (value.parse::<IpAddr>().is_ok(), "an IP address"),
-            "Hostname" => (Hostname::parse(value).is_ok_and(|name| !name.is_wildcard()), "a hostname"),
-            _ => return None,
-        };
-        let message = || format!("\"{value}\" is not {what}.");
-        (!is_usable).then(|| Refusal::new(at.child("value"), Reason::AddressNotUsable, message()))
-    });
-    refused.collect()
+    let count = gateway.spec.addresses.as_ref().map_or(0, Vec::len);
+    (0..count).filter_map(|index| unusable_address(gateway, index)).collect()
+}
+
+/// Whether some data plane could have an address that a Gateway asks for.
+pub(crate) fn is_usable_address(gateway: &Gateway, index: usize) -> bool {
+    unusable_address(gateway, index).is_none()
+}
+
+fn unusable_address(gateway: &Gateway, index: usize) -> Option<Refusal> {
+    let address = gateway.spec.addresses.as_ref()?.get(index)?;
+    let at = FieldPath::new("spec").child("addresses").index(index);
+    let routability = gateway.spec.probe.addresses.get(index).and_then(|probe| probe.routability.as_ref());
+    if routability.is_some_and(|asked| asked.as_str() != Some("")) {
+        return Some(Refusal::new(
+            at.child("routability"),
+            Reason::AddressNotUsable,
+            "Addresses cannot be chosen by where they are reachable from.",
+        ));
+    }
+    // Without a value, any address of the type will do.
+    let value = address.value.as_deref().filter(|value| !value.is_empty())?;
+    let (is_usable, what) = match address.r#type.as_deref().unwrap_or("IPAddress") {
+        "IPAddress" => (value.parse::<IpAddr>().is_ok(), "an IP address"),
+        "Hostname" => (Hostname::parse(value).is_ok_and(|name| !name.is_wildcard()), "a hostname"),
+        _ => return None,
+    };
+    let message = || format!("\"{value}\" is not {what}.");
+    (!is_usable).then(|| Refusal::new(at.child("value"), Reason::AddressNotUsable, message()))
 }
 
 /// `ResolvedRefs` of a Gateway, which only one with a client certificate for backends has.

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::{Condition, ConditionStatus, ConditionType, Conditions, Problem, Reason};
 use crate::feature::supported_features;
-use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
-use crate::route::Refusal;
-use crate::snapshot::{GatewayClass, key_of};
+use crate::parameters::{self, Parameters};
+use crate::snapshot::{GatewayClass, Proxies, key_of};
 
 /// Verdict on a GatewayClass.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,15 +31,21 @@ impl GatewayClassVerdict {
     }
 }
 
-/// Judges a class; `None` when it belongs to another controller.
-pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<GatewayClassVerdict> {
+/// Judges a class; `None` when it belongs to another controller. `proxies` has the parameters that it names, if they are
+/// there ([`proxy_of_class`](crate::snapshot::proxy_of_class)).
+pub fn judge_gateway_class(
+    class: &GatewayClass,
+    proxies: &Proxies,
+    options: &Options,
+) -> Option<GatewayClassVerdict> {
     if class.spec.controller_name != options.controller_name {
         return None;
     }
     let key = Arc::new(key_of(Kind::GatewayClass, &class.metadata));
-    let refusal = class.spec.parameters_ref.as_ref().map(|parameters| {
-        refuse_parameters(FieldPath::new("spec").child("parametersRef"), &parameters.group, &parameters.kind)
-    });
+    let (parameters, refusal) = match parameters::of_gateway_class(class, proxies, options) {
+        Ok(parameters) => (parameters, None),
+        Err(refusal) => (Parameters::Unsaid, Some(refusal)),
+    };
     let generation = class.metadata.generation.unwrap_or_default();
     let (status, reason, message) = match &refusal {
         None => (ConditionStatus::True, Reason::Accepted, "The class is accepted.".to_owned()),
@@ -55,14 +60,11 @@ pub fn judge_gateway_class(class: &GatewayClass, options: &Options) -> Option<Ga
     });
     let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
     let supported_features = match &refusal {
-        None => supported_features(options).map(|feature| feature.name).collect(),
+        None => {
+            let options = Options { layout: parameters.layout(options), ..options.clone() };
+            supported_features(&options, parameters.managed()).map(|feature| feature.name).collect()
+        }
         Some(_) => Vec::new(),
     };
     Some(GatewayClassVerdict { key, generation, conditions, supported_features, problems })
-}
-
-/// There is no kind of parameters yet, on classes as on Gateways.
-pub(super) fn refuse_parameters(at: FieldPath, group: &str, kind: &str) -> Refusal {
-    let message = format!("Parameters of kind {kind} of group \"{group}\" are not supported.");
-    Refusal::new(at, Reason::InvalidParameters, message)
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::gateway_class::refuse_parameters;
 use super::{Problem, Severity};
-use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
-use crate::snapshot::{IngressClass, key_of};
+use crate::parameters;
+use crate::snapshot::{IngressClass, Proxies, key_of};
 
 /// Verdict on an IngressClass of ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,17 +24,19 @@ impl IngressClassVerdict {
     }
 }
 
-/// Judges a class; `None` when it belongs to another controller.
-pub fn judge_ingress_class(class: &IngressClass, options: &Options) -> Option<IngressClassVerdict> {
+/// Judges a class; `None` when it belongs to another controller. `proxies` has the parameters that it names, if they are
+/// there ([`proxy_of_ingress_class`](crate::snapshot::proxy_of_ingress_class)).
+pub fn judge_ingress_class(
+    class: &IngressClass,
+    proxies: &Proxies,
+    options: &Options,
+) -> Option<IngressClassVerdict> {
     let spec = class.spec.as_ref()?;
     if spec.controller.as_deref() != Some(&options.controller_name) {
         return None;
     }
     let key = Arc::new(key_of(Kind::IngressClass, &class.metadata));
-    let refusal = spec.parameters.as_ref().map(|parameters| {
-        let group = parameters.api_group.as_deref().unwrap_or_default();
-        refuse_parameters(FieldPath::new("spec").child("parameters"), group, &parameters.kind)
-    });
+    let refusal = parameters::of_ingress_class(class, proxies, options).err();
     let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
     Some(IngressClassVerdict { key, problems })
 }

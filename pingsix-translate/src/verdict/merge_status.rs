@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ConditionType, Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
-    PolicyVerdict, RouteVerdict,
+    PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
 };
 use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
 
@@ -50,6 +50,17 @@ impl StatusMerge {
             let features = verdict.supported_features.iter().map(|name| json!({ "name": name }));
             status.insert("supportedFeatures".to_owned(), features.collect());
         }
+        kept_if_equal(current, status)
+    }
+
+    /// `PingsixProxy.status`
+    pub fn pingsix_proxy(&self, current: &Value, verdict: &PingsixProxyVerdict) -> Value {
+        let mut status = members(current);
+        match verdict.mode {
+            Some(mode) => status.insert("mode".to_owned(), json!(mode)),
+            None => status.remove("mode"),
+        };
+        self.replace_conditions(&mut status, &verdict.conditions);
         kept_if_equal(current, status)
     }
 

@@ -55,6 +55,8 @@ words! {
     Reason {
         /// Everything asked for is accepted.
         Accepted = "Accepted",
+        /// There is no address yet.
+        AddressNotAssigned = "AddressNotAssigned",
         /// An address cannot be had.
         AddressNotUsable = "AddressNotUsable",
         /// A backendRef names a Service or port that does not exist.
@@ -97,6 +99,8 @@ words! {
         NoMatchingListenerHostname = "NoMatchingListenerHostname",
         /// The parentRef selects no listener.
         NoMatchingParent = "NoMatchingParent",
+        /// What should run for the object does not.
+        NoResources = "NoResources",
         /// CA certificates are referred to, and none of them can be used.
         NoValidCaCertificate = "NoValidCACertificate",
         /// The Gateway does not allow the ListenerSet.

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, PolicyVerdict,
-    RouteVerdict,
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
+    PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
 };
 use crate::object::ObjectKey;
 use crate::route::ParentRef;
@@ -34,6 +34,17 @@ impl GatewayClassVerdict {
     /// `GatewayClass.status`, without `supportedFeatures`: those are the claims of an installation.
     pub fn to_status(&self) -> Value {
         json!({ "conditions": self.conditions.to_value() })
+    }
+}
+
+impl PingsixProxyVerdict {
+    /// `PingsixProxy.status`
+    pub fn to_status(&self) -> Value {
+        let mut status = json!({ "conditions": self.conditions.to_value() });
+        if let Some(mode) = self.mode {
+            status["mode"] = json!(mode);
+        }
+        status
     }
 }
 

@@ -277,6 +277,8 @@ pub(crate) fn decode(object: &Value) -> Object {
         "TLSRoute" => Object::TlsRoute(read(object)),
         "BackendTLSPolicy" => Object::BackendTlsPolicy(read(object)),
         "Namespace" => Object::Namespace(read::<Namespace>(object)),
+        "GatewayClass" => Object::GatewayClass(read(object)),
+        "PingsixProxy" => Object::PingsixProxy(read(object)),
         other => panic!("tables have no objects of kind {other}"),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
 use pingsix_translate::stream;
-use pingsix_translate::verdict::{finish, judge_gateway_class};
+use pingsix_translate::verdict::{finish, judge_gateway_class, judge_pingsix_proxy};
 use pingsix_translate::{
     Layout, Object, ObjectName, Objects, Options, Translation, translate, translate_ingress,
 };
@@ -33,8 +33,12 @@ pub(crate) fn exercise(bytes: &[u8]) -> Vec<String> {
             all.insert(object);
         }
     }
+    let proxies = all.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect();
+    for (_, proxy) in all.proxies() {
+        drop(judge_pingsix_proxy(proxy).to_status());
+    }
     for (_, class) in all.gateway_classes() {
-        let verdict = judge_gateway_class(class, &Options::default());
+        let verdict = judge_gateway_class(class, &proxies, &Options::default());
         drop(verdict.map(|verdict| verdict.to_status()));
     }
     let mut faults = Vec::new();
@@ -277,6 +281,7 @@ fn decode(object: Value) -> Option<Object> {
         "Namespace" => read(object).map(Object::Namespace),
         "IngressClass" => read(object).map(Object::IngressClass),
         "Ingress" => read(object).map(Object::Ingress),
+        "PingsixProxy" => read(object).map(Object::PingsixProxy),
         _ => None,
     }
 }
@@ -286,8 +291,59 @@ fn templates() -> Vec<Value> {
     let mut objects = vec![gateway(), listener_set(), route("web"), route("api"), grpc_route()];
     objects.extend([ingress_class(), ingress(), backend_tls_policy(), config_map()]);
     objects.extend(["TLSRoute", "TCPRoute", "UDPRoute"].map(stream_route));
+    objects.extend([gateway_class(), pingsix_proxy("attached"), pingsix_proxy("managed")]);
     objects.extend(surroundings());
     objects
+}
+
+fn gateway_class() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "pingsix"},
+        "spec": {
+            "controllerName": "pingsix.io/gateway-controller",
+            "parametersRef": {"group": "pingsix.io", "kind": "PingsixProxy", "namespace": "infra", "name": "managed"},
+        },
+    })
+}
+
+/// Has every field; it is named as what it is for.
+fn pingsix_proxy(mode: &str) -> Value {
+    let resources = json!({"limits": {"cpu": 1, "memory": "256Mi"}, "requests": {"cpu": "500m"}});
+    let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "pingsix"}}},
+    ]}});
+    let spec = if mode == "attached" {
+        json!({
+            "layout": "PerPort", "addresses": [{"type": "IPAddress", "value": "192.0.2.1"}],
+            "statusUrls": [{"url": "http://10.0.0.9:7085", "port": 80}],
+            "sink": {"url": "etcds://etcd.infra:2379", "credentialsSecretRef": {"name": "etcd"}},
+        })
+    } else {
+        json!({
+            "image": "pingsix:1", "replicas": 2, "resources": resources,
+            "service": {
+                "type": "LoadBalancer", "annotations": {"a": "b"}, "loadBalancerClass": "example.com/fast",
+                "externalTrafficPolicy": "Local",
+            },
+            "scheduling": {
+                "nodeSelector": {"zone": "a"}, "tolerations": [{"key": "edge", "operator": "Exists"}],
+                "affinity": affinity, "priorityClassName": "high",
+                "topologySpreadConstraints":
+                    [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+            },
+            "disruptionBudget": {"minAvailable": "50%"}, "serviceAccountName": "edge",
+            "podTemplatePatch": {"spec": {"hostNetwork": true, "containers": [{"name": "responder"}]}},
+            "process": {
+                "threads": 2, "logLevel": "Warn", "status": {"staleAfterSeconds": 60, "failReadinessWhenStale": true},
+                "metrics": {"port": 9091}, "dataEncryption": {"keyringSecretRef": {"name": "keys", "key": "ring"}},
+            },
+            "responder": {"image": "responder:1", "resources": resources},
+        })
+    };
+    json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "PingsixProxy", "metadata": {"namespace": "infra", "name": mode},
+        "spec": {mode: spec, "allowOverrides": ["Image", "PodTemplatePatch", "ServiceAccount", "Sink"]},
+    })
 }
 
 fn ingress_class() -> Value {

@@ -23,7 +23,8 @@ use crate::generate::{CERTIFICATES, NAMESPACES, Taste};
 const STEPS: usize = 12;
 
 /// Kinds of objects that everybody may depend on, and that change alone now and then.
-const ALONE: [&str; 5] = ["Secret", "Namespace", "ReferenceGrant", "BackendTLSPolicy", "Gateway"];
+const ALONE: [&str; 6] =
+    ["Secret", "Namespace", "ReferenceGrant", "BackendTLSPolicy", "Gateway", "PingsixProxy"];
 
 /// What happened when objects of one kind changed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +95,14 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let taste = Taste { https: seed % 2 == 1 };
     let is_spread = rng.random_bool(0.7);
     let mut objects = Present::new();
-    for object in extended(tables, &mut rng, taste, is_spread) {
+    for mut object in extended(tables, &mut rng, taste, is_spread) {
+        if object["kind"] == "Gateway" && rng.random() {
+            let reference = json!({"group": "pingsix.io", "kind": "PingsixProxy", "name": "own"});
+            object["spec"]["infrastructure"]["parametersRef"] = reference;
+        }
+        put(&mut objects, object);
+    }
+    for object in parameters(&mut rng) {
         put(&mut objects, object);
     }
     // What everybody depends on, what routes refer to, and routes.
@@ -192,6 +200,26 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
     quarantine.insert(origin, format!("refused {}", rng.random_range(0..2)).into());
 }
 
+/// The class of the Gateway, and what it and the Gateway may name.
+fn parameters(rng: &mut SmallRng) -> Vec<Value> {
+    let mode = *["attached", "managed"].choose(rng).expect("there are some");
+    let mut class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "pingsix"},
+        "spec": {"controllerName": "pingsix.io/gateway-controller"},
+    });
+    if rng.random() {
+        class["spec"]["parametersRef"] =
+            json!({"group": "pingsix.io", "kind": "PingsixProxy", "namespace": "infra", "name": "all"});
+    }
+    let proxy = |name: &str| {
+        json!({
+            "apiVersion": "pingsix.io/v1alpha1", "kind": "PingsixProxy",
+            "metadata": {"namespace": "infra", "name": name}, "spec": {mode: {}},
+        })
+    };
+    vec![class, proxy("all"), proxy("own")]
+}
+
 /// The objects that are there, as written and as decoded.
 type Present = BTreeMap<String, (Value, Object)>;
 
@@ -238,6 +266,22 @@ fn change_alone(rng: &mut SmallRng, kind: &str, others: &[Value], objects: &mut 
             let service = ["one", "two", "idle", "missing"].choose(rng);
             object["spec"]["targetRefs"][0]["name"] = json!(service);
         }
+        "PingsixProxy" => match rng.random_range(0..8) {
+            0 if object["spec"]["attached"].is_object() => {
+                object["spec"]["attached"]["layout"] = json!(["Shared", "PerPort"].choose(rng));
+            }
+            1 => object["spec"]["allowOverrides"] = json!(["Image"]),
+            2 if object["spec"]["managed"].is_object() => {
+                object["spec"]["managed"]["image"] = json!("pingsix:2");
+            }
+            _ if object["spec"]["managed"].is_object() => {
+                object["spec"]["managed"]["replicas"] = json!(rng.random_range(0..5));
+            }
+            _ => {
+                let address = format!("192.0.2.{}", rng.random_range(1..5));
+                object["spec"]["attached"]["addresses"] = json!([{"value": address}]);
+            }
+        },
         _ => object["metadata"]["generation"] = json!(rng.random_range(1..9)),
     }
     put(objects, object);
@@ -349,6 +393,8 @@ fn compare(got: &Translation, fresh: &Translation) -> Result<(), String> {
         translation.data_planes.keys().chain(streams).map(ToString::to_string).collect()
     };
     same("data planes", &keys(got), &keys(fresh))?;
+    same("infrastructure", &got.infrastructure, &fresh.infrastructure)?;
+    same("parameters", &got.attached, &fresh.attached)?;
     for (key, plane) in &got.data_planes {
         let fresh = &fresh.data_planes[key];
         let pairs = |plane: &pingsix_translate::DataPlane| -> Vec<(String, String)> {

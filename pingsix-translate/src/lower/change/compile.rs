@@ -53,7 +53,7 @@ impl LoweredPlane {
             let part = part_key(zone, original.as_ref(), segment(route.key.path.as_ref()));
             self.placed.parts.make(part).keys.insert(route.key.clone());
             before.remove(&route.key);
-            self.put(zone, route, route.room(&groups), drafted, work);
+            self.put(route, route.room(&groups), drafted, work);
         }
         for key in before {
             self.take_out(&key, work);
@@ -111,33 +111,24 @@ impl LoweredPlane {
     }
 
     /// Puts a Route into the table, in the place of the one with its key if there is one.
-    fn put(&mut self, zone: usize, route: &TableRoute, room: usize, drafted: Drafted, work: &mut Work) {
+    fn put(&mut self, route: &TableRoute, room: usize, drafted: Drafted, work: &mut Work) {
         let Drafted { document, origin, uses, refused } = drafted;
         let key = route.key.clone();
         for upstream in &uses {
             work.used.insert(*upstream);
-            self.upstreams.entry(*upstream).or_default().routes += 1;
+            self.naming.upstreams.add_use(*upstream);
         }
         for (rule, refusal) in &refused {
             work.told.insert(rule.route);
             self.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
         }
-        let mut written = WrittenRoute {
-            zone,
-            key: key.clone(),
-            uses,
-            refused,
-            room,
-            pattern_bytes: 0,
-            matcher_entries: 0,
-            bytes: 0,
-        };
+        let mut written = WrittenRoute { uses, refused, room, pattern_bytes: 0, matcher_entries: 0 };
         self.room = self.room.saturating_add(room);
         if let Some(before) = self.table.remove(&key) {
             self.room -= before.room;
-            self.give_up(&before, &written.refused, work);
-            let WrittenRoute { pattern_bytes, matcher_entries, bytes, .. } = before;
-            written = WrittenRoute { pattern_bytes, matcher_entries, bytes, ..written };
+            self.give_up(&key, &before, &written.refused, work);
+            let WrittenRoute { pattern_bytes, matcher_entries, .. } = before;
+            written = WrittenRoute { pattern_bytes, matcher_entries, ..written };
         } else {
             self.naming.ids.assign(&name_of_route(&key));
             self.patterns.add(&key, &mut work.patterns);
@@ -149,19 +140,23 @@ impl LoweredPlane {
     }
 
     /// Gives up what a Route used and refused, but for the rules that are refused now.
-    fn give_up(&mut self, route: &WrittenRoute, still: &BTreeMap<RuleRef, Refusal>, work: &mut Work) {
+    fn give_up(
+        &mut self,
+        key: &TableKey,
+        route: &WrittenRoute,
+        still: &[(RuleRef, Refusal)],
+        work: &mut Work,
+    ) {
         for upstream in &route.uses {
             work.used.insert(*upstream);
-            if let Some(used) = self.upstreams.get_mut(upstream) {
-                used.routes = used.routes.saturating_sub(1);
-            }
+            self.naming.upstreams.drop_use(*upstream);
         }
-        for rule in route.refused.keys() {
+        for (rule, _) in &route.refused {
             work.told.insert(rule.route);
-            if !still.contains_key(rule)
+            if still.iter().all(|(other, _)| other != rule)
                 && let Some(by_key) = self.refused.get_mut(rule)
             {
-                by_key.remove(&route.key);
+                by_key.remove(key);
                 if by_key.is_empty() {
                     self.refused.remove(rule);
                 }
@@ -170,14 +165,14 @@ impl LoweredPlane {
     }
 
     fn take_out(&mut self, key: &TableKey, work: &mut Work) {
-        let Some(route) = self.table.remove(key) else { return };
-        self.give_up(&route, &BTreeMap::new(), work);
-        self.patterns.remove(&route.key, &mut work.patterns);
+        let Some((key, route)) = self.table.remove_entry(key) else { return };
+        self.give_up(&key, &route, &[], work);
+        self.patterns.remove(&key, &mut work.patterns);
         self.room -= route.room + route.pattern_bytes;
         self.documents.replace_matcher_entries(route.matcher_entries, 0);
-        let key = document_key(key);
+        let key = document_key(&key);
         self.naming.ids.release(&key.id);
-        self.documents.remove(&key, route.bytes);
+        self.documents.remove(&key);
     }
 }
 

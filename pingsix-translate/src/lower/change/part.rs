@@ -157,7 +157,7 @@ impl ZoneCounts {
 }
 
 fn conditional_rows(input: &RouteInput) -> usize {
-    let matches = input.route.rules.iter().flat_map(|rule| &rule.matches);
+    let matches = input.route.rules.iter().flat_map(|rule| &*rule.matches);
     matches.filter(|matched| !matched.conditions.is_empty()).count()
 }
 
@@ -168,7 +168,7 @@ pub(super) fn segment(path: Option<&Path>) -> &str {
 
 /// The parts that a route has rows in, by first segment.
 pub(super) fn segments(input: &RouteInput) -> BTreeSet<&str> {
-    let matches = input.route.rules.iter().flat_map(|rule| &rule.matches);
+    let matches = input.route.rules.iter().flat_map(|rule| &*rule.matches);
     matches.map(|matched| matched.path.first_segment()).collect()
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{LoweredPlane, Stale, Work, WrittenCertificate};
+use super::{LoweredPlane, Stale, Work};
 use crate::attach::ServerName;
 use crate::lower::document::{Lowering, document_key};
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
@@ -36,22 +36,23 @@ impl Documents {
         &self.data_plane
     }
 
-    /// Puts a document in the place of the one with its key, which had so many bytes, or 0 if there was none. Returns
-    /// the bytes that it has.
-    fn set(&mut self, key: DocumentKey, document: Held, was: usize) -> usize {
-        let bytes = listed_bytes(&key, &document);
-        let size = &mut self.data_plane.size;
-        let was = if was == 0 { 0 } else { was + self.prefix };
-        size.bytes = size.bytes - was + bytes + self.prefix;
-        self.data_plane.config.put(key, document);
-        bytes
+    /// What the document of a key adds to the list response; 0 if there is none.
+    fn bytes(&self, key: &DocumentKey) -> usize {
+        let document = self.data_plane.config.held(key);
+        document.map_or(0, |document| listed_bytes(key, document) + self.prefix)
     }
 
-    /// Takes a document out that has so many bytes, or 0 if it was never there.
-    pub(super) fn remove(&mut self, key: &DocumentKey, bytes: usize) {
-        if bytes > 0 {
-            self.data_plane.size.bytes -= bytes + self.prefix;
-        }
+    /// Puts a document in the place of the one with its key, if there is one.
+    fn set(&mut self, key: DocumentKey, document: Held) {
+        let was = self.bytes(&key);
+        let size = &mut self.data_plane.size;
+        size.bytes = size.bytes - was + listed_bytes(&key, &document) + self.prefix;
+        self.data_plane.config.put(key, document);
+    }
+
+    /// Takes a document out, if it was ever there.
+    pub(super) fn remove(&mut self, key: &DocumentKey) {
+        self.data_plane.size.bytes -= self.bytes(key);
         self.data_plane.config.remove(key);
         self.data_plane.provenance.remove(key);
     }
@@ -111,7 +112,7 @@ impl LoweredPlane {
                 (written.pattern_bytes, written.matcher_entries) = (bytes, matcher_entries);
             }
             if !is_same {
-                written.bytes = self.documents.set(document_key, document, written.bytes);
+                self.documents.set(document_key, document);
             }
         }
         Ok(())
@@ -127,22 +128,18 @@ impl LoweredPlane {
         let changed = changed.iter().map(|index| UpstreamKey::Target(Target::Backend(*index)));
         let all: BTreeSet<UpstreamKey> = used.iter().copied().chain(changed).collect();
         for upstream in all {
-            let Some(used) = self.upstreams.get_mut(&upstream) else { continue };
-            let key = self.naming.upstreams.key(upstream);
-            if used.routes == 0 {
-                if let Some(key) = key {
-                    self.documents.remove(&key, used.bytes);
-                    self.naming.upstreams.release(upstream, &mut self.naming.ids);
-                }
-                self.upstreams.remove(&upstream);
+            // What was asked for in vain has no name, and nothing is written for it.
+            let Some(key) = self.naming.upstreams.key(upstream) else { continue };
+            if !self.naming.upstreams.is_used(upstream) {
+                self.documents.remove(&key);
+                self.naming.upstreams.release(upstream, &mut self.naming.ids);
                 continue;
             }
-            // What was asked for in vain has no name, and nothing is written for it.
-            let written = key.zip(upstream.write(lowering.options.responder, lowering.backends));
-            let Some((key, (document, origin))) = written else { continue };
+            let written = upstream.write(lowering.options.responder, lowering.backends);
+            let Some((document, origin)) = written else { continue };
             let document = Held::written(&Document::Upstream(document));
             if self.documents.data_plane.config.held(&key) != Some(&document) {
-                used.bytes = self.documents.set(key.clone(), document, used.bytes);
+                self.documents.set(key.clone(), document);
                 self.documents.note_origin(key, origin);
             }
         }
@@ -153,9 +150,9 @@ impl LoweredPlane {
         let before = before.by_name();
         let is_served: BTreeSet<&ServerName> = now.served.iter().map(|served| &served.name).collect();
         for name in before.keys().filter(|name| !is_served.contains(*name)) {
-            if let Some(WrittenCertificate { id, bytes }) = self.certificates.remove(name) {
+            if let Some(id) = self.certificates.remove(name) {
                 self.naming.ids.release(&id);
-                self.documents.remove(&DocumentKey { kind: ResourceKind::Ssl, id }, bytes);
+                self.documents.remove(&DocumentKey { kind: ResourceKind::Ssl, id });
             }
         }
         for served in &now.served {
@@ -163,13 +160,12 @@ impl LoweredPlane {
                 continue;
             }
             let ids = &mut self.naming.ids;
-            let written = self.certificates.entry(served.name.clone());
-            let written = written
-                .or_insert_with(|| WrittenCertificate { id: id_of_certificate(&served.name, ids), bytes: 0 });
-            let key = DocumentKey { kind: ResourceKind::Ssl, id: written.id.clone() };
+            let id = self.certificates.entry(served.name.clone());
+            let id = id.or_insert_with(|| id_of_certificate(&served.name, ids)).clone();
+            let key = DocumentKey { kind: ResourceKind::Ssl, id };
             let document = Held::written(&Document::Ssl(served.ssl()));
             if self.documents.data_plane.config.held(&key) != Some(&document) {
-                written.bytes = self.documents.set(key.clone(), document, written.bytes);
+                self.documents.set(key.clone(), document);
             }
             self.documents.note_origin(key, served.provenance.clone());
         }

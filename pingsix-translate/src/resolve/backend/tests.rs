@@ -60,7 +60,7 @@ fn shares_of_one_target_are_added_and_weights_reduced() {
         .into_iter(),
         500,
     );
-    assert_eq!(action.targets, vec![(Target::Backend(0), 1), (Target::Status(500), 1)]);
+    assert_eq!(action.targets.as_slice(), [(Target::Backend(0), 1), (Target::Status(500), 1)]);
 }
 
 #[test]
@@ -127,7 +127,8 @@ fn a_service_with_endpoints_is_a_backend() {
     let mut objects = gateway(&json!([]));
     add_service(&mut objects, "web");
     let (action, unresolved) = resolve(&objects, &json!({"name": "web", "port": 80}));
-    assert_eq!((action.targets, unresolved), (vec![(Target::Backend(0), 1)], Vec::new()));
+    assert_eq!(action.targets.as_slice(), [(Target::Backend(0), 1)]);
+    assert_eq!(unresolved, []);
 }
 
 /// How the only rule of a GRPCRoute with this backendRef speaks to it, or why not.

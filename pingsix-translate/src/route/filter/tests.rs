@@ -10,7 +10,7 @@ fn matches(kind: PathKind, paths: &[&str]) -> Vec<Match> {
         index,
         path: Path::parse(kind, text).0.unwrap(),
         method: None,
-        conditions: Vec::new(),
+        conditions: Box::default(),
     };
     paths.iter().enumerate().map(matched).collect()
 }

@@ -90,7 +90,7 @@ fn headers_are_read_as_those_of_an_http_route() {
             expectation: Expectation::Equals("2".to_owned()),
         },
     ];
-    assert_eq!(rule.matches[0].conditions, expected);
+    assert_eq!(*rule.matches[0].conditions, expected);
     assert_eq!(rule.refusals[0].at.as_str(), "spec.rules[0].matches[0].headers[1].type");
 }
 

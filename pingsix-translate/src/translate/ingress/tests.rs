@@ -496,7 +496,7 @@ fn a_class_that_cannot_be_served_has_an_empty_data_plane_and_a_foreign_one_none(
     add_class(&mut objects, "pingsix", &json!({}), &spec);
     let translation = translated(&objects);
     assert!(plane(&translation).config.is_empty() && translation.verdicts.ingresses.is_empty());
-    assert_eq!(problems(&translation), ["error pingsix spec.parameters InvalidParameters"]);
+    assert_eq!(problems(&translation), ["error pingsix spec.parameters.scope InvalidParameters"]);
     add_class(&mut objects, "pingsix", &json!({}), &json!({"controller": "example.com/other"}));
     assert!(translated(&objects).data_planes.is_empty());
 }

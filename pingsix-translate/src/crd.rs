@@ -1,0 +1,19 @@
+//! Our own kinds: the source of the manifests in `crds/`.
+
+#[allow(unreachable_pub, reason = "the derive of kube writes its parts as public")]
+mod pingsix_proxy;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+
+pub use pingsix_proxy::{
+    Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption, DisruptionBudget,
+    ExternalTrafficPolicy, FreeObject, KeyringReference, LogLevel, Managed, ManagedService, Metrics,
+    Override, PingsixProxy, PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, Responder,
+    Scheduling, SecretReference, ServiceType, StatusUrl,
+};
+
+/// The definitions of all of them.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![PingsixProxy::crd()]
+}

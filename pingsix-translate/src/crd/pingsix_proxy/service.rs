@@ -1,0 +1,81 @@
+//! The Service in front of the Pods that the controller runs.
+
+use std::collections::BTreeMap;
+
+use garde::Validate;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The Service in front of the Pods: fields of a Service, which mean what they mean there.
+#[derive(KubeSchema, Validate, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+#[garde(allow_unvalidated)]
+#[x_kube(
+    validation = Rule::new("!has(self.loadBalancerClass) || !has(self.type) || self.type == 'LoadBalancer'")
+        .message("loadBalancerClass is for Services of type LoadBalancer"),
+    validation = Rule::new("!has(self.externalTrafficPolicy) || !has(self.type) || self.type != 'ClusterIP'")
+        .message("externalTrafficPolicy is for Services that are reached from outside the cluster")
+)]
+pub struct ManagedService {
+    /// `spec.type`; `LoadBalancer` if nobody says.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ServiceType>,
+
+    /// Annotations, which say much to some load balancers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+
+    /// `spec.loadBalancerClass`, which cannot be changed while there is a Service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    #[garde(length(min = 1, max = 253))]
+    pub load_balancer_class: Option<String>,
+
+    /// `spec.externalTrafficPolicy`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_traffic_policy: Option<ExternalTrafficPolicy>,
+}
+
+/// How the Service is reached.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceType {
+    /// At an address of a load balancer.
+    #[default]
+    LoadBalancer,
+    /// At ports of every node.
+    NodePort,
+    /// From inside the cluster.
+    #[serde(rename = "ClusterIP")]
+    ClusterIp,
+}
+
+impl ServiceType {
+    /// The spelling Kubernetes uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LoadBalancer => "LoadBalancer",
+            Self::NodePort => "NodePort",
+            Self::ClusterIp => "ClusterIP",
+        }
+    }
+}
+
+/// Which Pods get what comes from outside.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExternalTrafficPolicy {
+    /// Those of every node; the address of the client is lost.
+    Cluster,
+    /// Those of the node that was reached.
+    Local,
+}
+
+impl ExternalTrafficPolicy {
+    /// The spelling Kubernetes uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "Cluster",
+            Self::Local => "Local",
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Reads how data planes are reached that somebody else runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::layers::Layers;
+use crate::crd::{Attached, AttachedAddress, AttachedAddressType};
+use crate::infrastructure::{AttachedParameters, SinkParameters};
+use crate::object::ObjectName;
+use crate::options::{Layout, Options};
+use crate::translation::DataPlaneKey;
+use crate::verdict::Address;
+
+/// Puts together what can be used already, each by itself.
+pub(super) fn read(
+    attached: &Layers<'_, Attached>,
+    options: &Options,
+    plane_of: impl Fn(Option<u16>) -> DataPlaneKey,
+) -> Result<AttachedParameters, String> {
+    let layout = attached.first(|attached| attached.layout.as_ref());
+    let urls = attached.said(|attached| Some(&attached.status_urls).filter(|urls| !urls.is_empty()));
+    let of_gateway =
+        attached.of_gateway(|attached| Some(&attached.status_urls).filter(|urls| !urls.is_empty()));
+    let status_pages_are_of_class = of_gateway.is_none();
+    let mut status_pages: BTreeMap<DataPlaneKey, BTreeSet<String>> = BTreeMap::new();
+    for (proxy, (index, url)) in
+        urls.into_iter().flat_map(|(proxy, urls)| urls.iter().enumerate().map(move |url| (proxy, url)))
+    {
+        let what = match (layout.unwrap_or(options.layout), url.port) {
+            (Layout::Shared, Some(_)) => "one process serves all ports, so that no port can be named",
+            (Layout::PerPort, None) => "there is a process for each port, so that one has to be named",
+            (Layout::Shared, None) | (Layout::PerPort, Some(_)) => {
+                status_pages.entry(plane_of(url.port)).or_default().insert(url.url.clone());
+                continue;
+            }
+        };
+        return Err(format!(
+            "PingsixProxy {proxy} cannot be used: spec.attached.statusUrls[{index}].port: With this layout, {what}."
+        ));
+    }
+    let sink = attached.said(|attached| attached.sink.as_ref()).map(|(proxy, sink)| SinkParameters {
+        url: sink.url.clone(),
+        credentials: sink
+            .credentials_secret_ref
+            .as_ref()
+            .map(|secret| ObjectName::new(proxy.namespace.clone(), secret.name.as_str())),
+    });
+    let addresses = attached.list(|attached| &attached.addresses);
+    let addresses = addresses.iter().filter_map(address).collect();
+    if let Some(sink) = &sink {
+        return Err(format!(
+            "spec.attached.sink: No other place than the controller's can be published to yet, so not {}.",
+            sink.url
+        ));
+    }
+    Ok(AttachedParameters { layout, addresses, status_pages, status_pages_are_of_class, sink })
+}
+
+/// Nothing for one that is not what its type says.
+pub(super) fn address(address: &AttachedAddress) -> Option<Address> {
+    match address.kind {
+        AttachedAddressType::IPAddress => address.value.parse().ok().map(Address::Ip),
+        AttachedAddressType::Hostname => {
+            let hostname = crate::attach::Hostname::parse(&address.value).ok()?;
+            (!hostname.is_wildcard()).then(|| Address::Hostname(hostname.to_string()))
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What is wrong with a PingsixProxy by itself.
+//!
+//! The API server checks most of it by schema, but not what comes from files, nor what the schema leaves open.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use garde::Validate as _;
+use k8s_openapi::api::core::v1::{Affinity, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::attached;
+use crate::attach::Hostname;
+use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
+use crate::field::FieldPath;
+
+/// A field, and what is wrong with it. Displays as `spec.managed.image: Sentence.`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    pub(crate) at: FieldPath,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+/// Everything that is wrong with it, in the order in which it is looked for.
+pub(crate) fn flaws(proxy: &PingsixProxy) -> Vec<Flaw> {
+    let spec = FieldPath::new("spec");
+    let mut found = Found(Vec::new());
+    match (&proxy.spec.attached, &proxy.spec.managed) {
+        (Some(_), None) | (None, Some(_)) => {}
+        (Some(_), Some(_)) => found.add(&spec, "It has both attached and managed, and may have one of them."),
+        (None, None) => found.add(&spec, "It has neither attached nor managed, and needs one of them."),
+    }
+    if let Err(report) = proxy.spec.validate() {
+        for (path, error) in report.iter() {
+            found.add(&written(&path.to_string()), format!("The value cannot be used: {error}."));
+        }
+    }
+    if let Some(attached) = &proxy.spec.attached {
+        found.attached(&spec.child("attached"), attached);
+    }
+    if let Some(managed) = &proxy.spec.managed {
+        found.managed(&spec.child("managed"), managed);
+    }
+    found.0
+}
+
+/// What is wrong with a combination of these, and at which field.
+pub(super) const fn service(
+    kind: ServiceType,
+    has_load_balancer_class: bool,
+    has_external_traffic_policy: bool,
+) -> Option<(&'static str, &'static str)> {
+    match kind {
+        ServiceType::NodePort | ServiceType::ClusterIp if has_load_balancer_class => {
+            Some(("loadBalancerClass", "It is for Services of type LoadBalancer."))
+        }
+        ServiceType::ClusterIp if has_external_traffic_policy => {
+            Some(("externalTrafficPolicy", "It is for Services that are reached from outside the cluster."))
+        }
+        ServiceType::LoadBalancer | ServiceType::NodePort | ServiceType::ClusterIp => None,
+    }
+}
+
+struct Found(Vec<Flaw>);
+
+impl Found {
+    fn add(&mut self, at: &FieldPath, message: impl Into<String>) {
+        self.0.push(Flaw { at: at.clone(), message: message.into() });
+    }
+
+    fn attached(&mut self, at: &FieldPath, attached: &Attached) {
+        for (index, address) in attached.addresses.iter().enumerate() {
+            if attached::address(address).is_none() {
+                let at = at.child("addresses").index(index).child("value");
+                self.add(&at, format!("\"{}\" is no address of this type.", address.value));
+            }
+        }
+    }
+
+    fn managed(&mut self, at: &FieldPath, managed: &Managed) {
+        self.resources(&at.child("resources"), managed.resources.as_ref());
+        let responder = managed.responder.as_ref().and_then(|responder| responder.resources.as_ref());
+        self.resources(&at.child("responder").child("resources"), responder);
+        if let Some(service) = &managed.service
+            && let Some((field, message)) = service_flaw(service)
+        {
+            self.add(&at.child("service").child(field), message);
+        }
+        if let Some(budget) = &managed.disruption_budget {
+            let at = at.child("disruptionBudget");
+            match (&budget.min_available, &budget.max_unavailable) {
+                (Some(value), None) => self.share(&at.child("minAvailable"), value),
+                (None, Some(value)) => self.share(&at.child("maxUnavailable"), value),
+                (Some(_), Some(_)) | (None, None) => {
+                    self.add(&at, "It needs one of minAvailable and maxUnavailable, and not both.");
+                }
+            }
+        }
+        if let Some(name) = &managed.service_account_name
+            && !Hostname::parse(name).is_ok_and(|name| !name.is_wildcard())
+        {
+            self.add(&at.child("serviceAccountName"), format!("No ServiceAccount can be called \"{name}\"."));
+        }
+        let affinity = managed.scheduling.as_ref().and_then(|scheduling| scheduling.affinity.as_ref());
+        self.decode::<Affinity>(&at.child("scheduling").child("affinity"), affinity);
+        self.decode::<PodTemplateSpec>(&at.child("podTemplatePatch"), managed.pod_template_patch.as_ref());
+    }
+
+    /// A number of Pods, or a share of them.
+    fn share(&mut self, at: &FieldPath, value: &IntOrString) {
+        let is_good = match value {
+            IntOrString::Int(number) => *number >= 0,
+            IntOrString::String(text) => text
+                .strip_suffix('%')
+                .is_some_and(|number| number.parse::<u8>().is_ok_and(|share| share <= 100)),
+        };
+        if !is_good {
+            self.add(at, "It is neither a number of Pods nor a percentage of them.");
+        }
+    }
+
+    fn resources(&mut self, at: &FieldPath, resources: Option<&ResourceRequirements>) {
+        let Some(resources) = resources else { return };
+        for (field, quantities) in [("limits", &resources.limits), ("requests", &resources.requests)] {
+            let quantities = quantities.iter().flat_map(BTreeMap::iter);
+            for (name, Quantity(quantity)) in quantities {
+                if !is_quantity(quantity) {
+                    let at = at.child(field).child(name);
+                    self.add(&at, format!("\"{quantity}\" is no quantity, such as 500m or 256Mi."));
+                }
+            }
+        }
+    }
+
+    /// Takes a part of a Pod for what it has to be.
+    fn decode<T: DeserializeOwned>(&mut self, at: &FieldPath, object: Option<&FreeObject>) {
+        let Some(object) = object else { return };
+        if let Err(error) = serde_path_to_error::deserialize::<_, T>(Value::Object(object.0.clone())) {
+            let inner = error.path().to_string();
+            let at = if inner == "." { at.clone() } else { at.child(&inner) };
+            self.add(&at, format!("It has another shape there: {}.", error.inner()));
+        }
+    }
+}
+
+fn service_flaw(managed: &crate::crd::ManagedService) -> Option<(&'static str, &'static str)> {
+    // Without a type, the class may have another one.
+    service(managed.kind?, managed.load_balancer_class.is_some(), managed.external_traffic_policy.is_some())
+}
+
+/// A number with a suffix, as Kubernetes writes quantities; none is negative here.
+fn is_quantity(text: &str) -> bool {
+    let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let is_exponent =
+        |suffix: &str| suffix.strip_prefix(['e', 'E']).is_some_and(|exponent| exponent.parse::<i8>().is_ok());
+    number.chars().any(|sign| sign.is_ascii_digit())
+        && number.matches('.').count() <= 1
+        && (["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+            .contains(&suffix)
+            || is_exponent(suffix))
+}
+
+/// The path of a field of ours as the API writes it.
+fn written(path: &str) -> FieldPath {
+    let mut text = String::from("spec");
+    for segment in path.split('.') {
+        text.push('.');
+        // One field has a name that is a word of the language.
+        let segment = if segment == "kind" { "type" } else { segment };
+        let mut is_new = false;
+        for sign in segment.chars() {
+            match sign {
+                '_' => is_new = true,
+                _ if is_new => {
+                    text.extend(sign.to_uppercase());
+                    is_new = false;
+                }
+                _ => text.push(sign),
+            }
+        }
+    }
+    FieldPath::new(&text)
+}

@@ -1,0 +1,397 @@
+use serde_json::{Value, json};
+
+use crate::crd::PingsixProxy;
+use crate::fixture::{gateway, object, run};
+use crate::infrastructure::{DisruptionLimit, PortProtocol};
+use crate::options::{Layout, Options};
+use crate::snapshot::{IngressClass, Object, Objects, Proxies};
+use crate::translate::translate_ingress;
+use crate::translation::Translation;
+use crate::verdict::{ConditionType, judge_gateway_class, judge_pingsix_proxy};
+
+fn proxy(name: &str, spec: &Value) -> Value {
+    let (namespace, name) = name.split_once('/').unwrap();
+    json!({"metadata": {"namespace": namespace, "name": name, "generation": 4}, "spec": spec})
+}
+
+fn put_proxy(objects: &mut Objects, name: &str, spec: &Value) {
+    objects.insert(Object::PingsixProxy(object(proxy(name, spec))));
+}
+
+fn put_class(objects: &mut Objects, reference: &Value) {
+    objects.insert(Object::GatewayClass(object(json!({
+        "metadata": {"name": "pingsix", "generation": 2},
+        "spec": {"controllerName": "pingsix.io/gateway-controller", "parametersRef": reference},
+    }))));
+}
+
+fn reference(name: &str) -> Value {
+    json!({"group": "pingsix.io", "kind": "PingsixProxy", "namespace": "system", "name": name})
+}
+
+/// Gateway `infra/public` with two ports, and parameters `infra/own` if there are any.
+fn world(class: Option<&Value>, own: Option<&Value>) -> Objects {
+    let listeners = json!([
+        {"name": "plain", "port": 80, "protocol": "HTTP"},
+        {"name": "other", "port": 8080, "protocol": "HTTP"},
+        {"name": "broken", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "none"}]}},
+    ]);
+    let mut objects = gateway(&listeners);
+    if let Some(spec) = class {
+        put_proxy(&mut objects, "system/all", spec);
+        put_class(&mut objects, &reference("all"));
+    } else {
+        put_class(&mut objects, &Value::Null);
+    }
+    if let Some(spec) = own {
+        put_proxy(&mut objects, "infra/own", spec);
+        change_gateway(&mut objects, |spec| {
+            spec["infrastructure"]["parametersRef"] =
+                json!({"group": "pingsix.io", "kind": "PingsixProxy", "name": "own"});
+        });
+    }
+    objects
+}
+
+fn change_gateway(objects: &mut Objects, change: impl FnOnce(&mut Value)) {
+    let mut gateway = serde_json::to_value(&**objects.gateways().next().unwrap().1).unwrap();
+    change(&mut gateway["spec"]);
+    objects.insert(Object::Gateway(object(gateway)));
+}
+
+fn translated(class: Option<&Value>, own: Option<&Value>) -> Translation {
+    run(&world(class, own), &Options::default())
+}
+
+/// The condition `Accepted` of the Gateway, as `status reason: message`.
+fn accepted(translation: &Translation) -> String {
+    let gateway = translation.verdicts.gateway.as_ref().unwrap();
+    let accepted = gateway.conditions.get(ConditionType::Accepted).unwrap();
+    format!("{} {}: {}", accepted.status.as_str(), accepted.reason.as_str(), accepted.message)
+}
+
+fn refused(class: Option<&Value>, own: Option<&Value>) -> String {
+    let translation = translated(class, own);
+    let said = accepted(&translation);
+    let message = said.strip_prefix("False InvalidParameters: ").unwrap_or_else(|| panic!("{said}"));
+    assert!(translation.infrastructure.is_none() && translation.attached.is_none());
+    assert!(translation.data_planes.values().all(|plane| plane.config.is_empty()));
+    let problems = &translation.verdicts.problems;
+    assert!(problems.iter().any(|problem| message == format!("{}: {}", problem.field, problem.message)));
+    message.to_owned()
+}
+
+#[test]
+fn without_parameters_the_options_count() {
+    let translation = translated(None, None);
+    assert!(translation.infrastructure.is_none() && translation.attached.is_none());
+    assert_eq!(translation.data_planes.keys().map(ToString::to_string).collect::<Vec<_>>(), ["infra/public"]);
+}
+
+#[test]
+fn what_is_managed_has_a_data_plane_for_each_port_that_is_served() {
+    let mut objects = world(Some(&json!({"managed": {}})), None);
+    change_gateway(&mut objects, |spec| {
+        spec["infrastructure"] = json!({"labels": {"team": "edge"}, "annotations": {"cost": "low"}});
+        spec["addresses"] = json!([
+            {"value": "192.0.2.1"}, {"type": "Hostname", "value": "*.example"}, {"type": "Hostname", "value": ""},
+        ]);
+    });
+    let translation = run(&objects, &Options::default());
+    let infrastructure = translation.infrastructure.unwrap();
+    assert_eq!(infrastructure.owner.to_string(), "Gateway infra/public");
+    assert_eq!((&*infrastructure.namespace, &*infrastructure.class), ("infra", "pingsix"));
+    let ports = infrastructure.ports.iter();
+    let ports: Vec<_> = ports.map(|(port, of)| (*port, of.protocol, of.data_plane.to_string())).collect();
+    assert_eq!(
+        ports,
+        [
+            (80, PortProtocol::Plaintext, "infra/public:80".to_owned()),
+            (8080, PortProtocol::Plaintext, "infra/public:8080".to_owned()),
+        ],
+        "a port without a certificate is not served"
+    );
+    assert_eq!(infrastructure.labels["team"], "edge");
+    assert_eq!(infrastructure.annotations["cost"], "low");
+    let addresses: Vec<_> =
+        infrastructure.addresses.iter().map(|address| (address.index, address.value.as_deref())).collect();
+    assert_eq!(addresses, [(0, Some("192.0.2.1")), (2, None)], "no address is a wildcard");
+    assert_eq!(translation.verdicts.gateway.unwrap().layout, Layout::PerPort);
+}
+
+#[test]
+fn a_gateway_overrides_its_class_field_by_field() {
+    let class = json!({"managed": {
+        "image": "pingsix:1", "replicas": 2,
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+        "service": {"annotations": {"a": "class", "b": "class"}, "externalTrafficPolicy": "Local"},
+        "disruptionBudget": {"minAvailable": 1},
+        "scheduling": {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "class"}]},
+        "process": {"threads": 4, "dataEncryption": {"keyringSecretRef": {"name": "keys"}}},
+    }});
+    let own = json!({"managed": {
+        "replicas": 3,
+        "resources": {"requests": {"cpu": 2}, "limits": {"memory": "2Gi"}},
+        "service": {"annotations": {"b": "own"}, "type": "NodePort"},
+        "disruptionBudget": {"maxUnavailable": "25%"},
+        "scheduling": {"tolerations": [{"key": "own"}]},
+        "process": {"logLevel": "Debug"},
+    }});
+    let parameters = translated(Some(&class), Some(&own)).infrastructure.unwrap().parameters.clone();
+    assert_eq!((parameters.image.as_deref(), parameters.replicas), (Some("pingsix:1"), Some(3)));
+    let resources = serde_json::to_value(&parameters.resources).unwrap();
+    assert_eq!(resources, json!({"requests": {"cpu": "2", "memory": "1Gi"}, "limits": {"memory": "2Gi"}}));
+    let service = &parameters.service;
+    assert_eq!((service.kind.as_str(), service.annotations["a"].as_str()), ("NodePort", "class"));
+    assert_eq!(service.annotations["b"], "own");
+    assert_eq!(service.external_traffic_policy.map(crate::crd::ExternalTrafficPolicy::as_str), Some("Local"));
+    assert!(matches!(parameters.disruption_budget, Some(DisruptionLimit::MaxUnavailable(_))));
+    assert_eq!(parameters.scheduling.node_selector["zone"], "a");
+    assert_eq!(parameters.scheduling.tolerations.len(), 1);
+    assert_eq!((parameters.process.threads, parameters.process.log_level.as_str()), (Some(4), "debug"));
+    let keyring = parameters.process.keyring.clone().unwrap();
+    assert_eq!((keyring.secret.to_string().as_str(), keyring.key.as_str()), ("system/keys", "keyring"));
+}
+
+#[test]
+fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
+    let fields = [
+        ("Image", json!({"managed": {"image": "pingsix:2"}}), "managed.image"),
+        ("Image", json!({"managed": {"responder": {"image": "responder:2"}}}), "managed.responder.image"),
+        (
+            "PodTemplatePatch",
+            json!({"managed": {"podTemplatePatch": {"spec": {}}}}),
+            "managed.podTemplatePatch",
+        ),
+        ("ServiceAccount", json!({"managed": {"serviceAccountName": "root"}}), "managed.serviceAccountName"),
+        ("Sink", json!({"attached": {"sink": {"url": "etcd://etcd:2379"}}}), "attached.sink"),
+    ];
+    for (allowed, own, field) in fields {
+        let mode = field.split('.').next().unwrap();
+        let expected = format!(
+            "spec.infrastructure.parametersRef: PingsixProxy infra/own sets spec.{field}, which only the class may do; its \
+             spec.allowOverrides would have to have {allowed}."
+        );
+        assert_eq!(refused(Some(&json!({mode: {}})), Some(&own)), expected);
+        assert_eq!(refused(None, Some(&own)), expected, "nor without parameters of the class");
+        // What the Gateway itself allows does not count.
+        let mut vain = own.clone();
+        vain["allowOverrides"] = json!([allowed]);
+        assert_eq!(refused(Some(&json!({mode: {}})), Some(&vain)), expected);
+        if allowed != "Sink" {
+            let class = json!({mode: {}, "allowOverrides": [allowed]});
+            assert!(accepted(&translated(Some(&class), Some(&own))).starts_with("True "), "{field}");
+        }
+    }
+    let (class, own) = (json!({"managed": {}}), json!({"attached": {}}));
+    assert_eq!(
+        refused(Some(&class), Some(&own)),
+        "spec.infrastructure.parametersRef: PingsixProxy infra/own has spec.attached where that of the class has \
+         spec.managed; a Gateway cannot change who runs its data planes."
+    );
+    let class = json!({"managed": {"service": {"loadBalancerClass": "example.com/a"}}});
+    let own = json!({"managed": {"service": {"type": "ClusterIP"}}});
+    assert!(
+        refused(Some(&class), Some(&own))
+            .contains("spec.managed.service.loadBalancerClass does not go together")
+    );
+}
+
+#[test]
+fn attached_data_planes_have_the_layout_and_the_addresses_that_are_said() {
+    let class = json!({"attached": {
+        "addresses": [{"value": "192.0.2.1"}, {"type": "Hostname", "value": "lb.example"}],
+        "statusUrls": [{"url": "http://10.0.0.9:7085"}],
+    }});
+    let attached = translated(Some(&class), None).attached.unwrap();
+    assert_eq!((attached.addresses.len(), attached.status_pages_are_of_class), (2, true));
+    let own = json!({"attached": {
+        "layout": "PerPort", "statusUrls": [{"url": "http://10.0.0.8:7085", "port": 80}],
+    }});
+    let translation = translated(Some(&class), Some(&own));
+    let attached = translation.attached.unwrap();
+    assert_eq!((attached.addresses.len(), attached.status_pages_are_of_class), (2, false));
+    let pages: Vec<String> = attached.status_pages.keys().map(ToString::to_string).collect();
+    assert_eq!(pages, ["infra/public:80"]);
+    assert_eq!(translation.data_planes.len(), 3);
+    assert!(translation.infrastructure.is_none());
+
+    let message = refused(Some(&class), Some(&json!({"attached": {"layout": "PerPort"}})));
+    assert!(
+        message.contains("PingsixProxy system/all cannot be used: spec.attached.statusUrls[0].port: "),
+        "{message}"
+    );
+    let ported = json!({"attached": {"statusUrls": [{"url": "http://10.0.0.8:7085", "port": 80}]}});
+    assert!(refused(Some(&ported), None).contains("one process serves all ports"));
+}
+
+#[test]
+fn what_is_named_and_cannot_be_used_is_said_where_it_is_named() {
+    let at_class = "spec.gatewayClassName: The parameters of the class cannot be used: spec.parametersRef";
+    let mut objects = world(None, None);
+    for (reference, said) in [
+        (reference("none"), ": There is no PingsixProxy system/none that can be read."),
+        (json!({"group": "pingsix.io", "kind": "PingsixProxy", "name": "all"}), ".namespace: "),
+        (json!({"group": "pingsix.io", "kind": "Fleet", "name": "all"}), ".kind: Parameters of kind Fleet "),
+        (json!({"group": "", "kind": "ConfigMap", "name": "all"}), ".group: Parameters of kind ConfigMap "),
+    ] {
+        put_class(&mut objects, &reference);
+        let translation = run(&objects, &Options::default());
+        assert!(
+            accepted(&translation).starts_with(&format!("False InvalidParameters: {at_class}{said}")),
+            "{}",
+            accepted(&translation)
+        );
+        let class = objects.gateway_classes().next().unwrap().1;
+        let verdict = judge_gateway_class(class, &Proxies::new(), &Options::default()).unwrap();
+        assert!(!verdict.is_accepted() && verdict.supported_features.is_empty());
+        assert_eq!(verdict.generation, 2);
+    }
+    let mut objects = world(None, Some(&json!({"managed": {}})));
+    change_gateway(&mut objects, |spec| spec["infrastructure"]["parametersRef"]["name"] = json!("gone"));
+    assert_eq!(
+        accepted(&run(&objects, &Options::default())),
+        "False InvalidParameters: spec.infrastructure.parametersRef: There is no PingsixProxy infra/gone that can be read."
+    );
+}
+
+#[test]
+fn a_class_claims_what_its_parameters_give() {
+    const CLAIMS: [&str; 3] = ["GatewayInfrastructure", "GatewayPort8080", "GatewayStaticAddresses"];
+    for (spec, claimed) in [
+        (json!({"managed": {}}), [true, true, true]),
+        (json!({"managed": {"service": {"type": "ClusterIP"}}}), [true, true, false]),
+        (json!({"attached": {"layout": "PerPort"}}), [false, true, false]),
+        (json!({"attached": {}}), [false, false, false]),
+    ] {
+        let objects = world(Some(&spec), None);
+        let proxies = objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect();
+        let class = objects.gateway_classes().next().unwrap().1;
+        let verdict = judge_gateway_class(class, &proxies, &Options::default()).unwrap();
+        assert_eq!(CLAIMS.map(|name| verdict.supported_features.contains(&name)), claimed, "{spec}");
+    }
+}
+
+#[test]
+fn an_ingress_class_has_parameters_too() {
+    let class = |spec: Value| -> Objects {
+        let mut objects = Objects::default();
+        objects.insert(Object::IngressClass(object::<IngressClass>(json!({
+            "metadata": {"name": "web", "uid": "1-2"},
+            "spec": {"controller": "pingsix.io/gateway-controller", "parameters": spec},
+        }))));
+        objects
+    };
+    let named = json!({
+        "apiGroup": "pingsix.io", "kind": "PingsixProxy", "scope": "Namespace", "namespace": "system", "name": "all",
+    });
+    let run =
+        |objects: &Objects| translate_ingress(&objects.ingress_snapshot("web").unwrap(), &Options::default());
+    let mut objects = class(named.clone());
+    put_proxy(&mut objects, "system/all", &json!({"managed": {"replicas": 2}}));
+    let translation = run(&objects);
+    assert_eq!(translation.verdicts.problems, []);
+    let infrastructure = translation.infrastructure.unwrap();
+    assert_eq!((&*infrastructure.namespace, infrastructure.uid.as_deref()), ("system", Some("1-2")));
+    assert_eq!(infrastructure.ports.keys().collect::<Vec<_>>(), [&80, &443]);
+    assert_eq!(infrastructure.ports[&443].protocol, PortProtocol::Tls);
+    assert_eq!(infrastructure.parameters.replicas, Some(2));
+
+    let mut scopeless = named.clone();
+    scopeless.as_object_mut().unwrap().remove("scope");
+    let per_port = json!({"attached": {"layout": "PerPort"}});
+    for (reference, spec, field) in [
+        (scopeless, json!({"managed": {}}), "spec.parameters.scope"),
+        (named.clone(), per_port, "spec.parameters"),
+        (named.clone(), json!({}), "spec.parameters"),
+    ] {
+        let mut objects = class(reference);
+        put_proxy(&mut objects, "system/all", &spec);
+        let translation = run(&objects);
+        let problem = &translation.verdicts.problems[0];
+        assert_eq!((problem.field.as_str(), problem.reason.as_str()), (field, "InvalidParameters"));
+        assert!(translation.infrastructure.is_none());
+    }
+    let mut objects = class(named);
+    put_proxy(
+        &mut objects,
+        "system/all",
+        &json!({"attached": {"statusUrls": [{"url": "http://10.0.0.9:7085"}]}}),
+    );
+    let attached = run(&objects).attached.unwrap();
+    assert_eq!(
+        attached.status_pages.keys().map(ToString::to_string).collect::<Vec<_>>(),
+        ["IngressClass/web"]
+    );
+}
+
+#[test]
+fn every_flaw_names_its_field() {
+    let flaws = [
+        (json!({}), "spec"),
+        (json!({"attached": {}, "managed": {}}), "spec"),
+        (json!({"attached": {"addresses": [{"value": "lb.example"}]}}), "spec.attached.addresses[0].value"),
+        (
+            json!({"attached": {"addresses": [{"type": "Hostname", "value": "*.a"}]}}),
+            "spec.attached.addresses[0].value",
+        ),
+        (json!({"attached": {"statusUrls": [{"url": "https://a:1"}]}}), "spec.attached.statusUrls[0].url"),
+        (
+            json!({"attached": {"statusUrls": [{"url": "http://a:1", "port": 0}]}}),
+            "spec.attached.statusUrls[0].port",
+        ),
+        (json!({"attached": {"sink": {"url": "etcd://me:secret@a"}}}), "spec.attached.sink.url"),
+        (json!({"managed": {"replicas": -1}}), "spec.managed.replicas"),
+        (json!({"managed": {"image": "a b"}}), "spec.managed.image"),
+        (json!({"managed": {"resources": {"limits": {"cpu": "much"}}}}), "spec.managed.resources.limits.cpu"),
+        (
+            json!({"managed": {"responder": {"resources": {"requests": {"memory": "1Q"}}}}}),
+            "spec.managed.responder.resources.requests.memory",
+        ),
+        (
+            json!({"managed": {"service": {"type": "NodePort", "loadBalancerClass": "a"}}}),
+            "spec.managed.service.loadBalancerClass",
+        ),
+        (
+            json!({"managed": {"service": {"type": "ClusterIP", "externalTrafficPolicy": "Local"}}}),
+            "spec.managed.service.externalTrafficPolicy",
+        ),
+        (json!({"managed": {"disruptionBudget": {}}}), "spec.managed.disruptionBudget"),
+        (
+            json!({"managed": {"disruptionBudget": {"minAvailable": "101%"}}}),
+            "spec.managed.disruptionBudget.minAvailable",
+        ),
+        (json!({"managed": {"serviceAccountName": "a_b"}}), "spec.managed.serviceAccountName"),
+        (
+            json!({"managed": {"scheduling": {"affinity": {"nodeAffinity": 7}}}}),
+            "spec.managed.scheduling.affinity.nodeAffinity",
+        ),
+        (
+            json!({"managed": {"podTemplatePatch": {"spec": {"containers": {}}}}}),
+            "spec.managed.podTemplatePatch.spec.containers",
+        ),
+        (json!({"managed": {"process": {"threads": 0}}}), "spec.managed.process.threads"),
+        (json!({"managed": {"process": {"metrics": {"port": 80}}}}), "spec.managed.process.metrics.port"),
+        (
+            json!({"managed": {"process": {"status": {"staleAfterSeconds": 0}}}}),
+            "spec.managed.process.status.staleAfterSeconds",
+        ),
+        (
+            json!({"managed": {"process": {"dataEncryption": {"keyringSecretRef": {"name": ""}}}}}),
+            "spec.managed.process.dataEncryption.keyringSecretRef.name",
+        ),
+    ];
+    for (spec, field) in flaws {
+        let proxy: PingsixProxy = serde_json::from_value(proxy("infra/own", &spec)).unwrap();
+        let verdict = judge_pingsix_proxy(&proxy);
+        let found: Vec<String> = verdict.problems.iter().map(|problem| problem.field.to_string()).collect();
+        assert_eq!(found, [field], "{:?}", verdict.problems);
+        assert!(verdict.problems.iter().all(|problem| problem.message.ends_with('.')));
+        assert!(!verdict.conditions.is_true(ConditionType::Accepted));
+        assert!(!format!("{verdict:?}").contains("secret@"), "what is secret is not shown");
+    }
+    let proxy: PingsixProxy = serde_json::from_value(proxy("infra/own", &json!({"managed": {}}))).unwrap();
+    let status = judge_pingsix_proxy(&proxy).to_status();
+    assert_eq!(status["mode"], "Managed");
+    assert_eq!(status["conditions"][0]["observedGeneration"], 4);
+}
