@@ -34,9 +34,10 @@ mod mark;
 mod refusal;
 mod url;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -55,7 +56,7 @@ use crate::{Changed, Published, Sink};
 use client::{Client, Deleted, Put};
 pub use error::AdminError;
 use held::{Listed, Memory};
-pub use mark::LABEL;
+pub use mark::{LABEL, PUBLISHER};
 use refusal::refused;
 pub use url::{AdminUrl, AdminUrlError};
 
@@ -67,6 +68,7 @@ pub const BODY_LIMIT: usize = 1024 * 1024;
 pub struct AdminSink {
     client: Arc<Client>,
     state: Arc<Mutex<State>>,
+    publisher: Arc<OnceLock<String>>,
 }
 
 #[derive(Default)]
@@ -182,7 +184,7 @@ impl Builder {
             return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
         }
         let client = Client::new(self.url, self.api_key, self.ca_file.as_deref(), self.timeout)?;
-        Ok(AdminSink { client: Arc::new(client), state: Arc::default() })
+        Ok(AdminSink { client: Arc::new(client), state: Arc::default(), publisher: Arc::default() })
     }
 }
 
@@ -203,19 +205,26 @@ impl Sink for AdminSink {
         let prepared: Vec<Prepared<'_>> = desired
             .documents()
             .iter()
-            .map(|document| Prepared::new(document, desired.scope()))
+            .map(|document| Prepared::new(document, desired.scope(), self.publisher.get()))
             .collect::<Result<_, _>>()?;
         // Held over the requests on purpose: publications of one scope are applied one after the other.
         let mut state = self.state.lock().await;
         let State { ledger, memory } = &mut *state;
         let scope = desired.scope();
-        ledger.admit_alone(scope)?;
+        // What an earlier process has left of another scope can be taken away, by its name.
+        let is_gone =
+            self.publisher.get().is_some() && desired.documents().is_empty() && ledger.get(scope).is_none();
+        if !is_gone {
+            ledger.admit_alone(scope)?;
+        }
         let Plan { steps, mut latest, own } = self.plan(scope, &prepared, memory).await?;
         let held = ledger.get(scope).map(|(revision, ())| *revision);
         if steps.is_empty() {
             // Ours may be younger than what was noted, when a publication was dropped before its end.
             let revision = held.max(own).unwrap_or(Revision::MIN);
-            ledger.note(scope.clone(), revision, ());
+            if !is_gone {
+                ledger.note(scope.clone(), revision, ());
+            }
             return Ok(Published { revision, changed: Changed::default() });
         }
 
@@ -245,8 +254,27 @@ impl Sink for AdminSink {
         }
         let above = held.and_then(|held| held.checked_add(1));
         let revision = latest.max(above).unwrap_or(Revision::MIN);
-        ledger.note(scope.clone(), revision, ());
+        if !is_gone {
+            ledger.note(scope.clone(), revision, ());
+        }
         Ok(Published { revision, changed })
+    }
+
+    fn publish_as(&self, publisher: &str) {
+        // The first one counts.
+        let _ = self.publisher.set(publisher.to_owned());
+    }
+
+    async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {
+        let Some(publisher) = self.publisher.get() else { return Ok(BTreeSet::new()) };
+        let (mut own, mut others) = (BTreeSet::new(), BTreeSet::new());
+        for listed in self.list().await? {
+            let Some(scope) = listed.scope().and_then(|scope| Scope::new(scope).ok()) else { continue };
+            let is_ours = listed.publisher() == Some(publisher);
+            if is_ours { &mut own } else { &mut others }.insert(scope);
+        }
+        own.retain(|scope| !others.contains(scope) && root.overlaps(scope));
+        Ok(own)
     }
 }
 
@@ -257,9 +285,9 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(document: &'a Document, scope: &Scope) -> Result<Self, SinkError> {
+    fn new(document: &'a Document, scope: &Scope, publisher: Option<&String>) -> Result<Self, SinkError> {
         let resource = Resource::decode(document)?;
-        let value = Bytes::from(mark::marked(&resource, scope)?.to_string());
+        let value = Bytes::from(mark::marked(&resource, scope, publisher.map(String::as_str))?.to_string());
         if value.len() > BODY_LIMIT {
             return Err(AdminError::TooLarge {
                 key: document.key.clone(),

@@ -208,11 +208,8 @@ mod tests {
         let found = differences(&held, &set(&[("routes/b", "2"), ("routes/c", "4"), ("routes/d", "5")]));
         assert_eq!(found.changed().to_string(), "1 created, 1 updated, 1 deleted");
         let told: Vec<_> =
-            found.changes.iter().map(|change| (change.key.as_str(), change.owner.as_str())).collect();
-        assert_eq!(
-            told,
-            [("routes/a", "owner of 1"), ("routes/c", "owner of 4"), ("routes/d", "owner of 5")]
-        );
+            found.changes.iter().map(|change| format!("{} {}", change.key, change.owner)).collect();
+        assert_eq!(told, ["routes/a owner of 1", "routes/c owner of 4", "routes/d owner of 5"]);
         assert_eq!(differences(&held, &held), Differences::default());
     }
 

@@ -58,31 +58,45 @@ impl fmt::Debug for Key {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderHint(pub u32);
 
-/// Who asked for a document, in words this crate does not read.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(Arc<str>);
+/// Who asked for a document, in words this crate does not read. Owners are equal if they are called the same.
+///
+/// It is held as what it is, and written down when it is told of: there is one for each document.
+#[derive(Clone)]
+pub struct Owner(Arc<dyn fmt::Display + Send + Sync>);
 
 impl Owner {
     /// An owner of this name.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(Arc::new(name.into()))
     }
 
-    /// The name as given.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// An owner that others hold as well, called what it displays as.
+    pub fn shared(owner: Arc<impl fmt::Display + Send + Sync + 'static>) -> Self {
+        Self(owner)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Owner {}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        self.0.fmt(f)
     }
 }
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.to_string(), f)
     }
 }
 

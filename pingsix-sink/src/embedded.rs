@@ -78,7 +78,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use access::{Access, Clients, ClientsError, ClientsProblem};
+pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri};
 pub use builder::Builder;
 pub use pace::Pace;
 pub use receptions::Reception;
@@ -159,6 +159,18 @@ impl EmbeddedEtcd {
     /// when it changes.
     pub fn replace_clients(&self, clients: Clients) {
         self.replica.access.replace(clients);
+    }
+
+    /// Proves itself with other material from now on, and asks clients for certificates of other authorities. New
+    /// connections get it; those that are open go on, unless they [rest on certificates](Access::certificate_uris) of
+    /// authorities that are none any more. How handshakes are bounded stays as it was.
+    ///
+    /// # Errors
+    /// [`SinkError::Tls`] when it cannot be used; then what was in force stays. [`SinkError::NoTls`] on a server that
+    /// was started without TLS.
+    pub fn replace_tls(&self, tls: ServerTls) -> Result<(), SinkError> {
+        let live = self.replica.tls.as_ref().ok_or(SinkError::NoTls)?;
+        Ok(live.replace(tls, &self.replica)?)
     }
 
     /// Whether this server has handed out `revision`, as far as it remembers, and no other one that serves the same.

@@ -90,6 +90,9 @@ pub enum SinkError {
     /// A certificate, key or CA of the server cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A server that was started without TLS cannot begin to serve over it.
+    #[error("the server was started without TLS")]
+    NoTls,
     /// A document is none that PingSIX's own interfaces could take.
     #[error(transparent)]
     Resource(#[from] ResourceError),
@@ -141,6 +144,7 @@ impl SinkError {
             | Self::DocumentTooLarge { .. }
             | Self::Resource(_)
             | Self::NotJson { .. }
+            | Self::NoTls
             | Self::PlaintextBeyondLoopback { .. } => false,
             Self::Revisions(error) => error.is_retryable(),
             Self::Tls(error) => error.is_retryable(),
@@ -165,6 +169,7 @@ impl SinkError {
             Self::Revisions(_) => "revisions",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Tls(_) => "tls",
+            Self::NoTls => "no_tls",
             Self::Resource(_) => "resource",
             Self::NotJson { .. } => "not_json",
             Self::Admin(error) => error.category(),

@@ -12,6 +12,9 @@
 //!   read, in the transaction that writes it: twelve bytes for each document. What is not in the record is left alone,
 //!   reported by [`EtcdSink::foreign`] and logged. A document that is wanted under a key of somebody else takes its
 //!   place and is recorded.
+//! - **Publisher.** With a [name](Sink::publish_as), a scope says under `<scope>/.pingsix_sink_publisher` who has published
+//!   what it holds, from before the first document until after the last: what a later process finds there and has no use
+//!   for is its own to withdraw, and nobody else's.
 //! - **Other writers.** Each transaction compares the revision of every key it writes and of the guard key
 //!   `<scope>/.pingsix_graph_revision`, which PingSIX's Admin API compares and writes as well; so nobody overwrites what
 //!   he has not seen. After a lost race the scope is read and planned anew, some times, then the error is
@@ -49,16 +52,16 @@ mod error;
 mod keeper;
 mod mark;
 mod picture;
-mod sealed;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -70,7 +73,7 @@ pub use tls::ClientTls;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::embedded::LIST_LIMIT;
 use crate::error::SinkError;
-use crate::resource::Keyring;
+use crate::resource::{Keyring, opened};
 use crate::{Published, Sink};
 use backoff::Backoff;
 use batch::Limits;
@@ -78,10 +81,12 @@ use client::Client;
 use drift::Drift;
 use keeper::Keeper;
 use picture::Picture;
-use sealed::opened;
 
 /// The key, inside a scope, by which writers notice each other.
 const GUARD: &str = ".pingsix_graph_revision";
+
+/// The key, inside a scope, that says who has published what is there.
+const PUBLISHER: &str = ".pingsix_sink_publisher";
 
 /// Publishes to an etcd cluster; dropping it ends its watches.
 pub struct EtcdSink {
@@ -90,6 +95,7 @@ pub struct EtcdSink {
     keyring: Option<Keyring>,
     is_watching: bool,
     drift: Arc<Drift>,
+    publisher: Arc<OnceLock<Bytes>>,
     scopes: Mutex<BTreeMap<Scope, Kept>>,
 }
 
@@ -116,7 +122,8 @@ impl EtcdSink {
     }
 
     fn of(client: Arc<Client>, limits: Limits, keyring: Option<Keyring>, is_watching: bool) -> Self {
-        Self { client, limits, keyring, is_watching, drift: Arc::new(Drift::new()), scopes: Mutex::default() }
+        let (drift, publisher, scopes) = (Arc::new(Drift::new()), Arc::default(), Mutex::default());
+        Self { client, limits, keyring, is_watching, drift, publisher, scopes }
     }
 
     /// The scopes that somebody else changed since they were published, now and whenever that changes.
@@ -165,7 +172,9 @@ impl EtcdSink {
         }
         scope.beside(scopes.keys())?;
         let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
-        let keeper = Arc::new(Keeper::new(scope.clone(), client, drift, self.limits, self.keyring.clone()));
+        let (limits, publisher) = (self.limits, Arc::clone(&self.publisher));
+        let keeper = Keeper::new(scope.clone(), client, drift, publisher, limits, self.keyring.clone());
+        let keeper = Arc::new(keeper);
         let ended = CancellationToken::new();
         if self.is_watching {
             let following = follow(Arc::clone(&keeper), scope.clone());
@@ -183,6 +192,34 @@ impl Sink for EtcdSink {
     /// [`SinkError::Etcd`]; what was written before it stays, a valid prefix of the plan.
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         self.keeper(desired.scope())?.publish(desired).await
+    }
+
+    fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
+        self.is_watching.then(|| self.drift())
+    }
+
+    fn forget(&self, scope: &Scope) {
+        Self::forget(self, scope);
+    }
+
+    fn publish_as(&self, publisher: &str) {
+        // The first one counts.
+        let _ = self.publisher.set(Bytes::copy_from_slice(publisher.as_bytes()));
+    }
+
+    /// Takes a user who may read everything below `root`.
+    async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {
+        let Some(publisher) = self.publisher.get() else { return Ok(BTreeSet::new()) };
+        let mut own = BTreeSet::new();
+        for key in self.client.keys(root, PUBLISHER).await? {
+            if self.client.get(root, key.clone()).await?.as_ref() != Some(publisher) {
+                continue;
+            }
+            let prefix =
+                std::str::from_utf8(&key).ok().and_then(|key| key.strip_suffix(PUBLISHER)?.strip_suffix('/'));
+            own.extend(prefix.map(Scope::new).transpose()?);
+        }
+        Ok(own)
     }
 }
 

@@ -48,7 +48,7 @@ struct Line<'a> {
 #[derive(Serialize)]
 struct Entry<'a> {
     key: &'a str,
-    owner: &'a str,
+    owner: String,
     value: &'a RawValue,
 }
 
@@ -115,7 +115,7 @@ fn render(desired: &Desired, revision: i64) -> Result<Vec<u8>, SinkError> {
         let Some(value) = value else {
             return Err(SinkError::NotJson { key: document.key.clone(), owner: document.owner.clone() });
         };
-        documents.push(Entry { key: document.key.as_str(), owner: document.owner.as_str(), value });
+        documents.push(Entry { key: document.key.as_str(), owner: document.owner.to_string(), value });
     }
     let line = Line { scope: desired.scope().as_str(), revision, documents };
     serde_json::to_vec(&line).map_err(|error| SinkError::Output(error.into()))

@@ -45,7 +45,10 @@ pub mod revision;
 pub mod several;
 pub mod target;
 
+use std::collections::BTreeSet;
 use std::fmt;
+
+use tokio::sync::watch;
 
 pub use admin::AdminSink;
 pub use desired::{Desired, DocumentSet, Documents, Scope};
@@ -76,6 +79,29 @@ pub trait Sink: Send + Sync {
     /// How what is published comes into force.
     fn effect(&self) -> Effect {
         Effect::Live
+    }
+
+    /// The scopes that somebody else changed since they were published, now and whenever that changes; publishing them again
+    /// puts that right. `None`, unless told otherwise, when that is not followed.
+    fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
+        None
+    }
+
+    /// Stops following a scope that will not be published again, at least not soon; what it holds stays. Nothing to do, unless
+    /// told otherwise.
+    fn forget(&self, _scope: &Scope) {}
+
+    /// Has what is published from now on marked with a name that nobody else publishes under, where the target can hold
+    /// such marks; they are what [`own_scopes`](Self::own_scopes) goes by. The first call counts.
+    fn publish_as(&self, _publisher: &str) {}
+
+    /// The scopes below `root` that hold something which was published under our [name](Self::publish_as), by this process
+    /// or an earlier one, and is not known to be somebody else's now. None where the target holds no such marks.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish), when the target cannot be read.
+    fn own_scopes(&self, _root: &Scope) -> impl Future<Output = Result<BTreeSet<Scope>, SinkError>> + Send {
+        std::future::ready(Ok(BTreeSet::new()))
     }
 }
 

@@ -5,6 +5,7 @@
 //! refused before anything is written.
 
 mod keyring;
+mod sealed;
 mod secret;
 
 use std::fmt;
@@ -14,6 +15,8 @@ use serde_json::{Map, Value};
 use crate::document::{Document, Key, Owner};
 
 pub use keyring::{Keyring, KeyringError};
+pub use sealed::Sealer;
+pub(crate) use sealed::opened;
 pub(crate) use secret::{Agreement, agrees, conceal, shown_by_key};
 pub use secret::{SHOWN, shown};
 

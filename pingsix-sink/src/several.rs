@@ -1,11 +1,13 @@
 //! Several targets at once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
+use tokio::sync::watch;
 
-use crate::desired::Desired;
+use crate::desired::{Desired, Scope};
 use crate::error::SinkError;
 use crate::{Effect, Published, Sink};
 
@@ -17,6 +19,10 @@ pub struct AnySink(Arc<dyn Erased>);
 trait Erased: Send + Sync {
     fn publish_boxed<'a>(&'a self, desired: &'a Desired) -> BoxFuture<'a, Result<Published, SinkError>>;
     fn effect_erased(&self) -> Effect;
+    fn drifted_erased(&self) -> Option<watch::Receiver<BTreeSet<Scope>>>;
+    fn forget_erased(&self, scope: &Scope);
+    fn publish_as_erased(&self, publisher: &str);
+    fn own_scopes_boxed<'a>(&'a self, root: &'a Scope) -> BoxFuture<'a, Result<BTreeSet<Scope>, SinkError>>;
 }
 
 impl<S: Sink> Erased for S {
@@ -26,6 +32,22 @@ impl<S: Sink> Erased for S {
 
     fn effect_erased(&self) -> Effect {
         self.effect()
+    }
+
+    fn drifted_erased(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
+        self.drifted()
+    }
+
+    fn forget_erased(&self, scope: &Scope) {
+        self.forget(scope);
+    }
+
+    fn publish_as_erased(&self, publisher: &str) {
+        self.publish_as(publisher);
+    }
+
+    fn own_scopes_boxed<'a>(&'a self, root: &'a Scope) -> BoxFuture<'a, Result<BTreeSet<Scope>, SinkError>> {
+        Box::pin(self.own_scopes(root))
     }
 }
 
@@ -43,6 +65,22 @@ impl Sink for AnySink {
 
     fn effect(&self) -> Effect {
         self.0.effect_erased()
+    }
+
+    fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
+        self.0.drifted_erased()
+    }
+
+    fn forget(&self, scope: &Scope) {
+        self.0.forget_erased(scope);
+    }
+
+    fn publish_as(&self, publisher: &str) {
+        self.0.publish_as_erased(publisher);
+    }
+
+    async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {
+        self.0.own_scopes_boxed(root).await
     }
 }
 
@@ -99,6 +137,36 @@ impl Sink for Several {
 
     fn effect(&self) -> Effect {
         self.first.1.effect()
+    }
+
+    fn forget(&self, scope: &Scope) {
+        let all = [&self.first].into_iter().chain(&self.others);
+        all.for_each(|(_, sink)| sink.forget(scope));
+    }
+}
+
+/// What several targets have made of one publication, in their order: what the first says, or all failures. Nothing comes of
+/// no targets.
+pub fn joined(
+    results: impl IntoIterator<Item = Result<Published, SinkError>>,
+) -> Option<Result<Published, SinkError>> {
+    let (mut first, mut failed, mut all) = (None, None, Vec::new());
+    for result in results {
+        match result {
+            Ok(published) => first = first.or(Some(published)),
+            Err(SinkError::Several { failures, of }) => {
+                all.extend(failures);
+                failed.get_or_insert(SinkError::Several { failures: Vec::new(), of });
+            }
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    match failed {
+        Some(SinkError::Several { of, .. }) => Some(Err(SinkError::Several { failures: all, of })),
+        Some(error) => Some(Err(error)),
+        None => first.map(Ok),
     }
 }
 

@@ -54,6 +54,33 @@ fn shop() -> Desired {
 }
 
 #[tokio::test]
+async fn what_an_earlier_process_has_left_is_known_by_its_name_and_can_be_taken_away() {
+    let double = Double::start().await;
+    let [first, second, other] = ["ours", "ours", "theirs"].map(|publisher| {
+        let sink = sink(&double);
+        sink.publish_as(publisher);
+        sink
+    });
+    first.publish(&shop()).await.unwrap();
+    let own = async |sink: &AdminSink| sink.own_scopes(&scope("/p")).await.unwrap();
+    assert_eq!(own(&second).await, [scope("/p/web")].into());
+    assert_eq!(own(&other).await, [].into());
+    assert_eq!(second.own_scopes(&scope("/elsewhere")).await.unwrap(), [].into());
+    // It publishes another scope, and takes away the one that is left.
+    let api = desired("/p/api", &[("upstreams/a", r#"{"nodes":{"127.0.0.1:9":1}}"#)]);
+    second.publish(&api).await.unwrap();
+    let gone = second.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    assert_eq!(gone.changed.deleted, 4);
+    assert_eq!(own(&second).await, [scope("/p/api")].into());
+    assert!(second.publish(&api).await.unwrap().changed.is_empty());
+    let refused = second.publish(&shop()).await.unwrap_err();
+    assert_eq!(refused.category(), "one_scope", "{refused}");
+    // What is partly somebody else's is nobody's to take away.
+    other.publish(&api).await.unwrap();
+    assert_eq!((own(&second).await, own(&other).await), ([].into(), [scope("/p/api")].into()));
+}
+
+#[tokio::test]
 async fn documents_come_in_the_order_of_their_references_and_go_in_the_reverse() {
     let double = Double::start().await;
     let sink = sink(&double);

@@ -70,7 +70,14 @@ impl Arms {
 impl Embedded {
     /// Changes one route, and says in which revision.
     pub(crate) async fn change(&mut self, number: usize) -> i64 {
-        self.routes.change(number);
+        self.change_all([number]).await
+    }
+
+    /// Changes routes in one publication, and says in which revision.
+    pub(crate) async fn change_all(&mut self, numbers: impl IntoIterator<Item = usize>) -> i64 {
+        for number in numbers {
+            self.routes.change(number);
+        }
         self.served.etcd.publish(&self.routes.desired()).await.unwrap().revision.get()
     }
 }

@@ -13,6 +13,8 @@
     reason = "a measurement that cannot go on fails"
 )]
 
+#[path = "../../tests/support/commanded.rs"]
+mod commanded;
 #[path = "../../tests/support/gateway.rs"]
 mod gateway;
 #[path = "../../tests/support/programs.rs"]

@@ -48,18 +48,25 @@ pub(crate) async fn one_change(arms: &mut Arms) -> Duration {
     middle(&ours)
 }
 
-/// B4: a hundred changes as fast as they are taken, until the last is published.
+/// B4: a hundred changes, until the last is published. Into etcd they go one by one, a response each; to the embedded server
+/// in one publication, as a controller gives it what came together, and one by one as well, where the first does not wait
+/// for the others, so that there are two publications at least.
 pub(crate) async fn burst(arms: &mut Arms) {
     let size = arms.size();
-    let (mut together, mut singly) = (Vec::new(), Vec::new());
+    let (mut together, mut one_by_one, mut singly) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds() {
+        rest(size).await;
+        let started = Instant::now();
+        let last = arms.embedded.change_all(0..BURST).await;
+        together.push(arms.embedded.pingsix.published(last).await - started);
         rest(size).await;
         let started = Instant::now();
         let mut last = 0;
         for number in 0..BURST {
             last = arms.embedded.change(number).await;
         }
-        together.push(arms.embedded.pingsix.published(last).await - started);
+        one_by_one.push(arms.embedded.pingsix.published(last).await - started);
+        rest(size).await;
         let started = Instant::now();
         for number in 0..BURST {
             last = arms.etcd.change(number).await;
@@ -72,9 +79,15 @@ pub(crate) async fn burst(arms: &mut Arms) {
         _ => 30,
     };
     println!(
-        "| B4 | {size} | {BURST} changes until published, put into etcd (one response each) / embedded | {:.2?} / {:.3?} | {} | >= {bar} |",
+        "| B4 | {size} | {BURST} changes until published, put into etcd / one publication of the embedded server | {:.2?} / {:.3?} | {} | >= {bar} |",
         middle(&singly),
         middle(&together),
         Ratios::of(&singly, &together)
+    );
+    println!(
+        "| B4 | {size} | the same, published one by one | {:.2?} / {:.3?} | {} | |",
+        middle(&singly),
+        middle(&one_by_one),
+        Ratios::of(&singly, &one_by_one)
     );
 }

@@ -1,13 +1,10 @@
 //! An embedded server in a process of its own (this program again), whose time and memory nobody shares.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use pingsix_sink::embedded::Pace;
 use pingsix_sink::{EmbeddedEtcd, Sink as _};
-use tokio::sync::mpsc;
 use tonic::transport::Channel;
 
+use crate::commanded::{Commanded, answer, orders};
 use crate::process;
 use crate::routes::Routes;
 use crate::wire::Served;
@@ -27,36 +24,19 @@ pub(crate) const HISTORY: usize = 256;
 
 /// A server that is measured. Ends with this value.
 pub(crate) struct Server {
-    child: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    process: Commanded,
     pub(crate) address: String,
 }
 
 impl Server {
     pub(crate) fn start(routes: usize, pacing: Pacing) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([MODE, &routes.to_string(), &format!("{pacing:?}")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (orders, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut server = Self { child, orders, answers: BufReader::new(answers), address: String::new() };
-        server.address = server.read();
-        server
-    }
-
-    fn read(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line.trim().to_owned()
+        let (process, address) = Commanded::start(&[MODE, &routes.to_string(), &format!("{pacing:?}")]);
+        Self { process, address }
     }
 
     /// Has it change one route, and says in which revision.
     pub(crate) fn change(&mut self, number: usize) -> i64 {
-        writeln!(self.orders, "{number}").unwrap();
-        self.read().parse().unwrap()
+        self.process.ask(&number.to_string()).parse().unwrap()
     }
 
     pub(crate) async fn channel(&self) -> Channel {
@@ -64,18 +44,11 @@ impl Server {
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     pub(crate) fn memory(&self) -> u64 {
         process::memory(self.pid())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -86,26 +59,12 @@ pub(crate) async fn run(count: usize, pacing: &str) {
     let served = Served::start(EmbeddedEtcd::builder().pace(pace).history(HISTORY, 64 << 20)).await;
     served.etcd.publish(&routes.desired()).await.unwrap();
     served.etcd.open();
-    say(&served.address.to_string());
-    let (sender, mut orders) = mpsc::channel(1);
-    // A thread that waits for orders and takes no time.
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            let Ok(number) = line.unwrap_or_default().parse::<usize>() else { break };
-            if sender.blocking_send(number).is_err() {
-                break;
-            }
-        }
-    });
-    while let Some(number) = orders.recv().await {
+    let mut orders = orders();
+    answer(&served.address.to_string());
+    while let Some(order) = orders.recv().await {
+        let Ok(number) = order.parse() else { break };
         routes.change(number);
         let revision = served.etcd.publish(&routes.desired()).await.unwrap().revision;
-        say(&revision.get().to_string());
+        answer(&revision.get().to_string());
     }
-}
-
-fn say(line: &str) {
-    let mut out = std::io::stdout();
-    writeln!(out, "{line}").unwrap();
-    out.flush().unwrap();
 }

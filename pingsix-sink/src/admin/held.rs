@@ -48,6 +48,11 @@ impl Listed {
         mark::scope_of(&self.fields)
     }
 
+    /// Under which name it says it was published.
+    pub(super) fn publisher(&self) -> Option<&str> {
+        mark::publisher_of(&self.fields)
+    }
+
     pub(super) fn is_of(&self, scope: &Scope) -> bool {
         self.scope() == Some(scope.as_str())
     }

@@ -8,10 +8,17 @@ use crate::resource::{Resource, ResourceError};
 /// The label whose value is the scope that a resource belongs to.
 pub const LABEL: &str = "pingsix.io/scope";
 
+/// The label whose value is the name under which it was published.
+pub const PUBLISHER: &str = "pingsix.io/publisher";
+
 const LABELS: &str = "labels";
 
 /// The resource as it is sent: with its id, which PingSIX adds otherwise, and its mark.
-pub(super) fn marked(resource: &Resource<'_>, scope: &Scope) -> Result<Value, ResourceError> {
+pub(super) fn marked(
+    resource: &Resource<'_>,
+    scope: &Scope,
+    publisher: Option<&str>,
+) -> Result<Value, ResourceError> {
     let Resource { id, fields, document, .. } = resource;
     let refused =
         |problem| ResourceError { key: document.key.clone(), owner: document.owner.clone(), problem };
@@ -26,6 +33,9 @@ pub(super) fn marked(resource: &Resource<'_>, scope: &Scope) -> Result<Value, Re
         return Err(refused("its field labels is no JSON object"));
     };
     labels.insert(LABEL.to_owned(), scope.as_str().into());
+    if let Some(publisher) = publisher {
+        labels.insert(PUBLISHER.to_owned(), publisher.into());
+    }
     Ok(Value::Object(fields))
 }
 
@@ -34,11 +44,17 @@ pub(super) fn scope_of(resource: &Map<String, Value>) -> Option<&str> {
     resource.get(LABELS)?.get(LABEL)?.as_str()
 }
 
+/// Under which name it was published.
+pub(super) fn publisher_of(resource: &Map<String, Value>) -> Option<&str> {
+    resource.get(LABELS)?.get(PUBLISHER)?.as_str()
+}
+
 /// A resource without its id and its mark.
 pub(super) fn unmarked(mut resource: Map<String, Value>) -> Map<String, Value> {
     resource.remove("id");
     if let Some(Value::Object(labels)) = resource.get_mut(LABELS) {
         labels.remove(LABEL);
+        labels.remove(PUBLISHER);
         if labels.is_empty() {
             resource.remove(LABELS);
         }

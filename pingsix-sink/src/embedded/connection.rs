@@ -20,6 +20,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
+use super::access::Certificate;
 use super::receptions::Client;
 use super::replica::Replica;
 use super::stats::Present;
@@ -32,12 +33,12 @@ const PREFACE: usize = 24;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Who is at the other end of a connection; each request carries it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Peer {
-    name: Option<Arc<str>>,
+    certificate: Option<Certificate>,
     cut: CancellationToken,
     /// The token it has shown while that was good.
-    token: Arc<Mutex<Option<Digest>>>,
+    token: Mutex<Option<Digest>>,
     client: Arc<Client>,
 }
 
@@ -47,9 +48,9 @@ impl Peer {
         &self.client
     }
 
-    /// The name in the certificate that the client has proved to hold.
-    pub(super) fn name(&self) -> Option<&Arc<str>> {
-        self.name.as_ref()
+    /// The certificate that the client has proved to hold.
+    pub(super) fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
     }
 
     /// Notes that it has shown the token with this digest.
@@ -66,12 +67,16 @@ impl Peer {
     pub(super) fn cut(&self) {
         self.cut.cancel();
     }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.is_cancelled()
+    }
 }
 
 /// A connection that counts while it is open.
 pub(super) struct Connection<S> {
     io: S,
-    peer: Peer,
+    peer: Arc<Peer>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
     _present: Present,
@@ -84,8 +89,8 @@ struct Preface {
 }
 
 impl<S> Connection<S> {
-    /// Admits a connection of a client with this name, unless there are too many.
-    pub(super) fn admit(replica: &Replica, io: S, name: Option<Arc<str>>) -> Option<Self> {
+    /// Admits a connection of a client with this certificate, unless there are too many.
+    pub(super) fn admit(replica: &Replica, io: S, certificate: Option<Certificate>) -> Option<Self> {
         let limit = replica.options.connection_limit;
         let Some(present) = replica.counters.connections.enter_below(limit) else {
             replica.counters.connections_refused.add(1);
@@ -95,13 +100,18 @@ impl<S> Connection<S> {
             return None;
         };
         let cut = CancellationToken::new();
+        let client = Arc::new(replica.receptions.connect());
         Some(Self {
             io,
             cut: Box::pin(cut.clone().cancelled_owned()),
-            peer: Peer { name, cut, token: Arc::default(), client: Arc::new(replica.receptions.connect()) },
+            peer: Arc::new(Peer { certificate, cut, token: Mutex::default(), client }),
             preface: Some(Preface::within(replica.options.preface_timeout)),
             _present: present,
         })
+    }
+
+    pub(super) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
     }
 
     /// Fails once the connection was cut.
@@ -149,10 +159,10 @@ impl Preface {
 }
 
 impl<S> Connected for Connection<S> {
-    type ConnectInfo = Peer;
+    type ConnectInfo = Arc<Peer>;
 
-    fn connect_info(&self) -> Peer {
-        self.peer.clone()
+    fn connect_info(&self) -> Arc<Peer> {
+        Arc::clone(&self.peer)
     }
 }
 

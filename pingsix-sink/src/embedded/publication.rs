@@ -8,8 +8,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::store::{Change, Commit, Gone, Record, Store};
 use crate::desired::{DocumentSet, Scope};
 use crate::error::SinkError;
@@ -86,7 +84,7 @@ pub(super) fn commits(
 }
 
 fn change(store: &Store, scope: &Scope, step: &Step, revision: i64) -> Change {
-    let key = Bytes::from(scope.full_key(step.key()));
+    let key = scope.full_key(step.key()).into_bytes().into_boxed_slice();
     let before = store.record(&key).map(Arc::clone);
     match step {
         Step::Create(document) | Step::Update(document) => {
@@ -95,8 +93,6 @@ fn change(store: &Store, scope: &Scope, step: &Step, revision: i64) -> Change {
                 None => (revision, 1),
             };
             let value = document.value.clone();
-            // The key of the record is reused, so that a key is in memory once however often it changes.
-            let key = before.as_ref().map_or(key, |before| before.key.clone());
             let record = Arc::new(Record { key, value, create_revision, mod_revision: revision, version });
             Change::Put { record, before }
         }

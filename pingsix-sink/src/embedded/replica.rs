@@ -256,6 +256,7 @@ impl Replica {
             watches_compacted: counters.watches_compacted.get(),
             watches_from_elsewhere: counters.watches_from_elsewhere.get(),
             streams_stalled: counters.streams_stalled.get(),
+            connections_lapsed: counters.connections_lapsed.get(),
             handshakes_failed: counters.handshakes_failed.get(),
             tls_rotations: counters.tls_rotations.get(),
             tls_rotations_refused: counters.tls_rotations_refused.get(),

@@ -31,14 +31,17 @@
 //! microsecond, of which every server has a reading. Nothing else could order servers that do not hear of each other.
 //! A reading goes on by the monotonic clock of its machine, and never stands below what its server has reserved, nor below
 //! the readings and reservations of others that it hears of. So readings agree up to how long such news takes, however
-//! far apart the times of day are, and whoever sets them. A list that gets no reservation within [`PATIENCE`] is answered
-//! when that is over, with a number `LEAD` above the reading of when it came. With readings that differ by less than
-//! `LEAD`, and by less than `PATIENCE - LEAD`:
+//! far apart the times of day are, and whoever sets them. Let `d` be the [lateness](SharedTime::lateness) that a server
+//! reckons with. A list that gets no reservation within `2.5 d` is answered when that is over, with a number between `d` and
+//! `1.5 d` above the reading of when it came. With readings that differ by less than `d`:
 //!
 //! - it is above what any server has handed out before it came: no reservation exceeds the reading of who made it by
-//!   more than a block, and other lists without one were asked `PATIENCE` before they were answered;
+//!   more than a block, and other lists without one were asked `2.5 d` before they were answered;
 //! - it is below what any server hands out after it was answered: reservations start no lower than the reading of who
 //!   asks for them, and all readings have passed it by then.
+//!
+//! News that take longer than `d` break this until they come, and not again: then `d` is what they took, at the server that
+//! was behind as well as at the one that was ahead.
 //!
 //! The same holds where some servers reach the store and others do not, and when they do again. What publications and
 //! watches need is had the same way. What remains, and may make a client miss changes until it lists again: the store is
@@ -74,7 +77,7 @@ use parking_lot::Mutex;
 use crate::revision::Revision;
 
 pub use file::FileReservations;
-pub use shared::{PATIENCE, SharedTime};
+pub use shared::{LATENESS, LONGEST_LATENESS, SharedTime};
 pub(super) use supply::Supply;
 
 /// How far ahead of the clock a client may be and still be believed.

@@ -44,6 +44,8 @@ pub struct Stats {
     pub watches_from_elsewhere: u64,
     /// Watch streams whose client read nothing for too long; its connection was closed.
     pub streams_stalled: u64,
+    /// Connections closed because the certificate of their client had expired, or its authority is none any more.
+    pub connections_lapsed: u64,
     /// TLS handshakes that failed, took too long, or were ended because there were too many.
     pub handshakes_failed: u64,
     /// Changes of the TLS files that new connections got.
@@ -89,6 +91,7 @@ pub(super) struct Counters {
     pub(super) watches_compacted: Counter,
     pub(super) watches_from_elsewhere: Counter,
     pub(super) streams_stalled: Counter,
+    pub(super) connections_lapsed: Counter,
     pub(super) handshakes_failed: Counter,
     pub(super) tls_rotations: Counter,
     pub(super) tls_rotations_refused: Counter,

@@ -12,8 +12,6 @@ mod record;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 pub(super) use key_range::KeyRange;
 pub(super) use record::{ByKey, Change, Commit, EVENT_OVERHEAD, Gone, Record};
 
@@ -272,8 +270,8 @@ impl Store {
     }
 
     fn select_as_of(&self, range: &KeyRange, revision: i64) -> Vec<Arc<Record>> {
-        let now = range.of(&self.keys).map(|ByKey(record)| (&record.key, record));
-        let mut then: BTreeMap<&Bytes, &Arc<Record>> = now.collect();
+        let now = range.of(&self.keys).map(|ByKey(record)| (&*record.key, record));
+        let mut then: BTreeMap<&[u8], &Arc<Record>> = now.collect();
         for commit in self.history.iter().rev().take_while(|commit| commit.revision > revision) {
             for change in commit.changes.iter().rev().filter(|change| range.contains(change.key())) {
                 match change.before() {

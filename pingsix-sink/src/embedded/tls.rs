@@ -6,9 +6,12 @@
 //! ```
 //!
 //! - **Rotation.** Files are read again every few seconds and compared by content, for a mounted Secret is replaced by
-//!   pointing a symbolic link elsewhere. A connection keeps what it began with; new ones get the new material. Material
+//!   pointing a symbolic link elsewhere. A connection keeps what it began with (but see
+//!   [`Access::certificate_uris`](super::Access::certificate_uris)); new ones get the new material. Material
 //!   that cannot be used, such as a certificate whose key has not come yet, changes nothing: a log line names the file
 //!   and the fault, once.
+//! - **From memory.** A program that makes certificates itself hands them over
+//!   ([`EmbeddedEtcd::replace_tls`](super::EmbeddedEtcd::replace_tls)), and may start a server before it has any.
 //! - **Clients.** With a client CA, a client proves itself with a certificate of it or is not served. Sessions are
 //!   never resumed, so that whoever is served has proved itself under the CA in force.
 //! - **Bounds.** Handshakes run beside the listener, each for a limited time. When there are too many at once, the
@@ -46,7 +49,8 @@ use material::{Source, Sources};
 /// ```
 #[derive(Clone)]
 pub struct ServerTls {
-    sources: Sources,
+    /// `None` for those that are to come.
+    sources: Option<Sources>,
     reread_interval: Duration,
     handshake_timeout: Duration,
     handshake_limit: usize,
@@ -69,14 +73,25 @@ impl ServerTls {
         Self::new(Source::File(certificate.into()), Source::File(key.into()))
     }
 
-    /// A certificate chain and its key, which stay as they are.
+    /// A certificate chain and its key, which stay as they are until others are
+    /// [put in their place](super::EmbeddedEtcd::replace_tls).
     pub fn from_pem(certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         Self::new(Source::Pem(certificate.into()), Source::Pem(key.into()))
     }
 
+    /// Nothing so far: whoever connects is turned away until [`replace_tls`](super::EmbeddedEtcd::replace_tls) brings
+    /// something.
+    pub fn to_come() -> Self {
+        Self::of(None)
+    }
+
     fn new(certificate: Source, key: Source) -> Self {
+        Self::of(Some(Sources { certificate, key, client_ca: None }))
+    }
+
+    fn of(sources: Option<Sources>) -> Self {
         Self {
-            sources: Sources { certificate, key, client_ca: None },
+            sources,
             reread_interval: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
             handshake_limit: 512,
@@ -86,19 +101,25 @@ impl ServerTls {
     /// Serves only clients with a certificate of one of the authorities in this file, which is read again when it
     /// changes.
     #[must_use]
-    pub fn client_ca_file(mut self, bundle: impl Into<PathBuf>) -> Self {
-        self.sources.client_ca = Some(Source::File(bundle.into()));
-        self
+    pub fn client_ca_file(self, bundle: impl Into<PathBuf>) -> Self {
+        self.demand(Source::File(bundle.into()))
     }
 
     /// Serves only clients with a certificate of one of these authorities.
     #[must_use]
-    pub fn client_ca_pem(mut self, bundle: impl Into<Vec<u8>>) -> Self {
-        self.sources.client_ca = Some(Source::Pem(bundle.into()));
+    pub fn client_ca_pem(self, bundle: impl Into<Vec<u8>>) -> Self {
+        self.demand(Source::Pem(bundle.into()))
+    }
+
+    /// Of a server that has nothing to prove itself with, nobody is served anyway.
+    fn demand(mut self, client_ca: Source) -> Self {
+        if let Some(sources) = &mut self.sources {
+            sources.client_ca = Some(client_ca);
+        }
         self
     }
 
-    /// How often files are looked at. Default: 10 s.
+    /// How often files are looked at, and whether certificates are still good. Default: 10 s.
     #[must_use]
     pub fn reread_interval(mut self, interval: Duration) -> Self {
         self.reread_interval = interval.max(Duration::from_millis(1));

@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use prost::Message as _;
 
-use super::GUARD;
 use super::mark::{MARKS, Mark, Name, RECORD};
 use super::picture::{Change, GUARD_VALUES, Picture};
+use super::{GUARD, PUBLISHER};
 use crate::desired::Scope;
 use crate::error::SinkError;
 use crate::plan::Step;
@@ -122,6 +122,21 @@ impl Batch {
     pub(super) fn bytes(&self) -> usize {
         self.request.encoded_len()
     }
+}
+
+/// What writes who publishes, or that nobody does, and nothing else.
+pub(super) fn claim(picture: &Picture, scope: &Scope, publisher: Option<&Bytes>) -> TxnRequest {
+    let (key, guard) = (beside(scope, PUBLISHER), beside(scope, GUARD));
+    let compare = vec![
+        unchanged(key.clone(), picture.publisher().modified),
+        unchanged(guard.clone(), picture.guard().modified),
+    ];
+    let write = match publisher {
+        Some(publisher) => put(key, publisher.clone()),
+        None => delete(key),
+    };
+    let success = vec![write, put(guard, Bytes::from_static(GUARD_VALUES[0]))];
+    TxnRequest { compare, success, failure: Vec::new() }
 }
 
 fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -24,6 +25,9 @@ use crate::proto::etcdserverpb::{
 
 /// A scope that PingSIX cannot read any more must still be read to be mended.
 const READ_LIMIT: usize = 256 << 20;
+
+/// How many keys are asked for at a time.
+const PAGE: i64 = 1_000;
 
 /// Name and password.
 #[derive(Clone)]
@@ -62,6 +66,42 @@ impl Client {
             KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await
         })
         .await
+    }
+
+    /// All keys below a prefix whose last segment is `name`, by and by, for there may be many others.
+    pub(super) async fn keys(&self, below: &Scope, name: &str) -> Result<Vec<Bytes>, EtcdError> {
+        let (mut key, range_end) = below.key_range();
+        let mut found = Vec::new();
+        loop {
+            let request = RangeRequest {
+                key: key.clone(),
+                range_end: range_end.clone(),
+                keys_only: true,
+                limit: PAGE,
+                ..RangeRequest::default()
+            };
+            let page = self
+                .call(below, request, |channel, request| async move {
+                    KvClient::new(channel).max_decoding_message_size(READ_LIMIT).range(request).await
+                })
+                .await?;
+            let is_it = |key: &Bytes| key.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes());
+            found.extend(page.kvs.iter().map(|kv| &kv.key).filter(|key| is_it(key)).cloned());
+            let Some(last) = page.kvs.last().filter(|_| page.more) else { return Ok(found) };
+            // The first one that is greater.
+            key = [&*last.key, &[0]].concat().into();
+        }
+    }
+
+    /// The value of a key; whoever is told of a fault is told of `scope`.
+    pub(super) async fn get(&self, scope: &Scope, key: Bytes) -> Result<Option<Bytes>, EtcdError> {
+        let request = RangeRequest { key, ..RangeRequest::default() };
+        let found =
+            self.call(scope, request, |channel, request| async move {
+                KvClient::new(channel).range(request).await
+            })
+            .await?;
+        Ok(found.kvs.into_iter().next().map(|kv| kv.value))
     }
 
     /// A transaction. It may be sent again after a failure that leaves its outcome open, so it must compare what it

@@ -10,26 +10,26 @@
 //! is the echo of a transaction of ours is known when it is looked at.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Mutex;
 use tonic::Streaming;
 
 use super::backoff::Backoff;
-use super::batch::{Batch, Limits, check};
+use super::batch::{Batch, Limits, check, claim};
 use super::client::Client;
 use super::drift::Drift;
 use super::error::{EtcdError, Fault};
 use super::mark::Mark;
 use super::picture::Picture;
-use super::sealed::Sealer;
-use super::{GUARD, LIST_LIMIT};
+use super::{GUARD, LIST_LIMIT, PUBLISHER};
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, Units, plan, units};
+use crate::plan::{Step, Steps, plan, units};
 use crate::proto::etcdserverpb::{RangeResponse, WatchResponse};
-use crate::resource::Keyring;
+use crate::resource::{Keyring, Sealer};
 use crate::{Changed, Published, Revision};
 
 /// How often a publication starts over because somebody else wrote at the same time.
@@ -41,6 +41,8 @@ pub(super) struct Keeper {
     scope: Scope,
     client: Arc<Client>,
     drift: Arc<Drift>,
+    /// Under which name is published, if that is known.
+    publisher: Arc<OnceLock<Bytes>>,
     limits: Limits,
     state: Mutex<State>,
 }
@@ -80,11 +82,12 @@ impl Keeper {
         scope: Scope,
         client: Arc<Client>,
         drift: Arc<Drift>,
+        publisher: Arc<OnceLock<Bytes>>,
         limits: Limits,
         keyring: Option<Keyring>,
     ) -> Self {
         let state = State { sealer: keyring.map(Sealer::new), ..State::default() };
-        Self { scope, client, drift, limits, state: Mutex::new(state) }
+        Self { scope, client, drift, publisher, limits, state: Mutex::new(state) }
     }
 
     /// Brings the scope to what is desired.
@@ -116,7 +119,13 @@ impl Keeper {
                     return Err(error);
                 }
             };
-            match self.write(&mut picture, &steps, &mut changed).await {
+            let written = async {
+                // From before the first document until after the last.
+                self.claim(&mut picture, !desired.documents().is_empty()).await?;
+                self.write(&mut picture, &steps, &mut changed).await?;
+                self.release(&mut picture).await
+            };
+            match written.await {
                 Ok(()) => {
                     picture.settle(desired.documents().clone());
                     let revision = picture.revision();
@@ -157,28 +166,78 @@ impl Keeper {
         Ok(steps)
     }
 
+    /// Has the scope say who publishes it.
+    async fn claim(&self, picture: &mut Picture, is_wanted: bool) -> Result<(), Failed> {
+        let publisher = self.publisher.get();
+        // Whoever's protocol it is that the guard is of, it is not ours to write.
+        if !is_wanted
+            || publisher.is_none()
+            || picture.publisher().name.as_ref() == publisher
+            || !picture.guard().is_known
+        {
+            return Ok(());
+        }
+        self.write_publisher(picture, publisher).await
+    }
+
+    /// Has the scope say so no more, when nothing of ours is left.
+    async fn release(&self, picture: &mut Picture) -> Result<(), Failed> {
+        let publisher = self.publisher.get();
+        if publisher.is_none() || picture.publisher().name.as_ref() != publisher || !picture.is_empty() {
+            return Ok(());
+        }
+        self.write_publisher(picture, None).await
+    }
+
+    async fn write_publisher(&self, picture: &mut Picture, publisher: Option<&Bytes>) -> Result<(), Failed> {
+        let answer = self.client.txn(&self.scope, claim(picture, &self.scope, publisher)).await?;
+        if !answer.succeeded {
+            return Err(Failed::Comparison);
+        }
+        picture.claimed(answer.header.map_or(0, |header| header.revision), publisher.cloned());
+        Ok(())
+    }
+
     /// Takes all steps: in one transaction if they fit, else in units as far as these fit.
     async fn write(&self, picture: &mut Picture, steps: &Steps, changed: &mut Changed) -> Result<(), Failed> {
         let fitting =
             |picture: &Picture, rest: &[Step]| Batch::fitting(picture, &self.scope, rest, self.limits);
-        let is_one = fitting(picture, steps.as_slice()) == steps.len();
-        let units = if is_one { Units::one(steps.clone()) } else { units(steps, &picture.documents()) };
+        let all = steps.as_slice();
+        // A transaction without steps would write the guard, for nothing.
+        if all.is_empty() {
+            return Ok(());
+        }
+        if fitting(picture, all) == all.len() {
+            return self.commit(picture, all, changed).await;
+        }
+        let units = units(steps, &picture.documents());
         let mut written = 0;
         while let rest = &units.steps().as_slice()[written..]
             && !rest.is_empty()
         {
             let taken = &rest[..units.whole(written, fitting(picture, rest))];
-            let batch = Batch::of(picture, &self.scope, taken);
-            let bytes = batch.bytes();
-            let answer = self.client.txn(&self.scope, batch.request).await?;
-            if !answer.succeeded {
-                return Err(Failed::Comparison);
-            }
-            tracing::debug!(scope = %self.scope, steps = taken.len(), bytes, "wrote a transaction");
-            *changed = changed.with(taken);
-            picture.committed(answer.header.map_or(0, |header| header.revision), batch.change);
+            self.commit(picture, taken, changed).await?;
             written += taken.len();
         }
+        Ok(())
+    }
+
+    /// Takes these steps in one transaction.
+    async fn commit(
+        &self,
+        picture: &mut Picture,
+        steps: &[Step],
+        changed: &mut Changed,
+    ) -> Result<(), Failed> {
+        let batch = Batch::of(picture, &self.scope, steps);
+        let bytes = batch.bytes();
+        let answer = self.client.txn(&self.scope, batch.request).await?;
+        if !answer.succeeded {
+            return Err(Failed::Comparison);
+        }
+        tracing::debug!(scope = %self.scope, steps = steps.len(), bytes, "wrote a transaction");
+        *changed = changed.with(steps);
+        picture.committed(answer.header.map_or(0, |header| header.revision), batch.change);
         Ok(())
     }
 
@@ -308,7 +367,7 @@ impl Keeper {
 
 /// The names of what stands beside the documents cannot be those of documents.
 fn refuse_reserved_keys(desired: &Desired) -> Result<(), SinkError> {
-    let is_reserved = |key: &str| key == GUARD || Mark::index(key).is_some();
+    let is_reserved = |key: &str| key == GUARD || key == PUBLISHER || Mark::index(key).is_some();
     match desired.documents().iter().find(|document| is_reserved(document.key.as_str())) {
         Some(document) => Err(SinkError::InvalidKey {
             key: document.key.to_string(),

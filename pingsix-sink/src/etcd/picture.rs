@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::GUARD;
 use super::mark::{MARKS, Mark, Name};
+use super::{GUARD, PUBLISHER};
 use crate::desired::{DocumentSet, Scope};
 use crate::document::{Document, Key, OrderHint, Owner};
 use crate::proto::etcdserverpb::RangeResponse;
@@ -29,6 +29,7 @@ pub(super) struct Picture {
     strange: BTreeSet<Bytes>,
     marks: [Marked; MARKS],
     guard: Guard,
+    publisher: Publisher,
     settled: Option<Settled>,
 }
 
@@ -55,6 +56,13 @@ pub(super) struct Marked {
     pub(super) modified: i64,
 }
 
+/// Who has published what is there; not there, as long as `modified` is zero.
+#[derive(Debug, Default)]
+pub(super) struct Publisher {
+    pub(super) name: Option<Bytes>,
+    pub(super) modified: i64,
+}
+
 /// The key by which writers of one scope notice each other; not there, as long as `modified` is zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guard {
@@ -73,6 +81,7 @@ impl Picture {
             strange: BTreeSet::new(),
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
+            publisher: Publisher::default(),
             settled: None,
         };
         for kv in &list.kvs {
@@ -88,6 +97,23 @@ impl Picture {
 
     pub(super) fn guard(&self) -> Guard {
         self.guard
+    }
+
+    pub(super) const fn publisher(&self) -> &Publisher {
+        &self.publisher
+    }
+
+    /// Whether nothing is ours.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.held.values().any(|held| self.order(held.name).is_some())
+    }
+
+    /// Takes note that a transaction of ours has written who publishes.
+    pub(super) fn claimed(&mut self, revision: i64, publisher: Option<Bytes>) {
+        self.ours.insert(revision);
+        self.guard = Guard { modified: revision, is_known: true };
+        let modified = if publisher.is_some() { revision } else { 0 };
+        self.publisher = Publisher { name: publisher, modified };
     }
 
     pub(super) fn mark(&self, index: usize) -> &Marked {
@@ -210,6 +236,9 @@ impl Picture {
                 let is_known = GUARD_VALUES.contains(&&*kv.value);
                 self.guard = Guard { modified: kv.mod_revision, is_known };
             }
+            Place::Publisher => {
+                self.publisher = Publisher { name: Some(kv.value.clone()), modified: kv.mod_revision };
+            }
             Place::Mark(index) => {
                 let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
                     let key = String::from_utf8_lossy(&kv.key);
@@ -231,6 +260,7 @@ impl Picture {
     fn delete(&mut self, key: &Bytes) {
         match self.place(key) {
             Place::Guard => self.guard = Guard { modified: 0, is_known: true },
+            Place::Publisher => self.publisher = Publisher::default(),
             Place::Mark(index) => self.marks[index] = Marked::default(),
             Place::Document(key) => {
                 self.held.remove(&key);
@@ -247,6 +277,7 @@ impl Picture {
             .and_then(|key| key.strip_prefix(self.scope.as_str())?.strip_prefix('/'));
         match inside {
             Some(GUARD) => Place::Guard,
+            Some(PUBLISHER) => Place::Publisher,
             Some(inside) => match (Mark::index(inside), Key::new(inside)) {
                 (Some(index), _) => Place::Mark(index),
                 (None, Ok(key)) => Place::Document(key),
@@ -271,6 +302,7 @@ pub(super) struct Change {
 /// What a key under the scope is for.
 enum Place {
     Guard,
+    Publisher,
     Mark(usize),
     Document(Key),
     Strange,

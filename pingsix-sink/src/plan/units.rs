@@ -27,12 +27,6 @@ pub struct Units {
 }
 
 impl Units {
-    /// All steps at once.
-    pub fn one(steps: Steps) -> Self {
-        let ends = if steps.is_empty() { Vec::new() } else { vec![steps.len()] };
-        Self { steps, ends }
-    }
-
     /// All steps.
     pub const fn steps(&self) -> &Steps {
         &self.steps

@@ -177,6 +177,7 @@ mod tests {
 
     use super::*;
     use crate::document::{Key, OrderHint, Owner};
+    use crate::resource::secret::tests::{plugins, tls};
 
     fn document(key: &str, value: &Value) -> Document {
         Document {
@@ -197,14 +198,7 @@ mod tests {
 
     #[test]
     fn what_pingsix_decrypts_is_sealed_and_opened_again_and_nothing_else() {
-        let tls = json!({"client_cert": "c", "client_key": "sesame"});
-        let plugins = json!({
-            "basic-auth": {"username": "u", "password": "sesame"},
-            "csrf": {"key": "sesame"},
-            "jwt-auth": {"secret": "sesame", "header": "h"},
-            "key-auth": {"key": "sesame", "keys": ["sesame", "sesame"]},
-            "limit-count": {"key": "remote_addr"},
-        });
+        let (tls, plugins) = (tls(), plugins());
         let keyring = keyring(&["new", "old"]);
         for (key, value, secrets) in [
             ("ssls/a", json!({"cert": "c", "key": "sesame", "snis": ["a"]}), 1),

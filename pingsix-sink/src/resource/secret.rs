@@ -192,22 +192,31 @@ fn visit_field(fields: &mut Map<String, Value>, name: &str, with: &mut dyn FnMut
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn every_secret_is_masked_and_nothing_else() {
-        let tls = json!({"client_cert": "c", "client_key": "sesame"});
-        let plugins = json!({
+    /// What an upstream shows to its nodes, with one secret.
+    pub(in crate::resource) fn tls() -> Value {
+        json!({"client_cert": "c", "client_key": "sesame"})
+    }
+
+    /// Plugins with six secrets, and one with a field that is called like one.
+    pub(in crate::resource) fn plugins() -> Value {
+        json!({
             "basic-auth": {"username": "u", "password": "sesame"},
             "csrf": {"key": "sesame"},
             "jwt-auth": {"secret": "sesame", "header": "h"},
             "key-auth": {"key": "sesame", "keys": ["sesame", "sesame"]},
             "limit-count": {"key": "remote_addr"},
-            "traffic-split": {"rules": [{"weighted_upstreams": [{"upstream": {"tls": tls.clone()}}]}]},
-        });
+        })
+    }
+
+    #[test]
+    fn every_secret_is_masked_and_nothing_else() {
+        let (tls, mut plugins) = (tls(), plugins());
+        plugins["traffic-split"] = json!({"rules": [{"weighted_upstreams": [{"upstream": {"tls": tls}}]}]});
         for (kind, resource, secrets) in [
             (ResourceKind::Ssl, json!({"cert": "c", "key": "sesame", "snis": ["a"]}), 1),
             (ResourceKind::Upstream, json!({"key": "uri", "tls": tls.clone()}), 1),

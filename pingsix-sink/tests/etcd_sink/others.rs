@@ -9,7 +9,7 @@ use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, T
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
 use pingsix_sink::proto::mvccpb::event::EventType;
-use pingsix_sink::{Desired, Sink as _, plan};
+use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
 
 use crate::documents::{desired, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
@@ -294,4 +294,46 @@ async fn a_sink_without_watch_looks_each_time() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(sink.drift().borrow().is_empty());
     assert_eq!(sink.publish(&web).await.unwrap().changed.updated, 1);
+}
+
+#[tokio::test]
+async fn a_scope_says_who_published_it_from_its_first_document_to_its_last() {
+    let Some(lab) = Lab::start().await else { return };
+    let (one, two, nobody) = (lab.sink(), lab.sink(), lab.sink());
+    one.publish_as("one");
+    one.publish_as("the first call counts");
+    two.publish_as("two");
+    let own = async |sink: &EtcdSink| sink.own_scopes(&scope("/p")).await.unwrap();
+    let scopes = |names: &[&str]| names.iter().map(|name| scope(name)).collect::<BTreeSet<_>>();
+    let web = desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]);
+    // So many that they are not all listed at once.
+    let api = many("/p/api", 1_500, 8);
+    let first = one.publish(&web).await.unwrap();
+    two.publish(&api).await.unwrap();
+    nobody.publish(&desired("/p/other", &[("upstreams/u", "1")])).await.unwrap();
+    one.publish(&desired("/elsewhere", &[("upstreams/u", "1")])).await.unwrap();
+    assert_eq!(own(&one).await, scopes(&["/p/web"]));
+    assert_eq!(own(&two).await, scopes(&["/p/api"]));
+    assert_eq!(own(&nobody).await, scopes(&[]));
+    // A later process of the same name knows what an earlier one has left.
+    let later = lab.sink();
+    later.publish_as("one");
+    assert_eq!(own(&later).await, scopes(&["/p/web"]));
+
+    // Whoever publishes it, with whatever content, it is his; nobody is told of a change that is none.
+    let same = two.publish(&web).await.unwrap();
+    assert!(same.changed.is_empty() && same.revision == first.revision, "{same:?}");
+    assert_eq!(own(&one).await, scopes(&[]));
+    assert_eq!(own(&two).await, scopes(&["/p/api", "/p/web"]));
+    assert!(one.drift().borrow().is_empty());
+    let again = two.publish(&web).await.unwrap();
+    assert_eq!(again, same);
+
+    two.publish(&Desired::empty(scope("/p/api"))).await.unwrap();
+    assert_eq!(own(&two).await, scopes(&["/p/web"]));
+    let left = lab.list(&scope("/p/api")).await;
+    assert!(left.kvs.iter().all(|kv| !kv.key.ends_with(b".pingsix_sink_publisher")));
+    // What is there of somebody else says nothing of ours.
+    two.publish(&Desired::empty(scope("/p/api"))).await.unwrap();
+    assert_eq!(own(&two).await, scopes(&["/p/web"]));
 }

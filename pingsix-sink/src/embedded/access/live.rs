@@ -26,6 +26,7 @@ const TOKEN: &str = "token";
 /// Who may read now.
 pub(in crate::embedded) struct LiveAccess {
     clock: Arc<dyn Clock>,
+    certificate_uris: bool,
     token_lifetime: Duration,
     source: Option<Watched>,
     /// `None` while anybody may read anything.
@@ -44,7 +45,7 @@ struct Watched {
 #[derive(Clone)]
 pub(in crate::embedded) struct Credentials {
     token: Option<String>,
-    peer: Option<Peer>,
+    peer: Option<Arc<Peer>>,
 }
 
 /// Who reads.
@@ -63,6 +64,8 @@ pub(in crate::embedded) enum Denied {
     Unnamed,
     /// Its token is not one, or no longer.
     InvalidToken,
+    /// Its certificate was good when it connected, and is not any more.
+    Expired,
     /// What it wants is not its own, or it is nobody we know.
     NotPermitted,
     /// No such user, or not his password.
@@ -93,17 +96,18 @@ impl LiveAccess {
         access: Option<Access>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ClientsError> {
-        let Some(Access { source, token_lifetime, reread_interval }) = access else {
+        let Some(Access { source, certificate_uris, token_lifetime, reread_interval }) = access else {
             return Ok(Self::new(clock, TOKEN_LIFETIME, None, None));
         };
-        Ok(match source {
+        let live = match source {
             Source::Given(clients) => Self::new(clock, token_lifetime, None, Some(clients)),
             Source::File(path) => {
                 let (digest, clients) = read_settled(None, || read(&path));
                 let watched = Watched { path, interval: reread_interval, seen: Mutex::new(digest) };
                 Self::new(clock, token_lifetime, Some(watched), Some(clients?))
             }
-        })
+        };
+        Ok(Self { certificate_uris, ..live })
     }
 
     fn new(
@@ -113,11 +117,17 @@ impl LiveAccess {
         clients: Option<Clients>,
     ) -> Self {
         let clients = RwLock::new(clients.map(Arc::new));
-        Self { clock, token_lifetime, source, clients, changes: watch::Sender::new(0) }
+        let changes = watch::Sender::new(0);
+        Self { clock, certificate_uris: false, token_lifetime, source, clients, changes }
     }
 
     pub(in crate::embedded) fn is_enabled(&self) -> bool {
         self.clients.read().is_some()
+    }
+
+    /// Whether certificates say what may be read, and count for as long as they are good.
+    pub(in crate::embedded) fn goes_by_certificates(&self) -> bool {
+        self.certificate_uris
     }
 
     pub(in crate::embedded) fn replace(&self, clients: Clients) {
@@ -182,14 +192,22 @@ impl LiveAccess {
     pub(in crate::embedded) fn reader(&self, credentials: &Credentials) -> Result<Reader, Denied> {
         let Some(clients) = self.clients.read().clone() else { return Ok(Reader::Anyone) };
         if let Some(token) = &credentials.token {
-            let scopes = self.scopes_of_token(&clients, token, credentials.peer.as_ref());
+            let scopes = self.scopes_of_token(&clients, token, credentials.peer());
             return scopes.map(Reader::Client).ok_or(Denied::InvalidToken);
         }
-        let name = credentials.peer.as_ref().and_then(Peer::name).ok_or(Denied::Unnamed)?;
-        clients
-            .scopes_of_certificate(name)
-            .map(|scopes| Reader::Client(Arc::clone(scopes)))
-            .ok_or(Denied::NotPermitted)
+        let certificate = credentials.peer().and_then(Peer::certificate).ok_or(Denied::Unnamed)?;
+        if self.certificate_uris && certificate.has_ended(self.clock.now()) {
+            return Err(Denied::Expired);
+        }
+        let named = certificate.common_name().map(|name| clients.scopes_of_certificate(name));
+        let own = certificate.scopes();
+        match named {
+            None if own.is_empty() => Err(Denied::Unnamed),
+            Some(None) if own.is_empty() => Err(Denied::NotPermitted),
+            None | Some(None) => Ok(Reader::Client(Arc::clone(own))),
+            Some(Some(named)) if own.is_empty() => Ok(Reader::Client(Arc::clone(named))),
+            Some(Some(named)) => Ok(Reader::Client(named.iter().chain(&**own).cloned().collect())),
+        }
     }
 
     fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
@@ -212,11 +230,11 @@ impl Credentials {
     pub(in crate::embedded) fn of<T>(request: &tonic::Request<T>) -> Self {
         let token =
             |metadata: &MetadataMap| Some(metadata.get(TOKEN)?.to_str().unwrap_or_default().to_owned());
-        Self { token: token(request.metadata()), peer: request.extensions().get::<Peer>().cloned() }
+        Self { token: token(request.metadata()), peer: request.extensions().get::<Arc<Peer>>().cloned() }
     }
 
     pub(in crate::embedded) fn peer(&self) -> Option<&Peer> {
-        self.peer.as_ref()
+        self.peer.as_deref()
     }
 }
 

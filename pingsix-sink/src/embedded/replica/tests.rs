@@ -15,8 +15,11 @@ use crate::embedded::store::testing::everything;
 
 const SERVERS: usize = 3;
 
-/// The most that news between servers take.
+/// The most that news between servers take, as is assumed unless otherwise known.
 const LATENCY: Duration = Duration::from_millis(300);
+
+/// News that are later, and that nobody has told the servers of.
+const LATE: Duration = Duration::from_millis(1_200);
 
 /// How long a write to the store takes.
 const WRITE: Duration = Duration::from_millis(20);
@@ -140,16 +143,18 @@ struct World {
     ceiling: Ceiling,
     servers: Vec<Server>,
     news: Vec<News>,
+    /// The most that news take.
+    latency: Duration,
 }
 
 impl World {
-    async fn new(errors: [i64; SERVERS]) -> Self {
+    async fn new(errors: [i64; SERVERS], latency: Duration) -> Self {
         let (epoch, ceiling) = (Instant::now(), Ceiling::default());
         let mut servers = Vec::new();
         for error in errors {
             servers.push(Server::start(&ceiling, epoch, error, 0).await);
         }
-        let world = Self { epoch, ceiling, servers, news: Vec::new() };
+        let world = Self { epoch, ceiling, servers, news: Vec::new(), latency };
         world.meet();
         world
     }
@@ -175,12 +180,12 @@ impl World {
             self.news = coming;
             for server in self.servers.iter().filter(|server| !server.is_cut()) {
                 for news in &due {
-                    server.way.time.raise(news.reading);
+                    server.way.time.hear(news.reading);
                 }
                 let said = [server.way.time.now(), *self.ceiling.lock()];
                 let said = said.into_iter().flatten();
                 self.news.extend(
-                    said.map(|reading| News { reading, at: now + LATENCY - Duration::from_millis(100) }),
+                    said.map(|reading| News { reading, at: now + self.latency - Duration::from_millis(100) }),
                 );
             }
         }
@@ -296,8 +301,23 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-async fn live(errors: [i64; SERVERS], happenings: Vec<Happening>) -> Result<(), TestCaseError> {
-    let mut world = World::new(errors).await;
+async fn live(
+    errors: [i64; SERVERS],
+    latency: Duration,
+    happenings: Vec<Happening>,
+) -> Result<(), TestCaseError> {
+    let mut world = World::new(errors, latency).await;
+    if latency > LATENCY {
+        // Late news are noticed when the first of them come.
+        world.pass(5_000).await;
+        for server in &world.servers {
+            prop_assert!(
+                server.way.time.lateness() + Duration::from_millis(100) >= latency,
+                "{:?}",
+                server.way.time.lateness()
+            );
+        }
+    }
     let mut clients = [Client::default(), Client::default()];
     for happening in happenings {
         match happening {
@@ -361,6 +381,15 @@ proptest! {
         happenings in prop::collection::vec(happening(), 5..80),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(live(errors, happenings))?;
+        runtime.block_on(live(errors, LATENCY, happenings))?;
+    }
+
+    #[test]
+    fn nor_does_one_when_news_between_servers_are_later_than_was_assumed(
+        errors in [error(), error(), error()],
+        happenings in prop::collection::vec(happening(), 5..80),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(live(errors, LATE, happenings))?;
     }
 }

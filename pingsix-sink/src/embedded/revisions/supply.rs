@@ -7,17 +7,9 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{
-    BLOCK, Block, Clock, PATIENCE, Reservations, ReserveError, SHARED_BLOCK, SharedTime, clock_revision,
-};
+use super::{BLOCK, Block, Clock, Reservations, ReserveError, SHARED_BLOCK, SharedTime, clock_revision};
 use crate::embedded::stats::Counter;
 use crate::revision::Revision;
-
-/// How far above the reading of the shared time a revision is taken that is not reserved.
-const LEAD: Duration = Duration::from_millis(400);
-
-/// And how much further at most, by chance: numbers that two servers take at the same time are to be different ones.
-const SPREAD: Duration = Duration::from_millis(200);
 
 /// Lists are fenced no more often than this. A client that lists all the time must not write to the store all the time,
 /// nor have reservations run ahead of the shared time.
@@ -76,9 +68,10 @@ impl Supply {
             return self.count(self.reservations.reserve(at_least, BLOCK).await);
         };
         let (began, came) = (Instant::now(), time.now());
+        let (lateness, patience) = (time.lateness(), time.patience());
         let reserve =
             self.reservations.reserve(came.map_or(at_least, |came| came.max(at_least)), SHARED_BLOCK);
-        let error = match timeout_at(began + PATIENCE, reserve).await {
+        let error = match timeout_at(began + patience, reserve).await {
             Ok(Ok(block)) => {
                 time.raise(block.last);
                 if self.away.swap(false, Ordering::Relaxed) {
@@ -99,12 +92,13 @@ impl Supply {
         }
         // One that has heard of nothing yet has nothing but its clock.
         let came = came.unwrap_or_else(|| clock_revision(&*self.clock));
-        sleep_until(began + PATIENCE).await;
-        let ahead = LEAD + SPREAD.mul_f64(fastrand::f64());
+        sleep_until(began + patience).await;
+        // By chance, for numbers that two servers take at the same time are to be different ones.
+        let ahead = lateness.mul_f64(1.0 + 0.5 * fastrand::f64());
         let ahead = u32::try_from(ahead.as_micros()).unwrap_or(u32::MAX);
         let first = came.checked_add(ahead).ok_or(ReserveError::Exhausted)?;
         let block = Block::above(None, first.max(at_least), SHARED_BLOCK)?;
-        time.raise(came);
+        time.go_on_from(came);
         self.unreserved.add(1);
         Ok(block)
     }

@@ -21,7 +21,7 @@ impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
         let reader = services.reader(&request);
-        let client = request.extensions().get::<Peer>().map(|peer| Arc::clone(peer.client()));
+        let client = request.extensions().get::<Arc<Peer>>().map(|peer| Arc::clone(peer.client()));
         let request = request.into_inner();
         if request.key.is_empty() {
             return Err(refusal::empty_key());

@@ -40,6 +40,7 @@ impl From<Denied> for Status {
         match denied {
             Denied::Unnamed => Status::invalid_argument("etcdserver: user name is empty"),
             Denied::InvalidToken => Status::unauthenticated("etcdserver: invalid auth token"),
+            Denied::Expired => Status::unauthenticated("the certificate of the client is no longer valid"),
             Denied::NotPermitted => Status::permission_denied("etcdserver: permission denied"),
             Denied::WrongPassword => {
                 Status::invalid_argument("etcdserver: authentication failed, invalid user ID or password")

@@ -121,7 +121,7 @@ fn holds(store: &Store, compare: &Compare) -> Result<bool, (KeyRange, Refusal)> 
         store.admit(&range).and_then(|()| store.select(&range, None)).map_err(|refusal| (range, refusal))?;
     if records.is_empty() {
         let missing = Record {
-            key: compare.key.clone(),
+            key: Box::from(&*compare.key),
             value: bytes::Bytes::new(),
             create_revision: 0,
             mod_revision: 0,

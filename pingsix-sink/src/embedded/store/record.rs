@@ -19,7 +19,8 @@ pub(in crate::embedded) const EVENT_OVERHEAD: usize = 64;
 /// One version of one key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::embedded) struct Record {
-    pub(in crate::embedded) key: Bytes,
+    /// Copied whenever it is told: shared, every one would take as much again for who else has it.
+    pub(in crate::embedded) key: Box<[u8]>,
     pub(in crate::embedded) value: Bytes,
     pub(in crate::embedded) create_revision: i64,
     pub(in crate::embedded) mod_revision: i64,
@@ -27,10 +28,10 @@ pub(in crate::embedded) struct Record {
 }
 
 impl Record {
-    /// The record on the wire; key and value are shared, not copied.
+    /// The record on the wire; the value is shared, not copied.
     pub(in crate::embedded) fn to_proto(&self) -> KeyValue {
         KeyValue {
-            key: self.key.clone(),
+            key: Bytes::copy_from_slice(&self.key),
             create_revision: self.create_revision,
             mod_revision: self.mod_revision,
             version: self.version,
@@ -83,7 +84,7 @@ impl Ord for ByKey {
 
 impl fmt::Debug for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}@{} ({} bytes)", self.key, self.mod_revision, self.value.len())
+        write!(f, "{}@{} ({} bytes)", self.key.escape_ascii(), self.mod_revision, self.value.len())
     }
 }
 
@@ -99,12 +100,12 @@ pub(in crate::embedded) enum Change {
 /// A key that is gone.
 #[derive(Clone, Debug)]
 pub(in crate::embedded) struct Gone {
-    pub(in crate::embedded) key: Bytes,
+    pub(in crate::embedded) key: Box<[u8]>,
     pub(in crate::embedded) revision: i64,
 }
 
 impl Change {
-    pub(in crate::embedded) fn key(&self) -> &Bytes {
+    pub(in crate::embedded) fn key(&self) -> &[u8] {
         match self {
             Self::Put { record, .. } => &record.key,
             Self::Delete { gone, .. } => &gone.key,
@@ -138,7 +139,8 @@ impl Change {
             }
             Self::Delete { gone, .. } => {
                 let Gone { key, revision } = &**gone;
-                let kv = KeyValue { key: key.clone(), mod_revision: *revision, ..KeyValue::default() };
+                let key = Bytes::copy_from_slice(key);
+                let kv = KeyValue { key, mod_revision: *revision, ..KeyValue::default() };
                 Event { r#type: EventType::Delete.into(), kv: Some(kv), prev_kv }
             }
         }

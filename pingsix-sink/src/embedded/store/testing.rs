@@ -1,5 +1,6 @@
 //! Publications into a store alone.
 
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::publication::{commits, cut};

@@ -48,7 +48,7 @@ proptest! {
         let mut before = documents(&states[0]);
         publish(&mut store, &scope, &DocumentSet::default(), &before, limit);
         store.complete();
-        let mut mirror: BTreeMap<Bytes, Arc<Record>> =
+        let mut mirror: BTreeMap<Box<[u8]>, Arc<Record>> =
             store.keys.iter().map(|ByKey(record)| (record.key.clone(), Arc::clone(record))).collect();
         let mut next = store.header() + 1;
         for state in &states[1..] {

@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::TcpIncoming;
 
 use super::LiveTls;
-use super::material::common_name;
+use crate::embedded::access::Certificate;
 use crate::embedded::connection::{Connection, listener_failed};
 use crate::embedded::news::News;
 use crate::embedded::replica::Replica;
@@ -40,20 +40,20 @@ pub(in crate::embedded) fn accept(
     })
 }
 
-/// The name in the certificate of the client, which the handshake has verified.
-fn client_name(connection: &TlsStream<TcpStream>) -> Option<Arc<str>> {
-    let (_, session) = connection.get_ref();
-    common_name(session.peer_certificates()?.first()?)
-}
-
 struct Handshakes {
     tcp: TcpIncoming,
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
-    running: JoinSet<Option<TlsStream<TcpStream>>>,
+    running: JoinSet<Option<Done>>,
     /// Those that run, and some that have ended.
     oldest_first: VecDeque<AbortHandle>,
     failures: Arc<News>,
+}
+
+/// A handshake that succeeded, with the edition of what it was made with.
+struct Done {
+    connection: TlsStream<TcpStream>,
+    edition: u64,
 }
 
 impl Handshakes {
@@ -67,27 +67,53 @@ impl Handshakes {
                 },
                 Some(ended) = self.running.join_next() => {
                     // An error is a handshake that was ended in favour of a newer one, which was counted then.
-                    if let Ok(Some(connection)) = ended {
-                        let name = client_name(&connection);
-                        if let Some(connection) = Connection::admit(&self.replica, connection, name) {
-                            return Some(connection);
-                        }
+                    if let Ok(Some(done)) = ended
+                        && let Some(connection) = self.admit(done)
+                    {
+                        return Some(connection);
                     }
                 }
             }
         }
     }
 
+    /// Admits a connection of a client whose certificate, if it has one, the handshake has verified.
+    fn admit(&self, done: Done) -> Option<Connection<TlsStream<TcpStream>>> {
+        let Done { connection, edition } = done;
+        let (_, session) = connection.get_ref();
+        let certificate = session.peer_certificates().and_then(|chain| Certificate::of(chain, edition));
+        if !self.replica.access.goes_by_certificates() {
+            return Connection::admit(&self.replica, connection, certificate);
+        }
+        let complain = |uri: &str| {
+            self.replica.counters.denied.add(1);
+            if self.replica.news.is_news(&format!("a URI of a certificate: {uri}")) {
+                tracing::warn!(?uri, "a URI of a client's certificate names no prefix, and opens none");
+            }
+        };
+        let certificate = certificate.map(|certificate| certificate.with_uris(complain));
+        let connection = Connection::admit(&self.replica, connection, certificate)?;
+        self.tls.certified().enter(connection.peer());
+        Some(connection)
+    }
+
     fn begin(&mut self, connection: TcpStream) {
+        let Some((config, edition)) = self.tls.config() else {
+            self.replica.counters.handshakes_failed.add(1);
+            if self.replica.news.is_news("no certificate yet") {
+                tracing::warn!("a client was turned away: the server has no certificate yet");
+            }
+            return;
+        };
         self.make_room();
-        let acceptor = TlsAcceptor::from(self.tls.config());
+        let acceptor = TlsAcceptor::from(config);
         let limit = self.tls.options().handshake_timeout;
         let (replica, failures) = (Arc::clone(&self.replica), Arc::clone(&self.failures));
         let handshake = self.running.spawn(async move {
             let peer = connection.peer_addr().ok();
             let ended = tokio::time::timeout(limit, acceptor.accept(connection)).await;
             let error = match ended {
-                Ok(Ok(connection)) => return Some(connection),
+                Ok(Ok(connection)) => return Some(Done { connection, edition }),
                 Ok(Err(error)) => error,
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it took too long"),
             };

@@ -11,19 +11,16 @@ use sha2::{Digest as _, Sha256};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
 use x509_cert::certificate::{CertificateInner, Raw};
-use x509_cert::der::asn1::ObjectIdentifier;
-use x509_cert::der::{Decode as _, Tag, Tagged as _};
+use x509_cert::der::Decode as _;
 
 use super::fault::{TlsError, TlsFault, TlsPart};
 use crate::embedded::settled::read_settled;
 use crate::pem::{PemFault, authorities, certificates};
-
-/// The attribute `commonName` of a distinguished name.
-const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
 /// Where a part comes from.
 #[derive(Clone)]
@@ -112,22 +109,26 @@ impl Sources {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("the provider has suites of both versions");
-        let builder = match self.client_ca.as_ref().zip(contents.client_ca) {
-            None => builder.with_no_client_auth(),
+        let authorities = match self.client_ca.as_ref().zip(contents.client_ca) {
+            None => None,
             Some((source, pem)) => {
                 let roots = read(source, TlsPart::ClientCa, pem, authorities)?;
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .build()
                     .expect("there is an authority, and no revocation list");
-                builder.with_client_cert_verifier(verifier)
+                Some(verifier)
             }
+        };
+        let builder = match authorities.clone() {
+            None => builder.with_no_client_auth(),
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
         config.alpn_protocols = vec![b"h2".to_vec()];
         // Whoever resumes a session does not show its certificate again.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Material { config: Arc::new(config), validity })
+        Ok(Material { config: Arc::new(config), authorities, validity })
     }
 }
 
@@ -163,6 +164,8 @@ impl Contents {
 /// What handshakes are made with.
 pub(super) struct Material {
     pub(super) config: Arc<ServerConfig>,
+    /// Whose certificates clients need; `None` when they need none.
+    pub(super) authorities: Option<Arc<dyn ClientCertVerifier>>,
     /// When all certificates of the chain are valid; `None` when their dates cannot be read.
     pub(super) validity: Option<Range<SystemTime>>,
 }
@@ -216,15 +219,4 @@ fn validity(chain: &[CertificateDer<'_>]) -> Option<Range<SystemTime>> {
         all = Some(all.map_or(start..end, |all| all.start.max(start)..all.end.min(end)));
     }
     all
-}
-
-/// The common name of whom a certificate was issued to; `None` unless there is exactly one.
-pub(super) fn common_name(certificate: &CertificateDer<'_>) -> Option<Arc<str>> {
-    let certificate = CertificateInner::<Raw>::from_der(certificate).ok()?;
-    let subject = certificate.tbs_certificate().subject();
-    let mut names = subject.iter().filter(|attribute| attribute.oid == COMMON_NAME);
-    let name = names.next().filter(|_| names.next().is_none())?;
-    // All kinds of strings that a name of ASCII or UTF-8 is written in.
-    let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
-    std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
 }

@@ -1,39 +1,31 @@
 //! A hundred clients and a hundred changes a second, for as long as `SOAK_SECONDS` says: nothing is lost or comes out
-//! of order, revisions only grow, and memory does not. Clients and server are one process, so it is the memory of all.
+//! of order, revisions only grow, and the memory of the server does not, which has a process of its own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-#[path = "support/documents.rs"]
+#[path = "../support/commanded.rs"]
+mod commanded;
+#[path = "../support/documents.rs"]
 mod documents;
-#[path = "support/wire.rs"]
+mod server;
+#[path = "../support/wire.rs"]
 mod wire;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use documents::{document, scope};
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::mvccpb::KeyValue;
-use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use server::Server;
 use tonic::transport::Channel;
-use wire::{Served, Watcher, under, watch_under};
+use wire::{Watcher, under, watch_under};
 
 const CLIENTS: usize = 100;
-const DOCUMENTS: usize = 1_000;
 const CHANGES_PER_SECOND: u32 = 100;
 
 /// After which memory grows by a hundredth at most, in a soak that lasts longer than twice that.
 const WARM: Duration = Duration::from_mins(1);
-
-/// What changes from one state to the next: a value, and ten documents that are there two times of three.
-fn state(step: usize) -> Desired {
-    let present = |id: &usize| !(id + step).is_multiple_of(3) || !id.is_multiple_of(100);
-    let documents = (0..DOCUMENTS).filter(present).map(|id| {
-        let value = if id == step % DOCUMENTS { step } else { 0 };
-        document(&format!("routes/{id:04}"), format!(r#"{{"uri":"/{id}","priority":{value:0>100}}}"#))
-    });
-    Desired::new(scope("/p/web"), DocumentSet::new(documents).unwrap())
-}
 
 /// How often memory is looked at.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -48,7 +40,7 @@ struct Client {
 
 impl Client {
     async fn start(channel: Channel) -> Self {
-        let mut kv = pingsix_sink::proto::etcdserverpb::kv_client::KvClient::new(channel.clone());
+        let mut kv = KvClient::new(channel.clone());
         let listed = kv.range(under("/p/web/")).await.unwrap().into_inner();
         let seen = listed.header.unwrap().revision;
         let mut watcher = Watcher::open(channel).await.unwrap();
@@ -83,12 +75,6 @@ fn kept(kv: &KeyValue) -> KeyValue {
     KeyValue { key: Bytes::copy_from_slice(&kv.key), value: Bytes::copy_from_slice(&kv.value), ..*kv }
 }
 
-/// The memory of this process, in bytes.
-fn memory() -> usize {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
-}
-
 /// The mean of what was measured in the tenth of the time that begins at a moment, or of the next on a slow machine.
 fn mean(sizes: &[(Duration, usize)], begin: Duration, duration: Duration) -> usize {
     let end = begin + duration / 10;
@@ -102,13 +88,13 @@ fn mean(sizes: &[(Duration, usize)], begin: Duration, duration: Duration) -> usi
 async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
     let seconds = std::env::var("SOAK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     let duration = Duration::from_secs(seconds);
-    let served = Served::start(EmbeddedEtcd::builder().history(200, 64 << 20)).await;
-    served.etcd.publish(&state(0)).await.unwrap();
-    served.etcd.open();
+    let mut server = Server::start();
+    let address = format!("http://{}", server.address);
+    let connect = async || Channel::from_shared(address.clone()).unwrap().connect().await.unwrap();
     let (done, finished) = tokio::sync::watch::channel(None::<i64>);
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
-        let mut client = Client::start(served.channel().await).await;
+        let mut client = Client::start(connect().await).await;
         let mut finished = finished.clone();
         clients.push(tokio::spawn(async move {
             loop {
@@ -130,21 +116,21 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
     while started.elapsed() < duration {
         ticks.tick().await;
         step += 1;
-        let published = served.etcd.publish(&state(step)).await.unwrap().revision.get();
+        let published = tokio::task::block_in_place(|| server.change(step));
         assert!(published > last);
         last = published;
         if sizes.last().is_none_or(|(at, _)| started.elapsed() > *at + GLANCE) {
-            sizes.push((started.elapsed(), memory()));
+            sizes.push((started.elapsed(), server.memory()));
         }
     }
-    sizes.push((started.elapsed(), memory()));
+    sizes.push((started.elapsed(), server.memory()));
     let is_long = duration > 2 * WARM;
     let warm = if is_long { WARM } else { duration / 2 };
     let settled = mean(&sizes, warm, duration);
     let end = mean(&sizes, duration * 9 / 10, duration);
     done.send(Some(last)).unwrap();
 
-    let listed = served.list("/p/web/").await.unwrap();
+    let listed = KvClient::new(connect().await).range(under("/p/web/")).await.unwrap().into_inner();
     let expected: BTreeMap<_, _> = listed.kvs.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
     let mut responses = 0;
     for client in clients {
@@ -152,16 +138,16 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
         assert_eq!(client.mirror, expected);
         responses += client.responses;
     }
+    let (cut, counts) = server.counts();
     println!(
-        "{step} changes in {duration:?}, {} responses for each of {CLIENTS} clients, {} KiB then {} KiB, {:?}",
+        "{step} changes in {duration:?}, {} responses for each of {CLIENTS} clients, {} KiB then {} KiB, {counts}",
         responses / CLIENTS,
         settled / 1_024,
         end / 1_024,
-        served.etcd.stats(),
     );
     assert!(responses <= CLIENTS * step, "no more responses than changes");
     // In a few seconds there is more that settles.
     let growth = if is_long { settled / 100 } else { settled / 10 + (4 << 20) };
     assert!(end <= settled + growth, "{settled} bytes grew to {end}");
-    assert_eq!(served.etcd.stats().watches_compacted + served.etcd.stats().streams_stalled, 0);
+    assert_eq!(cut, 0, "no watch is cut off");
 }

@@ -1,26 +1,27 @@
-//! Documents with their secrets encrypted, as they lie in etcd.
+//! Documents with their secrets encrypted, as they lie in etcd or are handed out.
 
 use std::collections::BTreeMap;
 
+use super::Keyring;
 use crate::desired::{Desired, DocumentSet};
 use crate::document::{Document, Key};
-use crate::resource::Keyring;
 
-/// Seals one publication after another; of each only what differs from the one before.
+/// Seals one publication of a scope after another; of each only what differs from the one before.
 #[derive(Debug)]
-pub(super) struct Sealer {
+pub struct Sealer {
     keyring: Keyring,
     plain: DocumentSet,
     sealed: DocumentSet,
 }
 
 impl Sealer {
-    pub(super) fn new(keyring: Keyring) -> Self {
+    /// With the keys of PingSIX's `data_encryption`.
+    pub fn new(keyring: Keyring) -> Self {
         Self { keyring, plain: DocumentSet::default(), sealed: DocumentSet::default() }
     }
 
-    /// What is to lie in etcd for `desired` to be read.
-    pub(super) fn seal(&mut self, desired: &Desired) -> Desired {
+    /// What is to be published for `desired` to be read: the same, with every secret that PingSIX decrypts encrypted.
+    pub fn seal(&mut self, desired: &Desired) -> Desired {
         let (gone, new) = self.plain.unshared(desired.documents());
         let mut changes: BTreeMap<Key, Option<Document>> =
             gone.map(|document| (document.key.clone(), None)).collect();
@@ -41,7 +42,7 @@ impl Sealer {
 }
 
 /// What lies in etcd with its secrets decrypted, as far as the keyring can.
-pub(super) fn opened(keyring: &Keyring, documents: &DocumentSet) -> DocumentSet {
+pub(crate) fn opened(keyring: &Keyring, documents: &DocumentSet) -> DocumentSet {
     let opened = documents.iter().filter_map(|document| {
         let value = keyring.open(document)?;
         Some((document.key.clone(), Some(Document { value, ..document.clone() })))

@@ -1,0 +1,139 @@
+//! What the certificate of a client proves, and for how long.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::der::{Decode as _, Tag, Tagged as _};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+use super::uri::{is_meant_for_us, scope_of};
+use crate::desired::Scope;
+
+/// The attribute `commonName` of a distinguished name.
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// How much of a URI goes to the log.
+const LOGGED_URI: usize = 256;
+
+/// A certificate that a client has proved to hold, in a handshake that verified it.
+pub(in crate::embedded) struct Certificate {
+    /// Its own first.
+    chain: Vec<CertificateDer<'static>>,
+    common_name: Option<Arc<str>>,
+    scopes: Arc<[Scope]>,
+    /// From then on it proves nothing; `None` when that cannot be read.
+    end: Option<SystemTime>,
+    /// The edition of the authorities that it was last verified with.
+    verified: AtomicU64,
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("common_name", &self.common_name)
+            .field("scopes", &self.scopes)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Certificate {
+    /// Reads a chain that was verified with this edition of the authorities.
+    pub(in crate::embedded) fn of(chain: &[CertificateDer<'_>], edition: u64) -> Option<Self> {
+        let own = chain.first()?;
+        let parsed = CertificateInner::<Raw>::from_der(own).ok();
+        let end = parsed.as_ref().and_then(|certificate| {
+            let end = certificate.tbs_certificate().validity().not_after.to_unix_duration();
+            SystemTime::UNIX_EPOCH.checked_add(end)
+        });
+        Some(Self {
+            chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
+            common_name: parsed.as_ref().and_then(common_name),
+            scopes: Arc::default(),
+            end,
+            verified: AtomicU64::new(edition),
+        })
+    }
+
+    /// The same with the prefixes that its URIs name; `complain` is told of each that names none, though it is meant to.
+    pub(in crate::embedded) fn with_uris(self, mut complain: impl FnMut(&str)) -> Self {
+        let names = self.chain.first().map_or(Ok(Vec::new()), |own| alternative_names(own));
+        let Ok(names) = names else {
+            complain("(the alternative names cannot be read)");
+            return self;
+        };
+        let mut scopes = BTreeSet::new();
+        for name in &names {
+            let GeneralName::UniformResourceIdentifier(uri) = name else { continue };
+            let uri = uri.as_str();
+            match scope_of(uri) {
+                Some(scope) => {
+                    scopes.insert(scope);
+                }
+                None if is_meant_for_us(uri) => complain(uri.get(..LOGGED_URI).unwrap_or(uri)),
+                None => {}
+            }
+        }
+        Self { scopes: scopes.into_iter().collect(), ..self }
+    }
+
+    /// The common name of whom it was issued to; `None` unless there is exactly one.
+    pub(in crate::embedded) fn common_name(&self) -> Option<&Arc<str>> {
+        self.common_name.as_ref()
+    }
+
+    /// The prefixes that it names itself.
+    pub(super) fn scopes(&self) -> &Arc<[Scope]> {
+        &self.scopes
+    }
+
+    /// Whether its time is over. One whose end cannot be read proves nothing to begin with.
+    pub(in crate::embedded) fn has_ended(&self, now: SystemTime) -> bool {
+        self.end.is_none_or(|end| now > end)
+    }
+
+    /// Whether a handshake would verify it with this edition of the authorities, too.
+    pub(in crate::embedded) fn is_of(
+        &self,
+        authorities: &dyn ClientCertVerifier,
+        edition: u64,
+        now: SystemTime,
+    ) -> bool {
+        if self.verified.load(Ordering::Relaxed) == edition {
+            return true;
+        }
+        let Some((own, others)) = self.chain.split_first() else { return false };
+        let now = UnixTime::since_unix_epoch(now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+        let is_verified = authorities.verify_client_cert(own, others, now).is_ok();
+        if is_verified {
+            self.verified.store(edition, Ordering::Relaxed);
+        }
+        is_verified
+    }
+}
+
+fn common_name(certificate: &CertificateInner<Raw>) -> Option<Arc<str>> {
+    let subject = certificate.tbs_certificate().subject();
+    let mut names = subject.iter().filter(|attribute| attribute.oid == COMMON_NAME);
+    let name = names.next().filter(|_| names.next().is_none())?;
+    // All kinds of strings that a name of ASCII or UTF-8 is written in.
+    let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
+    std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
+}
+
+/// All of them, or none: what stands beside a name that cannot be read may not be what it seems.
+fn alternative_names(certificate: &CertificateDer<'_>) -> Result<Vec<GeneralName>, ()> {
+    let certificate = CertificateInner::<Raw>::from_der(certificate).map_err(|_| ())?;
+    match certificate.tbs_certificate().get_extension::<SubjectAltName>() {
+        Ok(names) => Ok(names.map(|(_, SubjectAltName(names))| names).unwrap_or_default()),
+        Err(_) => Err(()),
+    }
+}

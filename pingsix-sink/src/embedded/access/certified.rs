@@ -1,0 +1,63 @@
+//! The connections that go on for no longer than the certificates of their clients are good.
+
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+
+use super::certificate::Certificate;
+use crate::embedded::connection::Peer;
+
+/// The connections whose clients are known by certificates. One that has ended is forgotten in passing.
+#[derive(Debug, Default)]
+pub(in crate::embedded) struct Certified {
+    open: Mutex<Vec<Weak<Peer>>>,
+}
+
+/// Why a connection was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::embedded) enum Lapse {
+    /// The time of the certificate is over.
+    Expired,
+    /// Its authority is none any more.
+    Disowned,
+}
+
+impl Certified {
+    pub(in crate::embedded) fn enter(&self, peer: &Arc<Peer>) {
+        let mut open = self.open.lock();
+        if open.len() == open.capacity() {
+            open.retain(|peer| peer.strong_count() > 0);
+        }
+        open.push(Arc::downgrade(peer));
+    }
+
+    /// Cuts those whose certificates prove nothing any more, and tells of each. `authorities` are those in force, with
+    /// their edition; without any, nobody is verified any more.
+    pub(in crate::embedded) fn review(
+        &self,
+        authorities: Option<(&dyn ClientCertVerifier, u64)>,
+        now: SystemTime,
+        mut tell: impl FnMut(&Peer, Lapse),
+    ) {
+        let lapse = |certificate: &Certificate| {
+            if certificate.has_ended(now) {
+                return Some(Lapse::Expired);
+            }
+            let is_owned = authorities.is_some_and(|(all, edition)| certificate.is_of(all, edition, now));
+            (!is_owned).then_some(Lapse::Disowned)
+        };
+        // Not held while certificates are verified: handshakes end meanwhile.
+        let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
+        for peer in open {
+            if peer.is_cut() {
+                continue;
+            }
+            if let Some(lapse) = peer.certificate().and_then(lapse) {
+                peer.cut();
+                tell(&peer, lapse);
+            }
+        }
+    }
+}

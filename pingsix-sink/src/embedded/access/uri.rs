@@ -1,0 +1,120 @@
+//! The URI by which a certificate names a prefix.
+//!
+//! `pingsix-feed:///pingsix/shop/web:80` is the prefix `/pingsix/shop/web:80`: the scheme, no authority, and the prefix
+//! as the path. A prefix has exactly one spelling. Letters, digits and `-._~/:` stand for themselves, every other byte is
+//! a percent sign and two capital hexadecimal digits; nothing follows the path.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::desired::Scope;
+
+/// What the URIs begin with: the scheme and an empty authority.
+const BEGINNING: &str = "pingsix-feed://";
+
+/// The scheme alone, which is enough for a URI to be meant for us.
+const SCHEME: &str = "pingsix-feed:";
+
+/// What does not stand for itself.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b':');
+
+/// The URI by which a certificate says that its holder may read a prefix, see
+/// [`Access::certificate_uris`](super::Access::certificate_uris).
+///
+/// ```
+/// use pingsix_sink::Scope;
+/// use pingsix_sink::embedded::feed_uri;
+///
+/// let uri = feed_uri(&Scope::new("/pingsix/shop/web:80")?);
+/// assert_eq!(uri, "pingsix-feed:///pingsix/shop/web:80");
+/// # Ok::<(), pingsix_sink::SinkError>(())
+/// ```
+pub fn feed_uri(scope: &Scope) -> String {
+    format!("{BEGINNING}{}", utf8_percent_encode(scope.as_str(), ENCODED))
+}
+
+/// Whether a URI is meant to name a prefix, rightly or wrongly. Schemes are the same in capitals.
+pub(super) fn is_meant_for_us(uri: &str) -> bool {
+    uri.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+}
+
+/// The prefix that a URI names; `None` unless it is written in the one way there is.
+pub(super) fn scope_of(uri: &str) -> Option<Scope> {
+    let path = percent_decode_str(uri.strip_prefix(BEGINNING)?).decode_utf8().ok()?;
+    // Whoever handles URIs may take such segments away, and the rest would be another prefix.
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return None;
+    }
+    Scope::new(path.as_ref()).ok().filter(|scope| feed_uri(scope) == uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_prefix_has_one_spelling() {
+        for (prefix, uri) in [
+            ("/pingsix/shop/web", "pingsix-feed:///pingsix/shop/web"),
+            ("/pingsix/shop/web:80", "pingsix-feed:///pingsix/shop/web:80"),
+            ("/a b/ä", "pingsix-feed:///a%20b/%C3%A4"),
+            ("/100%", "pingsix-feed:///100%25"),
+        ] {
+            let scope = Scope::new(prefix).unwrap();
+            assert_eq!(feed_uri(&scope), uri);
+            assert_eq!(scope_of(uri), Some(scope));
+        }
+    }
+
+    #[test]
+    fn what_is_written_otherwise_names_nothing() {
+        for uri in [
+            "",
+            "pingsix-feed:",
+            "pingsix-feed://",
+            "pingsix-feed:///",
+            "pingsix-feed:/pingsix/shop/web",
+            "pingsix-feed://host/pingsix/shop/web",
+            "pingsix-feed:///pingsix/shop/web/",
+            "pingsix-feed:///pingsix//web",
+            "pingsix-feed:///pingsix/shop/../web",
+            "pingsix-feed:///pingsix/shop/%2e%2e/web",
+            "pingsix-feed:///pingsix/./web",
+            "pingsix-feed:///pingsix/shop%2Fweb",
+            "pingsix-feed:///pingsix/shop/%77eb",
+            "pingsix-feed:///a%c3%a4",
+            "pingsix-feed:///a%C3",
+            "pingsix-feed:///a b",
+            "pingsix-feed:///a%00",
+            "pingsix-feed:///pingsix/shop/web?x",
+            "pingsix-feed:///pingsix/shop/web#x",
+            "pingsix-feed:///*",
+            "PINGSIX-FEED:///pingsix/shop/web",
+            "https:///pingsix/shop/web",
+        ] {
+            assert_eq!(scope_of(uri), None, "{uri}");
+        }
+        assert!(is_meant_for_us("Pingsix-Feed:x") && !is_meant_for_us("spiffe://x") && !is_meant_for_us("ä"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_taken_is_the_spelling_of_what_it_names(rest in "[/a.:%2eE ä]{0,12}") {
+            let uri = format!("{BEGINNING}{rest}");
+            if let Some(scope) = scope_of(&uri) {
+                prop_assert_eq!(feed_uri(&scope), uri);
+            }
+        }
+
+        #[test]
+        fn every_prefix_without_dots_for_a_segment_can_be_named(prefix in "(/[a-z0-9.:% ä*?]{1,4}){1,3}") {
+            let dots = prefix.split('/').any(|segment| matches!(segment, "." | ".."));
+            let scope = Scope::new(prefix).unwrap();
+            let uri = feed_uri(&scope);
+            prop_assert!(uri.is_ascii());
+            prop_assert_eq!(scope_of(&uri), (!dots).then_some(scope));
+        }
+    }
+}
