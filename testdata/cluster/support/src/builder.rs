@@ -8,12 +8,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use http::Uri;
+use kube::Client;
 
 use crate::authority::Authority;
 use crate::build::{Build, NotBuilt};
 use crate::cluster::TestCluster;
 use crate::error::Error;
 use crate::folder::Folder;
+use crate::node::Node;
 use crate::ports;
 use crate::process::{Process, Program};
 use crate::ready::Ready;
@@ -34,6 +36,9 @@ pub const CONTROLLERS: [&str; 11] = [
     "serviceaccount-token-controller",
     "root-ca-certificate-publisher-controller",
 ];
+
+/// The folder of the node within that of the cluster.
+pub(crate) const NODE: &str = "node";
 
 /// The environment variable that makes a missing build a failure: `required`.
 const DEMAND: &str = "PINGSIX_CLUSTER";
@@ -63,6 +68,7 @@ pub struct Builder {
     channel: Option<Channel>,
     users: Vec<User>,
     arguments: Vec<OsString>,
+    node: Option<Node>,
     ports: Vec<u16>,
     turn: Option<Turn>,
 }
@@ -75,6 +81,7 @@ impl Default for Builder {
             channel: Some(Channel::Standard),
             users: Vec::new(),
             arguments: Vec::new(),
+            node: None,
             ports: Vec::new(),
             turn: None,
         }
@@ -108,6 +115,14 @@ impl Builder {
     #[must_use]
     pub fn api_server_argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Gives the cluster a node, which runs Pods as processes. The test has to be in a network of its own
+    /// ([`in_own_network`](crate::in_own_network)), and Deployments become Pods by [`CONTROLLERS`].
+    #[must_use]
+    pub fn node(mut self, node: Node) -> Self {
+        self.node = Some(node);
         self
     }
 
@@ -147,7 +162,12 @@ impl Builder {
             )?;
             Some(start.controller_manager(&self.controllers).await?)
         };
+        let node = match &self.node {
+            Some(node) => Some(start.node(node, &client, &url).await?),
+            None => None,
+        };
         let mut cluster = TestCluster {
+            node,
             controller_manager,
             api_server,
             etcd,
@@ -265,6 +285,13 @@ impl Start<'_> {
             "--kube-api-burst=1000".into(),
         ];
         Ok(self.on_a_port("kube-controller-manager", "/healthz", arguments, Vec::new()).await?.0)
+    }
+
+    async fn node(&self, node: &Node, client: &Client, url: &Uri) -> Result<Process, Error> {
+        let kubeconfig = self.folder.path().join("node.kubeconfig");
+        write(&kubeconfig, &json(&self.admin.kubeconfig(url, self.authority))?)?;
+        let arguments = node.arguments(&kubeconfig, &self.folder.path().join(NODE));
+        Process::launch(self.program("node", "node", arguments, Ready::Node(client.clone()))).await
     }
 
     /// Starts a process that listens on a port, and tries another one while somebody else is faster.

@@ -14,7 +14,7 @@ use kube::{Api, Client};
 
 use crate::authority::Authority;
 use crate::build::Build;
-use crate::builder::{Builder, json, write};
+use crate::builder::{Builder, NODE, json, write};
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::ports;
@@ -29,6 +29,7 @@ const TOKEN_SECONDS: i64 = 3600;
 /// A control plane of its own for a test. Everything of it is gone when it is dropped.
 // The order of the fields is the order in which they end: who asks goes before who answers.
 pub struct TestCluster {
+    pub(crate) node: Option<Process>,
     pub(crate) controller_manager: Option<Process>,
     pub(crate) api_server: Process,
     pub(crate) etcd: Process,
@@ -123,6 +124,17 @@ impl TestCluster {
     /// The controller manager, if the cluster has controllers.
     pub fn controller_manager(&self) -> Option<&Process> {
         self.controller_manager.as_ref()
+    }
+
+    /// The node, if the cluster has one. What it runs ends with it.
+    pub fn node(&self) -> Option<&Process> {
+        self.node.as_ref()
+    }
+
+    /// What a container has written, each line with its time before it. The file is there when something was written,
+    /// and outlives the Pod.
+    pub fn container_log(&self, namespace: &str, pod: &str, container: &str) -> PathBuf {
+        self.folder().join(NODE).join("logs").join(namespace).join(pod).join(format!("{container}.log"))
     }
 
     /// Runs a program beside the cluster, with nothing in its environment, as [`Process`]es are run: it does not outlive

@@ -20,6 +20,7 @@
 //!   test's end of a pipe is closed.
 //! - A program has no more of them at a time than the machine has processors, or eight: the next one waits for its
 //!   turn, however many tests run side by side.
+//! - Pods run where a [`Builder::node`] is asked for, in a network that the test makes for itself.
 //! - `just cluster` builds what is run. Where that has not been done, tests print `NOT RUN` and why, unless
 //!   `PINGSIX_CLUSTER=required` asks for failures instead.
 
@@ -31,6 +32,8 @@ mod cluster;
 mod error;
 mod folder;
 mod manifest;
+mod network;
+mod node;
 mod ports;
 mod process;
 mod ready;
@@ -42,5 +45,7 @@ pub use build::NotBuilt;
 pub use builder::{Builder, CONTROLLERS, Channel};
 pub use cluster::TestCluster;
 pub use error::Error;
+pub use network::in_own_network;
+pub use node::Node;
 pub use process::Process;
 pub use user::User;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::Client;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, Client};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -19,6 +21,8 @@ pub(crate) enum Ready {
     Etcd(PathBuf),
     /// Something that speaks HTTPS and has a certificate of the cluster's authority.
     Https { client: Client, path: &'static str },
+    /// The node, which says so in its object.
+    Node(Client),
 }
 
 impl Ready {
@@ -27,6 +31,12 @@ impl Ready {
             Self::Nobody => true,
             Self::Etcd(socket) => {
                 timeout(LOOK, etcd_is_healthy(socket)).await.is_ok_and(|answer| answer == Some(true))
+            }
+            Self::Node(client) => {
+                let nodes = Api::<Node>::all(client.clone());
+                timeout(LOOK, nodes.list(&ListParams::default()))
+                    .await
+                    .is_ok_and(|answer| answer.is_ok_and(|nodes| nodes.items.iter().any(is_ready)))
             }
             Self::Https { client, path } => {
                 let Ok(request) = http::Request::get(*path).body(Vec::new()) else { return false };
@@ -40,10 +50,16 @@ impl std::fmt::Debug for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nobody => f.write_str("Nobody"),
+            Self::Node(_) => f.write_str("Node"),
             Self::Etcd(socket) => f.debug_tuple("Etcd").field(socket).finish(),
             Self::Https { path, .. } => f.debug_struct("Https").field("path", path).finish_non_exhaustive(),
         }
     }
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 async fn etcd_is_healthy(socket: &Path) -> Option<bool> {

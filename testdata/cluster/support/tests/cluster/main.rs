@@ -13,5 +13,6 @@ mod access;
 mod definitions;
 mod faults;
 mod lifetime;
+mod node;
 mod start;
 mod support;
