@@ -14,9 +14,12 @@
 //! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since. Nothing
 //! here waits, reads a clock or talks to anybody.
 
+mod groups;
 mod named;
 mod parts;
+mod recollection;
 mod search;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -30,8 +33,10 @@ use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use crate::world::OwnerSnapshot;
 pub(crate) use named::named_sources;
-use parts::{differences, only, parts_of, put};
+use parts::{differences, only, put};
+pub use recollection::Recollection;
 use search::{Clues, Content, Outcome, Search};
+use sources::{parts_of, sources};
 
 /// How many publications are remembered of which it is not known whether PingSIX has taken them.
 const PENDING: usize = 16;
@@ -101,6 +106,8 @@ pub struct Acceptance {
     published: VecDeque<Published>,
     last_number: DraftNumber,
     heard: BTreeMap<DataPlaneKey, Reception>,
+    /// What whoever published before has left, until PingSIX takes something.
+    recollection: Recollection,
 }
 
 /// A refusal, until PingSIX takes everything but what is at fault.
@@ -148,6 +155,16 @@ struct Published {
 }
 
 impl Acceptance {
+    /// Whether nothing was drafted yet.
+    pub const fn is_new(&self) -> bool {
+        self.last_number == 0
+    }
+
+    /// Takes in what is left of whoever published before: where to look first, if PingSIX refuses what is published now.
+    pub fn recall(&mut self, recollection: Recollection) {
+        self.recollection = recollection;
+    }
+
     /// What is to be published, of what there is now.
     pub fn draft(&mut self, newest: &OwnerSnapshot) -> Draft {
         let (content, trial) = if let Some(search) = &self.search {
@@ -317,6 +334,7 @@ impl Acceptance {
         if let Some(taken) = self.published.iter().rposition(is_accepted) {
             self.published.drain(..taken);
             self.accepted = self.published.front().cloned();
+            self.recollection = Recollection::default();
         }
         let Some(last) = self.published.back() else { return Heard::Nothing };
         match verdict(&self.heard, last) {
@@ -347,10 +365,20 @@ impl Acceptance {
         let is_same =
             |source: &&Origin| self.quarantined.get(*source).is_some_and(|held| held.said == fault.said);
         named.extend(fault.found.iter().filter(is_same).cloned());
+        let news = if self.accepted.is_some() {
+            BTreeSet::new()
+        } else {
+            let of = |parts: &BTreeSet<ObjectKey>| -> BTreeSet<Origin> {
+                parts.iter().flat_map(|part| sources(&goal.snapshot, part)).collect()
+            };
+            named.extend(of(&self.recollection.refused));
+            of(&self.recollection.unjudged)
+        };
         let is_proven = fault.searches == 0 || fault.has_accepted;
         let clues = Clues {
             accepted: self.accepted.as_ref().map(|accepted| &accepted.content),
             named,
+            news,
             // It may refuse whatever it is given at the moment.
             doubts_base: fault.given_up.take().is_some() || !is_proven,
             unproven: if is_proven { BTreeSet::new() } else { fault.found.clone() },

@@ -170,7 +170,7 @@ fn owner_of(
     owner: &Arc<ObjectKey>,
 ) -> Owner {
     let origins = origins_of(provenance, key, owner);
-    Owner::new(origins.first().map_or_else(|| owner.to_string(), |origin| origin.object.to_string()))
+    Owner::shared(origins.first().map_or_else(|| owner.clone(), |origin| origin.object.clone()))
 }
 
 /// The wish that a prefix holds nothing, for a data plane that is gone.

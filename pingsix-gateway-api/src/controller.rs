@@ -4,8 +4,10 @@
 //! Watches ──► inputs ─┐                                   ┌──► Feed (a sink that data planes read)
 //! addresses ──────────┤                                   │
 //! status pages ───────┼──► Engine, one task: World, queue ┼──► StatusBoard ──► StatusWriter ┐
-//! readers of the feed ┤                                   └──► EventBoard  ──► EventWriter  ├──► API server
-//! debug requests ──────┘                                       Elector ──► Leadership ──────┘
+//! readers of the feed ┤                                   ├──► EventBoard  ──► EventWriter  ├──► API server
+//! debug requests ─────┘                                   └──► Wanted ──────► Provisioner ──┤
+//!                                       Keeper (pki): the authority of the feed ────────────┤
+//!                                                              Elector ──► Leadership ──────┘
 //! ```
 //!
 //! One task owns the picture; nothing is locked while it thinks. Every replica watches, reconciles and serves; only the one
@@ -17,11 +19,14 @@
 
 mod addresses;
 mod bundles;
+mod drift;
 mod engine;
 mod feed;
 mod instances;
 mod observers;
+mod orphans;
 mod outlets;
+mod provisioning;
 mod publisher;
 #[cfg(test)]
 mod slow_feed;
@@ -33,26 +38,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use pingsix_sink::EmbeddedEtcd;
 use pingsix_translate::DataPlaneKey;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
+pub(crate) use addresses::of_service as addresses_of_service;
 pub use feed::{Feed, Reach};
 pub use observers::Observers;
 pub use outlets::{Outlet, Outlets};
+pub use provisioning::ProvisioningOptions;
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
+use crate::operations::health::Gate;
+use crate::pki::{self, AuthorityOptions, FeedAuthority};
 use crate::reconcile::{Pace, Reconciler};
 use crate::replicas::{Replicas, Served};
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
-use crate::watch::{SecretWatch, WatchOptions, Watches};
+use crate::watch::{Namespaces, SecretWatch, WatchOptions, Watches};
 use engine::Engine;
+use instances::Asked;
 use observers::Gates;
+use orphans::Orphanage;
 
 /// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
 #[derive(Clone, Debug)]
@@ -71,8 +83,13 @@ pub struct ControllerOptions {
     pub status_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
     /// Reads status pages.
     pub status_client: StatusClient,
+    /// The authority that keeps the embedded server in certificates; `None` where somebody else does. The server has to be
+    /// started with TLS that is [to come](pingsix_sink::embedded::ServerTls::to_come).
+    pub feed_authority: Option<AuthorityOptions>,
     /// The election among replicas; `None` for one that is alone.
     pub lease: Option<LeaseOptions>,
+    /// How data planes are run that are to be managed; `None` when that is for others to do.
+    pub provisioning: Option<ProvisioningOptions>,
     /// How statuses are written.
     pub writer: WriterOptions,
     /// How Events are written.
@@ -92,7 +109,9 @@ impl ControllerOptions {
             addresses: PublishedAddresses::default(),
             status_pages: BTreeMap::new(),
             status_client: StatusClient::new(None),
+            feed_authority: None,
             lease: None,
+            provisioning: None,
             writer: WriterOptions::new(name.clone()),
             events: EventOptions::new(name, instance),
             drain: Duration::from_secs(5),
@@ -212,6 +231,11 @@ impl<F: Feed + 'static> Controller<F> {
             }
             None => Leadership::always(),
         };
+        let authority = options.feed_authority.clone().map(|authority| {
+            let ready = health.as_ref().map(|health| health.gate("certificate", "the feed has none yet"));
+            let served = feed.embedded().map(|etcd| (etcd.clone(), ready));
+            keep_authority(&client, authority, served, &leadership, (&parts, &mut tasks))
+        });
         if let (Some(metrics), Some(replicas)) = (&metrics, &replicas) {
             metrics.observe_replicas(replicas.clone());
         }
@@ -233,8 +257,26 @@ impl<F: Feed + 'static> Controller<F> {
         }
         let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
         tasks.spawn(follow_bundles);
+        let pages =
+            options.status_pages.iter().map(|(plane, urls)| (plane.clone(), Asked::always(urls.clone())));
+        let asked = watch::Sender::new(pages.collect());
         let (published, pages) =
-            instances::start(&options.status_pages, &options.status_client, &parts, &mut tasks);
+            instances::start(asked.subscribe(), &options.status_client, &parts, &mut tasks);
+        let provisioning = options.provisioning.as_ref().map(|provisioning| {
+            let others = (&options, authority);
+            provisioning::start(&client, provisioning, others, &leadership, (&parts, &mut tasks))
+        });
+        let orphanage = Orphanage {
+            client: client.clone(),
+            feed: Arc::clone(&feed),
+            root: options.translation.root.clone(),
+            controller: options.translation.controller_name.clone(),
+            sees_all: options.watch.namespaces == Namespaces::All && options.watch.labels.is_none(),
+            leadership: leadership.clone(),
+            progress: progress.subscribe(),
+        };
+        let orphaned = orphanage.start(&parts, &mut tasks);
+        let drifted = drift::start(feed.drifts(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());
@@ -255,11 +297,13 @@ impl<F: Feed + 'static> Controller<F> {
             health,
             metrics,
             pace: options.pace,
-            paged: options.status_pages.keys().cloned().collect(),
+            fixed_pages: options.status_pages,
+            asked,
+            provisioning,
             lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
             drain: options.drain,
         });
-        let sources = engine::Sources { inputs, pages, debug, stop };
+        let sources = engine::Sources { inputs, pages, drifted, orphans: orphaned, debug, stop };
         // The engine is on the heap, so that whoever embeds this has a small future.
         let run = tokio::select! {
             ran = Box::pin(engine.run(sources, &watches)) => ran,
@@ -273,6 +317,22 @@ impl<F: Feed + 'static> Controller<F> {
         }
         run
     }
+}
+
+/// Keeps the authority of the feed, and has the server of the feed, if it is one of ours, prove itself with it.
+fn keep_authority(
+    client: &Client,
+    options: AuthorityOptions,
+    served: Option<(EmbeddedEtcd, Option<Gate>)>,
+    leadership: &Leadership,
+    (stop, tasks): (&CancellationToken, &mut JoinSet<()>),
+) -> FeedAuthority {
+    let (keeper, authority) = pki::start(client.clone(), options);
+    tasks.spawn(keeper.run(leadership.clone(), stop.clone()));
+    if let Some((etcd, ready)) = served {
+        tasks.spawn(pki::serve(authority.clone(), etcd, ready, stop.clone()));
+    }
+    authority
 }
 
 /// Waits until one of the tasks fails, for ever if none does.

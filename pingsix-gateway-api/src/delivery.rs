@@ -67,6 +67,11 @@ impl Deliveries {
         progress.is_under_way = false;
     }
 
+    /// The target that a data plane is read from has the newest publication, and another one does not yet.
+    pub fn reached(&mut self, data_plane: &DataPlaneKey, revision: Revision) {
+        self.planes.entry(data_plane.clone()).or_default().revision = Some(revision);
+    }
+
     /// The newest publication could not be made; what was there stays.
     pub fn failed(&mut self, data_plane: &DataPlaneKey, why: String) {
         let progress = self.planes.entry(data_plane.clone()).or_default();
@@ -156,8 +161,10 @@ fn by_pages(pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>, revision: R
     if confirmed == pages.len() && confirmed > 0 {
         return Delivery::Confirmed;
     }
-    // Revisions of another replica cannot be compared with ours; it delivers the same.
-    let elsewhere = pages.values().flatten().filter(|page| page.is_elsewhere).count();
+    // Revisions of another replica cannot be compared with ours; it delivers the same. One that has published nothing serves
+    // nothing, whatever it has read.
+    let serves_elsewhere = |page: &&StatusPage| page.is_elsewhere && page.published_revision > 0;
+    let elsewhere = pages.values().flatten().filter(serves_elsewhere).count();
     if elsewhere > 0 && confirmed + elsewhere == pages.len() {
         return Delivery::Delivered;
     }
@@ -253,7 +260,13 @@ mod tests {
             page.is_elsewhere = true;
         }
         assert_eq!(after(Some(read.clone())), Delivery::Delivered);
+        // One of them has read it, and has not published anything yet.
         let Instances::Pages(held) = &mut read else { unreachable!() };
+        let last = held.values_mut().next_back().unwrap().as_mut().unwrap();
+        let published = std::mem::take(&mut last.published_revision);
+        assert_eq!(after(Some(read.clone())), pending("1 of 3 PingSIX instances have published it."));
+        let Instances::Pages(held) = &mut read else { unreachable!() };
+        held.values_mut().next_back().unwrap().as_mut().unwrap().published_revision = published;
         held.values_mut().flatten().for_each(|page| page.published_revision = 6);
         assert_eq!(after(Some(read)), pending("0 of 3 PingSIX instances have published it."));
     }

@@ -8,8 +8,9 @@
 //! API server ──► watch ──► world: stores, secondary maps ──► owners of what changed ──► reconcile
 //!                                                               │ snapshot      (pingsix-translate)
 //!                          Config, provenance, verdicts ◄───────┘
-//!                             │            └──► status: conditions and Events, by the leader alone
-//!                             ▼
+//!                             │            ├──► status: conditions and Events, by the leader alone
+//!                             │            └──► provision: data planes that the controller runs, by the leader alone
+//!                             ▼                                └── pki: certificates with which they read the feed
 //!   bridge: acceptance rules ──► quarantine ──► Desired ──► pingsix-sink ──► PingSIX
 //!                                                              └──► delivery: how far it has come
 //! ```
@@ -46,8 +47,9 @@
 //!
 //! With the feature `controller` it watches a cluster. `Controller` in the module `controller` is all of it in one value,
 //! and the parts are public too, each with what it promises at the top of its module: `watch`, `store`, `world`,
-//! `reconcile`, `delivery`, `status`, `leader`, `replicas`, `operations`, `permissions`. `store` keeps objects of any kind by
-//! name, and who of them refers to what, from kube-runtime's watch events: of use to operators that have nothing to do with gateways.
+//! `acceptance`, `reconcile`, `delivery`, `provision`, `pki`, `status`, `leader`, `replicas`, `operations`, `permissions`.
+//! `store` keeps objects of any kind by name, and who of them refers to what, from kube-runtime's watch events: of use to
+//! operators that have nothing to do with gateways.
 //!
 //! The folder `examples` has a program for each way of use.
 //!
@@ -77,9 +79,15 @@ mod digest;
 #[cfg(feature = "controller")]
 pub mod leader;
 #[cfg(feature = "controller")]
+mod news;
+#[cfg(feature = "controller")]
 pub mod operations;
 #[cfg(feature = "controller")]
 pub mod permissions;
+#[cfg(feature = "controller")]
+pub mod pki;
+#[cfg(feature = "controller")]
+pub mod provision;
 #[cfg(feature = "controller")]
 pub mod reconcile;
 #[cfg(feature = "controller")]

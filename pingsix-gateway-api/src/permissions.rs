@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use pingsix_translate::ObjectName;
 
-use crate::controller::{ControllerOptions, PublishedAddresses};
+use crate::controller::{ControllerOptions, ProvisioningOptions, PublishedAddresses};
 use crate::leader::LeaseOptions;
+use crate::provision::ChildKind;
 use crate::replicas::{replicas_name, revisions_name};
 use crate::status::NAMESPACE_OF_CLUSTER_EVENTS;
 use crate::watch::{Namespaces, WatchedResource, resources};
@@ -37,7 +38,10 @@ pub struct Permissions {
 ///   [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
 ///   `resourceNames`, references to others are refused, and nothing else is.
 /// - Events are created, and counted on where they exist already. Those on objects without a namespace are in `default`.
+/// - Where data planes are [run](ControllerOptions::provisioning), what they consist of is read, written and deleted in the
+///   namespaces that are watched: Secrets, Services, `ServiceAccounts`, Deployments and `PodDisruptionBudgets`.
 /// - The Lease of the election is named, and so are the two that [replicas](crate::replicas) share, except where they are created: a request to create has no name yet that a rule could hold.
+/// - So is the Secret with the [authority of the feed](crate::pki), in the namespace of the controller.
 pub fn permissions(options: &ControllerOptions) -> Permissions {
     let mut wanted = Wanted::default();
     for resource in resources() {
@@ -51,6 +55,12 @@ pub fn permissions(options: &ControllerOptions) -> Permissions {
     }
     if let Some(lease) = &options.lease {
         wanted.lease(lease);
+    }
+    if let Some(provisioning) = &options.provisioning {
+        wanted.provisioning(provisioning, &options.watch.namespaces);
+    }
+    if let Some(authority) = &options.feed_authority {
+        wanted.feed_authority(&authority.secret);
     }
     wanted.into_permissions()
 }
@@ -117,6 +127,33 @@ impl Wanted {
         for (name, verbs) in named {
             self.add(place.clone(), target(Some(name)), verbs);
         }
+    }
+
+    /// Objects of data planes are read before they are first written, so that none of somebody else is.
+    fn provisioning(&mut self, options: &ProvisioningOptions, namespaces: &Namespaces) {
+        for place in places(namespaces) {
+            for kind in ChildKind::ALL {
+                let target = (kind.group(), kind.resource().to_owned(), None);
+                self.add(place.clone(), target, &["create", "delete", "get", "list", "patch", "watch"]);
+            }
+        }
+        let is_covered = match namespaces {
+            Namespaces::All => true,
+            Namespaces::Only(namespaces) => namespaces.contains(&*options.key.namespace),
+        };
+        if !is_covered {
+            let target = |name| ("", ChildKind::Secret.resource().to_owned(), name);
+            let place = Some(options.key.namespace.to_string());
+            self.add(place.clone(), target(None), &["create"]);
+            self.add(place, target(Some(options.key.name.to_string())), &["get"]);
+        }
+    }
+
+    fn feed_authority(&mut self, secret: &ObjectName) {
+        let target = |name| ("", "secrets".to_owned(), name);
+        let place = Some(secret.namespace.to_string());
+        self.add(place.clone(), target(None), &["create"]);
+        self.add(place, target(Some(secret.name.to_string())), &["update", "list", "watch"]);
     }
 
     fn into_permissions(self) -> Permissions {

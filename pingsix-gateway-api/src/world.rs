@@ -23,15 +23,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube_runtime::watcher;
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, Pool, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
+    IngressClass, ListenerSet, Namespace, Pool, Proxies, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
     UdpRoute,
 };
 use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
 pub use edges::Target;
+use owners::Reached;
 pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};
 
@@ -229,6 +231,7 @@ world! {
     Secret in secrets;
     ConfigMap in config_maps;
     Namespace in namespaces;
+    PingsixProxy in proxies;
 }
 
 /// A kind that the picture holds.
@@ -281,6 +284,12 @@ impl World {
         K::store(self).get(name)?.object().cloned()
     }
 
+    /// The PingsixProxies with these names that are there and can be decoded.
+    pub fn proxies(&self, names: impl IntoIterator<Item = Option<ObjectName>>) -> Proxies {
+        let found = names.into_iter().flatten().filter_map(|name| Some((name.clone(), self.get(&name)?)));
+        found.collect()
+    }
+
     /// Every object of a kind, decodable or not. It reads all of them.
     pub fn keys<K: Stored>(&self) -> BTreeSet<ObjectKey> {
         K::store(self).objects().iter().map(|object| object.key()).collect()
@@ -293,7 +302,7 @@ impl World {
 
     /// Whom a change of an object concerns, if nothing about its references changed.
     pub fn owners_of(&self, key: &ObjectKey) -> BTreeSet<ObjectKey> {
-        owners::owners(self, [Target::Object(key.clone())]).0
+        owners::reached(self, [Target::Object(key.clone())]).owners
     }
 
     /// How many steps were taken so far from what changed to whom it concerns. With [`work`](Self::work), what bounds the
@@ -328,9 +337,6 @@ impl World {
                     concerned
                 }
             };
-            if K::KIND == Kind::GatewayClass {
-                effects.classes.insert(key.clone());
-            }
             if K::KIND == Kind::EndpointSlice {
                 effects.sliced.extend(concerned.iter().filter_map(|target| match target {
                     Target::Object(service) => Some(service.name.clone()),
@@ -338,8 +344,9 @@ impl World {
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);
-            let (owners, steps) = owners::owners(self, start);
+            let Reached { owners, classes, steps } = owners::reached(self, start);
             effects.owners.extend(owners);
+            effects.classes.extend(classes);
             self.steps += steps;
         }
         effects

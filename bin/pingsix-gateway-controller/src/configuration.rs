@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::rules;
 use crate::values::{
-    CollectorUrl, Endpoint, LayoutName, LogFormat, SecretChoice, ServiceName, SinkChoice, Span, StatusTarget,
-    address, count, switch, value,
+    CollectorUrl, Endpoint, FeedEndpoint, LayoutName, LogFormat, SecretChoice, ServiceName, SinkChoice, Span,
+    StatusTarget, address, count, switch, value,
 };
 
 /// What the controller does, and how. Holds no secrets: they are in files that it names.
@@ -89,6 +89,10 @@ pub(crate) struct Configuration {
     #[command(flatten)]
     #[garde(dive)]
     pub(crate) feed: Feed,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) data_plane: DataPlaneOf,
 
     #[command(flatten)]
     #[garde(dive)]
@@ -207,10 +211,17 @@ pub(crate) struct Status {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Feed")]
 pub(crate) struct Feed {
-    /// Where PingSIX connects. Private keys pass here, so other addresses than those of loopback need TLS, or
-    /// feed.allow-plaintext.
+    /// How data planes that the controller runs itself reach the feed: https://HOST:PORT, or http://HOST:PORT. Repeatable;
+    /// without it, it runs none, whatever parameters say. Needs a responder that listens on loopback, in each of their Pods.
+    #[arg(id = "feed.endpoint", value_name = "URL", value_parser = value::<FeedEndpoint>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
+    #[garde(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) endpoint: Vec<FeedEndpoint>,
+
+    /// Where PingSIX connects. Private keys pass here, so other addresses than those of loopback need TLS
+    /// (feed.authority.secret, or feed.tls), or feed.allow-plaintext.
     #[arg(id = "feed.address", value_name = "IP:PORT", default_value = "127.0.0.1:2379", value_parser = address)]
-    #[garde(custom(rules::secured(self.tls.cert.is_some(), self.allow_plaintext)))]
+    #[garde(custom(rules::secured(self.has_tls(), self.allow_plaintext)))]
     pub(crate) address: SocketAddr,
 
     /// Serve private keys in plaintext on an address that other machines can reach.
@@ -218,6 +229,10 @@ pub(crate) struct Feed {
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[garde(skip)]
     pub(crate) allow_plaintext: bool,
+
+    #[command(flatten)]
+    #[garde(dive)]
+    pub(crate) authority: Authority,
 
     #[command(flatten)]
     #[garde(dive)]
@@ -248,7 +263,64 @@ pub(crate) struct Feed {
     pub(crate) stream_limit: u32,
 }
 
-/// TLS of the feed.
+/// Data planes that the controller runs itself.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+#[command(next_help_heading = "Managed data planes")]
+pub(crate) struct DataPlaneOf {
+    /// The image of PingSIX in Pods that the controller makes, where parameters name none.
+    #[arg(id = "data-plane.image", value_name = "IMAGE", default_value = "pingsix:0.1.0")]
+    #[garde(custom(rules::image))]
+    pub(crate) image: String,
+
+    /// The image of the responder in those Pods, where parameters name none.
+    #[arg(id = "data-plane.responder-image", value_name = "IMAGE", default_value = concat!("pingsix-gateway-responder:", env!("CARGO_PKG_VERSION")))]
+    #[garde(custom(rules::image))]
+    pub(crate) responder_image: String,
+}
+
+impl Feed {
+    const fn has_tls(&self) -> bool {
+        self.authority.secret.is_some() || self.tls.cert.is_some()
+    }
+}
+
+/// The certificates of the feed, where the controller makes them itself.
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Authority {
+    /// Serve the feed over TLS with certificates of an authority that the controller makes and keeps in this Secret of its
+    /// own namespace (that of leader.namespace), and renews. Only clients with a certificate of it are served, each the
+    /// prefixes that the certificate names: managed data planes get theirs by themselves. In the place of feed.tls.
+    #[arg(id = "feed.authority.secret", value_name = "NAME")]
+    #[garde(inner(custom(rules::label)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+
+    /// The Service of the same namespace that leads to the feed: what its certificates are for.
+    #[arg(id = "feed.authority.service", value_name = "NAME", default_value = "pingsix-gateway-feed")]
+    #[garde(custom(rules::label))]
+    pub(crate) service: String,
+
+    /// How long an authority is good. The next one is introduced when two thirds of that are over, or when the annotation
+    /// pingsix.io/rotate of the Secret is given another value.
+    #[arg(id = "feed.authority.lifetime", value_name = "TIME", default_value = "87600h", value_parser = value::<Span>)]
+    #[garde(custom(rules::outlives(self.certificate_lifetime, self.overlap)))]
+    pub(crate) lifetime: Span,
+
+    /// How long certificates of the server and of clients are good. They are replaced when two thirds of that are over.
+    #[arg(id = "feed.authority.certificate-lifetime", value_name = "TIME", default_value = "2160h", value_parser = value::<Span>)]
+    #[garde(custom(rules::between(1, 315_360_000)))]
+    pub(crate) certificate_lifetime: Span,
+
+    /// How long it takes at most until what is written into a Secret is known to all replicas, and in the files of Pods.
+    /// What clocks of replicas differ by has to be less.
+    #[arg(id = "feed.authority.overlap", value_name = "TIME", default_value = "10m", value_parser = value::<Span>)]
+    #[garde(custom(rules::between(0, 604_800)))]
+    pub(crate) overlap: Span,
+}
+
+/// TLS of the feed, with certificates that others make.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Validate)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Tls {

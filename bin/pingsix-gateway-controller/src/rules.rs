@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use garde::Error;
+use pingsix_gateway_api::pki::{Lifetimes, LifetimesError};
 use pingsix_sink::Scope;
 use tracing_subscriber::EnvFilter;
 
@@ -61,6 +62,12 @@ pub(crate) fn some_text(text: &str, (): &()) -> Rule {
     check(!text.is_empty(), "is empty")
 }
 
+pub(crate) fn image(image: &str, (): &()) -> Rule {
+    let is_plain =
+        !image.is_empty() && image.len() <= 1024 && image.bytes().all(|byte| byte.is_ascii_graphic());
+    check(is_plain, "is not the name of an image, such as pingsix:0.1.0")
+}
+
 pub(crate) fn selector(selector: &Option<String>, (): &()) -> Rule {
     let Some(selector) = selector else { return Ok(()) };
     let printable = !selector.trim().is_empty() && !selector.chars().any(char::is_control);
@@ -92,7 +99,7 @@ pub(crate) fn secured(has_tls: bool, allow_plaintext: bool) -> impl FnOnce(&Sock
         check(
             has_tls || allow_plaintext || address.ip().to_canonical().is_loopback(),
             "can be reached from other machines, and private keys would pass in plaintext: use a loopback address, \
-             feed.tls.cert and feed.tls.key, or feed.allow-plaintext",
+             feed.authority.secret, feed.tls.cert and feed.tls.key, or feed.allow-plaintext",
         )
     }
 }
@@ -101,6 +108,22 @@ pub(crate) fn between(least: u64, most: u64) -> impl FnOnce(&Span, &()) -> Rule 
     move |span, ()| {
         let range = Duration::from_secs(least)..=Duration::from_secs(most);
         check(range.contains(&span.duration()), &format!("is not between {least} s and {most} s"))
+    }
+}
+
+/// What an authority has signed is replaced, and then the authority is, before it expires.
+pub(crate) fn outlives(certificate: Span, overlap: Span) -> impl FnOnce(&Span, &()) -> Rule {
+    move |authority, ()| {
+        let times = Lifetimes::new(authority.duration(), certificate.duration(), overlap.duration());
+        match times {
+            // Which is said of the certificate.
+            Ok(_) | Err(LifetimesError::Certificate) => Ok(()),
+            Err(LifetimesError::Authority) => Err(Error::new("is longer than 100 years")),
+            Err(_) => Err(Error::new(format!(
+                "is shorter than six times feed.authority.certificate-lifetime and feed.authority.overlap together, which \
+                 are {certificate} and {overlap}"
+            ))),
+        }
     }
 }
 

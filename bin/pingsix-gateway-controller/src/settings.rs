@@ -149,6 +149,7 @@ impl Settings {
         }
         faults.extend(taken_twice(&arguments.configuration, &given));
         faults.extend(sinks_that_clash(&arguments.configuration, &given));
+        faults.extend(proved_twice(&arguments.configuration, &given));
         if !faults.is_empty() {
             faults.sort();
             faults.dedup();
@@ -290,6 +291,19 @@ fn fault_at(path: &str, message: &str, given: &BTreeMap<String, Given>) -> Fault
         message: text
             .map_or_else(|| message.to_owned(), |text| format!("\"{}\" {message}", text.escape_debug())),
     }
+}
+
+/// Files of certificates for a feed that the controller makes certificates for.
+fn proved_twice(configuration: &Configuration, given: &BTreeMap<String, Given>) -> Vec<Fault> {
+    if configuration.feed.authority.secret.is_none() {
+        return Vec::new();
+    }
+    let tls = &configuration.feed.tls;
+    let files =
+        [("feed.tls.cert", &tls.cert), ("feed.tls.key", &tls.key), ("feed.tls.client-ca", &tls.client_ca)];
+    let files = files.iter().filter(|(_, file)| file.is_some());
+    let message = "excludes feed.authority.secret, which is given as well";
+    files.map(|(key, _)| fault_at(key, message, given)).collect()
 }
 
 /// Targets that a data plane has twice, that several share though they are for one, and status pages that could confirm

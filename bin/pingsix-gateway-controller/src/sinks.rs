@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use pingsix_gateway_api::controller::{Outlet, Outlets};
 use pingsix_gateway_api::replicas::Replicas;
-use pingsix_sink::embedded::Access;
+use pingsix_sink::embedded::{Access, Clients, ServerTls};
 use pingsix_sink::{EmbeddedEtcd, Scope, SinkError, Target};
 use pingsix_translate::DataPlaneKey;
 
@@ -111,11 +111,19 @@ async fn start_server(
         (None, Some(replicas)) => builder = builder.reservations(replicas.reservations()),
         (None, None) => {}
     }
-    if let Some(path) = &feed.clients_file {
-        builder = builder.access(Access::from_file(path));
-    }
-    if let Some(tls) = feed.tls.server() {
-        builder = builder.tls(tls);
+    let clients = feed.clients_file.as_ref().map(Access::from_file);
+    if feed.authority.secret.is_some() {
+        // Whoever holds a certificate of the authority, and whom the file names on top.
+        let access = clients.unwrap_or_else(|| Access::of(Clients::new())).certificate_uris();
+        // What it proves itself with comes from the authority, once there is one.
+        builder = builder.access(access).tls(ServerTls::to_come());
+    } else {
+        if let Some(access) = clients {
+            builder = builder.access(access);
+        }
+        if let Some(tls) = feed.tls.server() {
+            builder = builder.tls(tls);
+        }
     }
     if feed.allow_plaintext {
         builder = builder.allow_plaintext_beyond_loopback();

@@ -24,7 +24,7 @@ macro_rules! serialized_as_text {
 }
 
 serialized_as_text! {
-    Span Endpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget SinkChoice CollectorUrl
+    Span Endpoint FeedEndpoint LayoutName SecretChoice LogFormat ServiceName StatusTarget SinkChoice CollectorUrl
 }
 
 /// A length of time, such as `1m 30s`.
@@ -89,6 +89,38 @@ impl fmt::Display for Endpoint {
             Self::Off => f.write_str("off"),
             Self::At(address) => address.fmt(f),
         }
+    }
+}
+
+/// Where data planes reach the feed, as PingSIX takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FeedEndpoint(String);
+
+impl FeedEndpoint {
+    pub(crate) fn has_tls(&self) -> bool {
+        self.0.starts_with("https://")
+    }
+}
+
+impl FromStr for FeedEndpoint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT, without a path or a user";
+        let uri: http::Uri = text.parse().map_err(|_| EXPECTED)?;
+        let authority = uri.authority().ok_or(EXPECTED)?;
+        let is_plain = matches!(uri.scheme_str(), Some("http" | "https"))
+            && !authority.host().is_empty()
+            && authority.port_u16().is_some()
+            && !authority.as_str().contains('@')
+            && matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("/" | ""));
+        is_plain.then(|| Self(text.trim_end_matches('/').to_owned())).ok_or(EXPECTED)
+    }
+}
+
+impl fmt::Display for FeedEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -329,6 +361,7 @@ mod tests {
         }
         check::<Span>(&["0s", "500ms", "15s", "1m 30s", "24h"]);
         check::<Endpoint>(&["off", "127.0.0.1:8089", "[::1]:80"]);
+        check::<FeedEndpoint>(&["https://feed.system.svc:2379", "http://[::1]:2379"]);
         check::<LayoutName>(&["shared", "perPort"]);
         check::<SecretChoice>(&["by-name", "all"]);
         check::<LogFormat>(&["text", "json"]);
@@ -390,6 +423,18 @@ mod tests {
         }
         let error = "etcd://me:canary@a:1".parse::<SinkChoice>().unwrap_err();
         assert!(error.contains("password-file") && !error.contains("canary"), "{error}");
+    }
+
+    #[test]
+    fn an_endpoint_of_the_feed_has_a_host_a_port_and_nothing_else() {
+        for text in
+            ["", "feed:2379", "etcd://a:1", "https://a", "https://:1", "https://a:1/v3", "https://me@a:1"]
+        {
+            let error = text.parse::<FeedEndpoint>().unwrap_err();
+            assert!(error.starts_with("expected http://"), "{text}: {error}");
+        }
+        assert!("https://a:1".parse::<FeedEndpoint>().unwrap().has_tls());
+        assert_eq!("http://a:1/".parse::<FeedEndpoint>().unwrap().to_string(), "http://a:1");
     }
 
     #[test]

@@ -6,17 +6,19 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use http::HeaderValue;
-use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
+use pingsix_gateway_api::controller::{ControllerOptions, ProvisioningOptions, PublishedAddresses};
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
-use pingsix_gateway_api::leader::LeaseOptions;
+use pingsix_gateway_api::leader::{LeaseOptions, lease_name};
+use pingsix_gateway_api::pki::{AuthorityOptions, Lifetimes};
+use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::reconcile::Pace;
 use pingsix_gateway_api::watch::{Namespaces, SecretWatch};
 use pingsix_sink::embedded::ServerTls;
 use pingsix_translate::verdict::Address;
-use pingsix_translate::{Budget, DataPlaneKey, Options};
+use pingsix_translate::{Budget, DataPlaneKey, ObjectName, Options};
 
-use crate::configuration::{Configuration, Leader, Publish, Tls, Watch};
-use crate::values::{SecretChoice, StatusTarget};
+use crate::configuration::{Authority, Configuration, Leader, Publish, Tls, Watch};
+use crate::values::{SecretChoice, Span, StatusTarget};
 
 /// Who this process is, and where.
 pub(crate) struct Place {
@@ -97,10 +99,43 @@ pub(crate) fn controller_options(
             api_key(file).with_context(|| format!("cannot use {} (status.api-key-file)", file.display()))?;
         options.status_client = StatusClient::new(Some(key));
     }
+    if let Some(secret) = &configuration.feed.authority.secret {
+        let namespace = configuration.leader.namespace.as_deref().unwrap_or(&place.namespace);
+        options.feed_authority =
+            Some(authority(&configuration.feed.authority, ObjectName::new(namespace, secret.as_str()))?);
+    }
     if configuration.leader.elect {
         options.lease = Some(lease(&configuration.leader, &configuration.controller_name, place)?);
     }
+    options.provisioning = provisioning(configuration, place)?;
     Ok(options)
+}
+
+/// How data planes are run; nothing without an endpoint of the feed that they could reach.
+fn provisioning(configuration: &Configuration, place: &Place) -> anyhow::Result<Option<ProvisioningOptions>> {
+    let endpoints = &configuration.feed.endpoint;
+    let Some(first) = endpoints.first() else { return Ok(None) };
+    if endpoints.iter().any(|endpoint| endpoint.has_tls() != first.has_tls()) {
+        bail!("some endpoints have TLS and others do not (feed.endpoint)");
+    }
+    let responder = configuration.responder.address().filter(|address| address.ip().is_loopback());
+    let responder = responder.context(
+        "a responder in each Pod is needed to run data planes: an address of loopback (responder, feed.endpoint)",
+    )?;
+    let namespace = configuration.leader.namespace.as_deref().unwrap_or(&place.namespace);
+    let lease = lease_name(&configuration.controller_name);
+    let lease = configuration.leader.lease.as_ref().unwrap_or(&lease);
+    Ok(Some(ProvisioningOptions {
+        installation: Installation {
+            controller_name: configuration.controller_name.clone(),
+            root: configuration.root.clone(),
+            feed: endpoints.iter().map(ToString::to_string).collect(),
+            image: configuration.data_plane.image.clone(),
+            responder_image: configuration.data_plane.responder_image.clone(),
+            responder,
+        },
+        key: ObjectName::new(namespace, format!("{lease}-status-key")),
+    }))
 }
 
 fn watch(watch: &Watch, options: &mut ControllerOptions) {
@@ -136,6 +171,15 @@ fn api_key(file: &Path) -> anyhow::Result<HeaderValue> {
         bail!("the file is empty");
     }
     HeaderValue::from_str(key).ok().context("the key has characters that no header can have")
+}
+
+fn authority(authority: &Authority, secret: ObjectName) -> anyhow::Result<AuthorityOptions> {
+    let mut options = AuthorityOptions::new(secret, &authority.service);
+    let [lifetime, certificate, overlap] =
+        [authority.lifetime, authority.certificate_lifetime, authority.overlap].map(Span::duration);
+    options.lifetimes = Lifetimes::new(lifetime, certificate, overlap)
+        .context("the times of certificates do not go together (feed.authority)")?;
+    Ok(options)
 }
 
 fn lease(leader: &Leader, controller_name: &str, place: &Place) -> anyhow::Result<LeaseOptions> {

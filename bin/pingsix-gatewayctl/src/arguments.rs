@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     Diff(DiffArguments),
     PingsixConfig(PingsixConfigArguments),
+    /// Print the definitions of our own kinds, for kubectl apply -f -.
+    Crds,
     Completions(CompletionsArguments),
 }
 

@@ -93,11 +93,11 @@ fn print_text(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::R
         let mut out = String::new();
         for Difference { key, owner, change } in &differences.changes {
             match change {
-                Change::Created(value) => block(&mut out, '+', key.as_str(), owner.as_str(), value),
+                Change::Created(value) => block(&mut out, '+', key.as_str(), &owner.to_string(), value),
                 // What is held does not say whom it was for.
                 Change::Deleted(value) => block(&mut out, '-', key.as_str(), "", value),
                 Change::Updated(fields) => {
-                    push_line(&mut out, '~', key.as_str(), owner.as_str());
+                    push_line(&mut out, '~', key.as_str(), &owner.to_string());
                     for field in fields {
                         push_field(&mut out, field);
                     }
@@ -180,7 +180,7 @@ fn print_json(compared: &[Compared<'_>], streams: &mut Streams<'_>) -> anyhow::R
 }
 
 fn change(Difference { key, owner, change }: &Difference) -> Value {
-    let (key, owner) = (key.as_str(), owner.as_str());
+    let (key, owner) = (key.as_str(), owner.to_string());
     match change {
         Change::Created(value) => json!({"change": "created", "key": key, "owner": owner, "after": value}),
         Change::Deleted(value) => json!({"change": "deleted", "key": key, "before": value}),

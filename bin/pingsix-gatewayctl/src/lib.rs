@@ -10,6 +10,7 @@
 mod arguments;
 mod check;
 mod completions;
+mod crds;
 mod diff;
 mod explain;
 mod finding;
@@ -82,6 +83,7 @@ fn run(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments, streams),
         Command::PingsixConfig(arguments) => pingsix_config::run(&arguments, streams),
+        Command::Crds => crds::run(streams),
         Command::Completions(arguments) => completions::run(&arguments, streams),
     }
 }

@@ -11,10 +11,13 @@ use pingsix_gateway_api::{
     outdated_stream_certificates,
 };
 use pingsix_translate::pingsix::DocumentKey;
-use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, RouteReferences, parent_of_listener_set};
+use pingsix_translate::snapshot::{
+    BackendTlsPolicy, Gateway, Proxies, RouteReferences, parent_of_listener_set,
+};
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::verdict::{
-    GatewayClassVerdict, PolicyVerdict, Reason, RouteVerdict, Verdicts, finish, judge_gateway_class,
+    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Reason, RouteVerdict, Verdicts, finish,
+    judge_gateway_class, judge_pingsix_proxy,
 };
 use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, Translation,
@@ -24,6 +27,11 @@ use pingsix_translate::{
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
 
+/// Every set of parameters.
+fn proxies(manifests: &Manifests) -> Proxies {
+    manifests.objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect()
+}
+
 /// Everything manifests amount to.
 #[derive(Debug, Default)]
 pub(crate) struct Translated {
@@ -31,6 +39,7 @@ pub(crate) struct Translated {
     /// The stream documents of each Gateway.
     pub(crate) streams: BTreeMap<DataPlaneKey, ServedStreams>,
     pub(crate) classes: Vec<GatewayClassVerdict>,
+    pub(crate) proxies: Vec<PingsixProxyVerdict>,
     /// With `Programmed`, as far as that is known offline.
     pub(crate) gateways: Vec<Arc<Verdicts>>,
     /// Of all Gateways together.
@@ -77,6 +86,7 @@ pub(crate) struct ServedStreams {
 impl Translated {
     pub(crate) fn new(manifests: &Manifests, options: &Options) -> Self {
         let mut translated = Self { findings: manifests.findings.clone(), ..Self::default() };
+        translated.judge_proxies(manifests);
         translated.judge_classes(manifests, options);
         for (name, gateway) in manifests.objects.gateways() {
             if translated.is_ours(manifests, name, gateway, options) {
@@ -116,9 +126,20 @@ impl Translated {
         })
     }
 
+    fn judge_proxies(&mut self, manifests: &Manifests) {
+        for (_, proxy) in manifests.objects.proxies() {
+            let verdict = judge_pingsix_proxy(proxy);
+            let findings =
+                verdict.problems.iter().map(|problem| Finding::of(problem, manifests.place(&verdict.key)));
+            self.findings.extend(findings);
+            self.proxies.push(verdict);
+        }
+    }
+
     fn judge_classes(&mut self, manifests: &Manifests, options: &Options) {
+        let proxies = proxies(manifests);
         for (_, class) in manifests.objects.gateway_classes() {
-            if let Some(verdict) = judge_gateway_class(class, options) {
+            if let Some(verdict) = judge_gateway_class(class, &proxies, options) {
                 let findings = verdict
                     .problems
                     .iter()

@@ -97,6 +97,9 @@ pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value>
     for class in &translated.classes {
         statuses.push(with_status(&class.key, &class.to_status()));
     }
+    for proxy in &translated.proxies {
+        statuses.push(with_status(&proxy.key, &proxy.to_status()));
+    }
     for verdicts in &translated.gateways {
         if let Some(gateway) = &verdicts.gateway {
             statuses.push(with_status(&gateway.key, &gateway.to_status()));
@@ -115,8 +118,7 @@ pub(crate) fn statuses(translated: &Translated, options: &Options) -> Vec<Value>
 }
 
 fn with_status(key: &ObjectKey, status: &Value) -> Value {
-    let group = key.kind.group();
-    let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+    let api_version = key.kind.api_version();
     let metadata = if Kind::is_namespaced(key.kind) {
         json!({ "namespace": &*key.name.namespace, "name": &*key.name.name })
     } else {

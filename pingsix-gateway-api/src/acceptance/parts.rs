@@ -1,19 +1,20 @@
-//! Snapshots, part by part: what is different between two, and what has to be put back together.
+//! Snapshots, part by part: what is different between two, and how one takes over what another has.
 //!
 //! A **part** is an object, or all EndpointSlices of a Service, which go by [`Kind::EndpointSlice`] and the name of the
 //! Service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Resource;
 use kube::core::ObjectMeta;
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GrpcRoute, HttpRoute, Ingress, IngressClass,
-    IngressSnapshot, ListenerSet, Namespace, ReferenceGrant, Referents, RouteReferences, Secret, Service,
-    Snapshot, TcpRoute, TlsRoute, UdpRoute, secrets_of_ingress, services_of_ingress,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
+    IngressClass, IngressSnapshot, ListenerSet, Namespace, ReferenceGrant, Referents, Secret, Service,
+    Snapshot, TcpRoute, TlsRoute, UdpRoute,
 };
-use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, Origin, Section, SharedMap};
+use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, SharedMap};
 use serde::Serialize;
 
 use crate::world::OwnerSnapshot;
@@ -35,7 +36,10 @@ macro_rules! generated {
     )+};
 }
 
-generated! { Gateway ListenerSet BackendTlsPolicy ReferenceGrant IngressClass Ingress Secret ConfigMap Namespace }
+generated! {
+    GatewayClass Gateway ListenerSet BackendTlsPolicy ReferenceGrant IngressClass Ingress Secret ConfigMap Namespace
+    PingsixProxy
+}
 
 fn say_the_same<K: Resource + Serialize>(one: &K, other: &K) -> bool {
     let essence = |metadata: &ObjectMeta| {
@@ -78,6 +82,14 @@ pub(super) fn differences(now: &OwnerSnapshot, before: &OwnerSnapshot) -> BTreeS
             if !now.gateway.says_the_same(&before.gateway) {
                 parts.insert(key_of_gateway(now));
             }
+            let is_same_class = match (&now.class, &before.class) {
+                (Some(now), Some(before)) => now.says_the_same(before),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if !is_same_class {
+                parts.insert(key_of_gateway_class(now));
+            }
             add(&mut parts, Kind::ListenerSet, &now.listener_sets, &before.listener_sets);
             add(&mut parts, Kind::HttpRoute, &now.http_routes, &before.http_routes);
             add(&mut parts, Kind::GrpcRoute, &now.grpc_routes, &before.grpc_routes);
@@ -106,6 +118,7 @@ fn add_referents(parts: &mut BTreeSet<ObjectKey>, now: &Referents, before: &Refe
     add(parts, Kind::ReferenceGrant, &now.reference_grants, &before.reference_grants);
     add(parts, Kind::Secret, &now.secrets, &before.secrets);
     add(parts, Kind::ConfigMap, &now.config_maps, &before.config_maps);
+    add(parts, Kind::PingsixProxy, &now.proxies, &before.proxies);
     let changes = now.namespaces.changes(&before.namespaces).into_iter().filter(is_difference);
     parts.extend(changes.map(|change| namespace(name_of(&change))));
 }
@@ -139,6 +152,10 @@ fn key_of_gateway(snapshot: &Snapshot) -> ObjectKey {
     ObjectKey::new(Kind::Gateway, text(&metadata.namespace), text(&metadata.name))
 }
 
+fn key_of_gateway_class(snapshot: &Snapshot) -> ObjectKey {
+    ObjectKey::new(Kind::GatewayClass, "", snapshot.gateway.spec.gateway_class_name.as_str())
+}
+
 fn key_of_class(snapshot: &IngressSnapshot) -> ObjectKey {
     ObjectKey::new(Kind::IngressClass, "", snapshot.class.metadata.name.clone().unwrap_or_default())
 }
@@ -166,15 +183,16 @@ pub(super) fn put<'k>(
                 Kind::BackendTlsPolicy => {
                     copy(&mut into.backend_tls_policies, &from.backend_tls_policies, name);
                 }
-                Kind::GatewayClass
-                | Kind::ReferenceGrant
+                Kind::GatewayClass => into.class.clone_from(&from.class),
+                Kind::ReferenceGrant
                 | Kind::IngressClass
                 | Kind::Ingress
                 | Kind::Service
                 | Kind::EndpointSlice
                 | Kind::Secret
                 | Kind::ConfigMap
-                | Kind::Namespace => put_referent(&mut into.referents, &from.referents, *kind, name),
+                | Kind::Namespace
+                | Kind::PingsixProxy => put_referent(&mut into.referents, &from.referents, *kind, name),
             },
             (OwnerSnapshot::Ingress(into), OwnerSnapshot::Ingress(from)) => {
                 if *kind == Kind::IngressClass {
@@ -201,6 +219,7 @@ fn put_referent(into: &mut Referents, from: &Referents, kind: Kind, name: &Objec
         Kind::Secret => copy(&mut into.secrets, &from.secrets, name),
         Kind::ConfigMap => copy(&mut into.config_maps, &from.config_maps, name),
         Kind::Namespace => copy(&mut into.namespaces, &from.namespaces, &name.name),
+        Kind::PingsixProxy => copy(&mut into.proxies, &from.proxies, name),
         Kind::GatewayClass
         | Kind::Gateway
         | Kind::ListenerSet
@@ -227,6 +246,7 @@ pub(super) fn only(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> OwnerSnap
     let mut only = match of {
         OwnerSnapshot::Gateway(of) => OwnerSnapshot::Gateway(Box::new(Snapshot {
             gateway: of.gateway.clone(),
+            class: None,
             listener_sets: SharedMap::new(),
             http_routes: SharedMap::new(),
             grpc_routes: SharedMap::new(),
@@ -258,209 +278,4 @@ pub(super) fn without_routes(snapshot: &OwnerSnapshot) -> OwnerSnapshot {
         OwnerSnapshot::Ingress(snapshot) => snapshot.ingresses = SharedMap::new(),
     }
     without
-}
-
-/// What of a part can be put into quarantine: the rules of a route, the sections of an Ingress, a Service or a Secret as
-/// a whole. Nothing of what is not there, nor of a part that all others depend on.
-pub(super) fn sources(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<Origin> {
-    let name = &part.name;
-    let of = |key: &ObjectKey, sections: Vec<Section>| -> Vec<Origin> {
-        let object = Arc::new(key.clone());
-        sections.into_iter().map(|section| Origin { object: object.clone(), section }).collect()
-    };
-    let referents = match snapshot {
-        OwnerSnapshot::Gateway(snapshot) => {
-            let count = |rules: Option<usize>| rules.unwrap_or(1).max(1);
-            let rules = if part.kind == Kind::HttpRoute {
-                let route = snapshot.http_routes.get(name);
-                route.map(|route| count(route.spec.rules.as_ref().map(Vec::len)))
-            } else if part.kind == Kind::GrpcRoute {
-                let route = snapshot.grpc_routes.get(name);
-                route.map(|route| count(route.spec.rules.as_ref().map(Vec::len)))
-            } else {
-                None
-            };
-            if let Some(rules) = rules {
-                return of(part, (0..rules).map(Section::Rule).collect());
-            }
-            &snapshot.referents
-        }
-        OwnerSnapshot::Ingress(snapshot) => {
-            if part.kind == Kind::Ingress {
-                let sections = snapshot.ingresses.get(name).map(|ingress| sections(ingress));
-                return of(part, sections.unwrap_or_default());
-            }
-            &snapshot.referents
-        }
-    };
-    let service = ObjectKey { kind: Kind::Service, name: name.clone() };
-    let is_there = if part.kind == Kind::Secret {
-        referents.secrets.contains_key(name)
-    } else {
-        matches!(part.kind, Kind::Service | Kind::EndpointSlice) && referents.services.contains_key(name)
-    };
-    let whole = if part.kind == Kind::Secret { part } else { &service };
-    if is_there { of(whole, vec![Section::Whole]) } else { Vec::new() }
-}
-
-/// The sections of an Ingress that ask for something.
-fn sections(ingress: &Ingress) -> Vec<Section> {
-    let Some(spec) = &ingress.spec else { return Vec::new() };
-    let mut sections = Vec::new();
-    for (rule, content) in spec.rules.iter().flatten().enumerate() {
-        let paths = content.http.as_ref().map_or(0, |http| http.paths.len());
-        sections.extend((0..paths).map(|index| Section::Match { rule, index }));
-        if paths == 0 && spec.default_backend.is_some() {
-            sections.push(Section::Rule(rule));
-        }
-    }
-    sections.extend(spec.default_backend.as_ref().map(|_| Section::DefaultBackend));
-    sections.extend((0..spec.tls.as_ref().map_or(0, Vec::len)).map(Section::Tls));
-    sections
-}
-
-/// Everything of a snapshot that can be put into quarantine without hiding something else: no Services, and of Ingresses no
-/// Secrets.
-pub(super) fn all_sources(snapshot: &OwnerSnapshot) -> BTreeSet<Origin> {
-    let keys = |kind: Kind, names: Vec<&ObjectName>| -> Vec<ObjectKey> {
-        names.into_iter().map(|name| ObjectKey { kind, name: name.clone() }).collect()
-    };
-    let parts = match snapshot {
-        OwnerSnapshot::Gateway(snapshot) => {
-            let mut parts = keys(Kind::HttpRoute, snapshot.http_routes.keys().collect());
-            parts.extend(keys(Kind::GrpcRoute, snapshot.grpc_routes.keys().collect()));
-            parts.extend(keys(Kind::Secret, snapshot.referents.secrets.keys().collect()));
-            parts
-        }
-        OwnerSnapshot::Ingress(snapshot) => keys(Kind::Ingress, snapshot.ingresses.keys().collect()),
-    };
-    parts.iter().flat_map(|part| sources(snapshot, part)).collect()
-}
-
-/// The parts that a source is made of: when one of them changes, what was said of the source counts no more.
-pub(super) fn parts_of(source: &Origin) -> BTreeSet<ObjectKey> {
-    let object = &*source.object;
-    let slices = ObjectKey { kind: Kind::EndpointSlice, name: object.name.clone() };
-    let slices = (object.kind == Kind::Service).then_some(slices);
-    slices.into_iter().chain([object.clone()]).collect()
-}
-
-/// Puts parts together that must not be separated: a route in its old version does not go with its Services in their new
-/// ones, nor the other way round.
-pub(super) fn groups(
-    parts: &BTreeSet<ObjectKey>,
-    now: &OwnerSnapshot,
-    before: &OwnerSnapshot,
-) -> Vec<BTreeSet<ObjectKey>> {
-    let parts: Vec<&ObjectKey> = parts.iter().collect();
-    let place = |part: &ObjectKey| parts.binary_search(&part).ok();
-    let mut groups = Groups((0..parts.len()).collect());
-    for (index, part) in parts.iter().enumerate() {
-        if concerns_all(part.kind) {
-            (0..parts.len()).for_each(|other| groups.join(index, other));
-            continue;
-        }
-        for related in related(now, part).into_iter().chain(related(before, part)) {
-            // Other endpoints do as well for a route as those it was made for, unless there were none, or are none.
-            let is_free = part.kind != Kind::Service
-                && related.kind == Kind::EndpointSlice
-                && has_slices(now, &related.name)
-                && has_slices(before, &related.name);
-            if let Some(other) = place(&related).filter(|_| !is_free) {
-                groups.join(index, other);
-            }
-        }
-        if part.kind == Kind::Namespace {
-            let is_inside = |other: &usize| parts[*other].name.namespace == part.name.name;
-            (0..parts.len()).filter(is_inside).for_each(|other| groups.join(index, other));
-        }
-    }
-    let mut by_root: BTreeMap<usize, BTreeSet<ObjectKey>> = BTreeMap::new();
-    for (index, part) in parts.iter().enumerate() {
-        by_root.entry(groups.root(index)).or_default().insert((*part).clone());
-    }
-    by_root.into_values().collect()
-}
-
-/// By index, the index of another member of the same group, or its own.
-struct Groups(Vec<usize>);
-
-impl Groups {
-    fn root(&mut self, mut index: usize) -> usize {
-        while self.0[index] != index {
-            self.0[index] = self.0[self.0[index]];
-            index = self.0[index];
-        }
-        index
-    }
-
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.root(one), self.root(other));
-        self.0[other] = one;
-    }
-}
-
-fn has_slices(snapshot: &OwnerSnapshot, service: &ObjectName) -> bool {
-    let referents = match snapshot {
-        OwnerSnapshot::Gateway(snapshot) => &snapshot.referents,
-        OwnerSnapshot::Ingress(snapshot) => &snapshot.referents,
-    };
-    referents.endpoint_slices.contains_key(service)
-}
-
-/// Whether routes of all kinds are judged by it.
-pub(super) const fn concerns_all(kind: Kind) -> bool {
-    match kind {
-        Kind::GatewayClass
-        | Kind::Gateway
-        | Kind::ListenerSet
-        | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant
-        | Kind::IngressClass
-        | Kind::ConfigMap => true,
-        Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::TlsRoute
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::Ingress
-        | Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Secret
-        | Kind::Namespace => false,
-    }
-}
-
-/// The parts that a part refers to.
-fn related(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<ObjectKey> {
-    fn services<R: RouteReferences>(
-        routes: &SharedMap<ObjectName, Arc<R>>,
-        name: &ObjectName,
-    ) -> Vec<ObjectName> {
-        routes.get(name).map(|route| route.services(&name.namespace)).unwrap_or_default()
-    }
-    let name = &part.name;
-    let mut secrets = BTreeSet::new();
-    let services: Vec<ObjectName> = match (snapshot, part.kind) {
-        (OwnerSnapshot::Gateway(snapshot), Kind::HttpRoute) => services(&snapshot.http_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::GrpcRoute) => services(&snapshot.grpc_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::TlsRoute) => services(&snapshot.tls_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::TcpRoute) => services(&snapshot.tcp_routes, name),
-        (OwnerSnapshot::Gateway(snapshot), Kind::UdpRoute) => services(&snapshot.udp_routes, name),
-        (OwnerSnapshot::Ingress(snapshot), Kind::Ingress) => {
-            let ingress = snapshot.ingresses.get(name);
-            secrets
-                .extend(ingress.into_iter().flat_map(|ingress| secrets_of_ingress(ingress, &name.namespace)));
-            let services =
-                ingress.into_iter().flat_map(|ingress| services_of_ingress(ingress, &name.namespace));
-            services.collect()
-        }
-        (_, Kind::Service) => vec![name.clone()],
-        _ => Vec::new(),
-    };
-    let of_services = services.into_iter().flat_map(|name| {
-        [Kind::Service, Kind::EndpointSlice].map(|kind| ObjectKey { kind, name: name.clone() })
-    });
-    let secrets = secrets.into_iter().map(|name| ObjectKey { kind: Kind::Secret, name });
-    of_services.chain(secrets).collect()
 }

@@ -12,9 +12,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::{ObjectKey, Origin, Quarantine, Section};
+use pingsix_translate::{Kind, ObjectKey, Origin, Quarantine, Section};
 
-use super::parts::{all_sources, concerns_all, differences, groups, parts_of, put, sources, without_routes};
+use super::groups::{concerns_all, groups};
+use super::parts::{differences, put, without_routes};
+use super::sources::{all_sources, parts_of, sources};
 use crate::world::OwnerSnapshot;
 
 /// What a data plane is made of.
@@ -70,6 +72,12 @@ pub(super) struct Search {
     /// Whether the base is what is left when there is nothing that PingSIX took: first everything in quarantine, then
     /// nothing at all.
     bottom: Option<Bottom>,
+    /// What is tried before that, the last first.
+    guesses: Vec<Guess>,
+    /// What is being tried of it.
+    guess: Option<Guess>,
+    /// Whether it is to be made sure first that PingSIX takes the base.
+    doubts_base: bool,
     /// Sources in quarantine that were found when PingSIX took nothing.
     unproven: BTreeSet<Origin>,
     /// Those of which it has turned out that they were found by mistake.
@@ -84,6 +92,18 @@ enum Bottom {
     Empty,
 }
 
+/// What it may be enough to leave out, when nothing is known that PingSIX takes.
+///
+/// It goes on with what it took from whoever published before, so what it refuses costs nobody anything but time, while
+/// everything in quarantine would cost everybody an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Guess {
+    /// These sources, put into quarantine.
+    quarantined: BTreeSet<Origin>,
+    /// The routes of these altogether, for quarantine leaves what they match as it is.
+    absent: BTreeSet<Origin>,
+}
+
 /// What is known before a search.
 #[derive(Debug)]
 pub(super) struct Clues<'c> {
@@ -92,6 +112,8 @@ pub(super) struct Clues<'c> {
     /// Sources that are probably at fault: what PingSIX said names what they became, or they were found to be the last
     /// time.
     pub(super) named: BTreeSet<Origin>,
+    /// Sources of which nobody has known yet who published before, as far as one can tell.
+    pub(super) news: BTreeSet<Origin>,
     /// Whether it is to be made sure first that PingSIX takes the base.
     pub(super) doubts_base: bool,
     /// Sources in quarantine that were found when PingSIX took nothing.
@@ -122,11 +144,33 @@ impl Search {
             unproven: clues.unproven,
             disproved: BTreeSet::new(),
             bottom,
+            guesses: Vec::new(),
+            guess: None,
+            doubts_base: clues.doubts_base,
             has_accepted: false,
             trials: 0,
         };
         if search.suspects.is_empty() {
             return (search, Outcome::Nowhere);
+        }
+        if search.bottom.is_some() {
+            let (named, news) = (clues.named, clues.news);
+            let all: BTreeSet<Origin> = named.union(&news).cloned().collect();
+            let none = BTreeSet::new;
+            for (quarantined, absent) in [
+                (none(), all.clone()),
+                (named.clone(), news),
+                (all, none()),
+                (none(), named.clone()),
+                (named, none()),
+            ] {
+                let guess = Guess { quarantined, absent };
+                if !search.guesses.contains(&guess) {
+                    search.guesses.push(guess);
+                }
+            }
+            let outcome = search.try_guess();
+            return (search, outcome);
         }
         let outcome = if clues.doubts_base { search.try_base() } else { search.narrow(&clues.named) };
         (search, outcome)
@@ -173,6 +217,8 @@ impl Search {
     /// PingSIX took the trial.
     pub(super) fn accepted(&mut self, named: &BTreeSet<Origin>) -> Outcome {
         self.has_accepted = true;
+        self.guess = None;
+        self.guesses.clear();
         if let Trial::Part { done, left } = std::mem::replace(&mut self.trial, Trial::Base) {
             self.base = self.with(&done);
             self.suspects = left;
@@ -183,6 +229,14 @@ impl Search {
 
     /// PingSIX refused the trial.
     pub(super) fn refused(&mut self, named: &BTreeSet<Origin>) -> Outcome {
+        if let Some(guess) = self.guess.take() {
+            // Of several that are at fault, PingSIX may name one after the other.
+            if !named.is_subset(&guess.quarantined) && named.is_disjoint(&guess.absent) {
+                let quarantined = guess.quarantined.union(named).cloned().collect();
+                self.guesses.push(Guess { quarantined, ..guess });
+            }
+            return self.try_guess();
+        }
         match std::mem::replace(&mut self.trial, Trial::Base) {
             Trial::Part { done, .. } => {
                 self.suspects = done;
@@ -209,6 +263,33 @@ impl Search {
                 if self.suspects.is_empty() { Outcome::Nowhere } else { self.try_base() }
             }
         }
+    }
+
+    /// Tries the next guess, and goes on without when there is none.
+    fn try_guess(&mut self) -> Outcome {
+        let all = quarantined(&self.goal);
+        while let Some(guess) = self.guesses.pop() {
+            let mut base = self.goal.clone();
+            for source in &guess.quarantined {
+                if !base.quarantine.contains_key(source) {
+                    base.quarantine.insert(source.clone(), held());
+                }
+            }
+            let is_route = |key: &&ObjectKey| matches!(key.kind, Kind::HttpRoute | Kind::GrpcRoute);
+            let absent = guess.absent.iter().map(|source| &*source.object).filter(is_route);
+            put(&mut base.snapshot, &without_routes(&self.goal.snapshot), absent);
+            // One that leaves out nothing is the goal, and one that leaves out everything is none.
+            if base.is_same(&self.goal) || base.is_same(&all) || is_empty(&base.snapshot) {
+                continue;
+            }
+            self.suspects = steps(&base, &self.goal);
+            self.base = base;
+            self.guess = Some(guess);
+            return self.try_base();
+        }
+        self.suspects = steps(&all, &self.goal);
+        self.base = all;
+        if self.doubts_base { self.try_base() } else { self.narrow(&BTreeSet::new()) }
     }
 
     fn try_base(&mut self) -> Outcome {
@@ -332,6 +413,11 @@ impl Search {
         }
         Content { snapshot, quarantine }
     }
+}
+
+/// Whether there is no route.
+fn is_empty(snapshot: &OwnerSnapshot) -> bool {
+    differences(snapshot, &without_routes(snapshot)).is_empty()
 }
 
 /// Everything in quarantine.

@@ -41,6 +41,10 @@ struct Lab {
     publications: usize,
     turns: usize,
     generation: i64,
+    /// Routes that whoever published before has not seen as they are.
+    unjudged: BTreeSet<String>,
+    /// Routes that it refused.
+    recalled: BTreeSet<String>,
     log: String,
 }
 
@@ -79,6 +83,8 @@ impl Lab {
             publications: 0,
             turns: 0,
             generation: 1,
+            unjudged: BTreeSet::new(),
+            recalled: BTreeSet::new(),
             log: String::new(),
         }
     }
@@ -142,7 +148,7 @@ impl Lab {
         let quarantine = &snapshot.referents.quarantine;
         let mut found = Vec::new();
         for (name, route) in &snapshot.http_routes {
-            for (index, rule) in route.spec.rules.iter().flatten().enumerate() {
+            for (index, rule) in route.spec().rules.iter().flatten().enumerate() {
                 let path = rule.matches.as_ref().unwrap()[0].path.as_ref().unwrap().value.clone().unwrap();
                 let is_held = quarantine.contains_key(&rule_of(&name.name, index));
                 if path.starts_with("/Pattern") || path.starts_with("/Poison") && !is_held {
@@ -157,8 +163,8 @@ impl Lab {
             let rules = snapshot
                 .http_routes
                 .get(name)
-                .and_then(|route| route.spec.rules.as_ref())
-                .map_or(0, Vec::len);
+                .and_then(|route| route.spec().rules)
+                .map_or(0, |rules| rules.len());
             let is_used = (0..rules).any(|rule| !quarantine.contains_key(&rule_of(&name.name, rule)));
             if service.ports[0].name.as_deref() == Some("Poison") && !is_held && is_used {
                 found.push(name.to_string());
@@ -224,12 +230,15 @@ impl Lab {
             let is_held_already = quarantine(before).contains_key(source);
             let rules = self.routes.get(&*source.object.name.name);
             let is_guilty = source.object.kind == Kind::Service
-                || rules.is_none_or(|rules| rules.iter().any(|rule| *rule != Good));
+                || rules.is_none_or(|rules| rules.iter().any(|rule| *rule != Good))
+                || self.unjudged.contains(&*source.object.name.name);
             assert!(is_held_already || is_guilty, "{source:?} is in quarantine\n{}", self.log);
         }
         let (OwnerSnapshot::Gateway(before), OwnerSnapshot::Gateway(now)) = (before, content) else { return };
         for name in before.http_routes.keys().filter(|name| self.routes.contains_key(&*name.name)) {
-            assert!(now.http_routes.contains_key(name), "{name} is gone\n{}", self.log);
+            // Of what a route was before it was poisoned, nothing is left after a restart.
+            let is_forgotten = self.recalled.contains(&*name.name);
+            assert!(is_forgotten || now.http_routes.contains_key(name), "{name} is gone\n{}", self.log);
         }
     }
 
@@ -444,6 +453,90 @@ fn a_controller_that_starts_beside_poison_finds_it_too() {
         }
         assert!(lab.acceptance.fault().is_none());
     }
+}
+
+/// Another controller takes over, from whom PingSIX has what it has; statuses say what they said.
+fn restart(lab: &mut Lab, refused: &[&str]) {
+    lab.recalled = refused.iter().map(|name| (*name).to_owned()).collect();
+    let keys = |names: &mut dyn Iterator<Item = &str>| -> BTreeSet<ObjectKey> {
+        names.map(|name| ObjectKey::new(Kind::HttpRoute, "infra", name)).collect()
+    };
+    lab.acceptance = Acceptance::default();
+    assert!(lab.acceptance.is_new());
+    lab.acceptance.recall(Recollection {
+        refused: keys(&mut refused.iter().copied()),
+        unjudged: keys(&mut lab.unjudged.iter().map(String::as_str)),
+    });
+}
+
+#[test]
+fn what_was_refused_before_a_restart_costs_nobody_else_an_answer_after_it() {
+    for kind in [Poison, Pattern] {
+        for is_still_poison in [true, false] {
+            let mut lab = ready(30);
+            lab.route("good-11", &[Good, kind]);
+            lab.settle();
+            if !is_still_poison {
+                // As when our own mistake is mended in the next release.
+                lab.route("good-11", &[Good, Good]);
+            }
+            restart(&mut lab, &["good-11"]);
+            let publications = lab.settle();
+            assert!(publications <= if is_still_poison { 8 } else { 1 }, "{publications}\n{}", lab.log);
+            let back = lab.acceptance.held_back().count();
+            assert_eq!((lab.held(), back), (lab.poisoned(), usize::from(kind == Pattern && is_still_poison)));
+            assert!(lab.acceptance.fault().is_none());
+        }
+    }
+}
+
+#[test]
+fn what_is_poisoned_while_no_controller_runs_costs_those_nothing_who_were_there() {
+    for kind in [Poison, Pattern] {
+        for was_refused in [false, true] {
+            let mut lab = ready(30);
+            if was_refused {
+                lab.route("good-4", &[Poison]);
+                lab.settle();
+            }
+            for index in 0..6 {
+                let name = format!("new-{index}");
+                lab.route(&name, &[if index == 3 { kind } else { Good }]);
+                lab.unjudged.insert(name);
+            }
+            restart(&mut lab, if was_refused { &["good-4"] } else { &[] });
+            lab.settle();
+            let back = lab.acceptance.held_back().count();
+            assert_eq!((lab.held(), back), (lab.poisoned(), usize::from(kind == Pattern)), "{}", lab.log);
+            assert!(lab.acceptance.fault().is_none());
+        }
+    }
+}
+
+#[test]
+fn a_recollection_that_misleads_does_not_keep_the_fault_from_being_found() {
+    for kind in [Poison, Pattern] {
+        let mut lab = ready(12);
+        lab.route("good-7", &[kind]);
+        lab.unjudged.insert("good-2".to_owned());
+        restart(&mut lab, &["good-5"]);
+        (lab.in_force, lab.refused) = (None, None);
+        lab.settle();
+        let back = lab.acceptance.held_back().count();
+        assert_eq!((lab.held(), back), (lab.poisoned(), usize::from(kind == Pattern)), "{}", lab.log);
+    }
+}
+
+#[test]
+fn of_several_that_pingsix_names_one_after_the_other_none_costs_the_others_an_answer() {
+    let mut lab = ready(40);
+    lab.is_chatty = true;
+    for index in [3, 17, 31] {
+        lab.route(&format!("good-{index}"), &[Poison]);
+    }
+    restart(&mut lab, &[]);
+    lab.settle();
+    assert_eq!(lab.held(), lab.poisoned(), "{}", lab.log);
 }
 
 #[test]

@@ -34,7 +34,8 @@ impl Acceptance {
                 | Kind::EndpointSlice
                 | Kind::Secret
                 | Kind::ConfigMap
-                | Kind::Namespace => None,
+                | Kind::Namespace
+                | Kind::PingsixProxy => None,
             };
             if let Some(verdict) = verdict {
                 verdicts.insert(verdict.key.clone(), verdict);

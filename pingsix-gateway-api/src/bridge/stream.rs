@@ -93,7 +93,7 @@ pub fn bridge_stream(
             key: Key::new(key.to_string())?,
             value: Bytes::from(document.to_json()),
             order: stream_order_hint(document),
-            owner: Owner::new(origin(key).object.to_string()),
+            owner: Owner::shared(origin(key).object),
         })
     });
     let desired = || -> Result<Desired, SinkError> {

@@ -1,6 +1,7 @@
+mod steps;
+
 use std::collections::BTreeMap;
 
-use pingsix_sink::plan::Step;
 use pingsix_sink::{OrderHint, plan};
 use pingsix_translate::Kind;
 use pingsix_translate::pingsix::plugin::Redirect;
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixture::{options, plane, rule};
+use steps::apply;
 
 fn two_routes() -> (DataPlaneKey, DataPlane) {
     plane(&[
@@ -54,10 +56,10 @@ fn what_translation_emits_passes_unchanged() {
         let key = DocumentKey::new(ResourceKind::from_segment(kind).unwrap(), id);
         assert_eq!(document.value, plane.config.get(&key).unwrap().to_json());
     }
-    let owners: std::collections::BTreeSet<&str> =
-        documents.iter().map(|document| document.owner.as_str()).collect();
+    let owners: std::collections::BTreeSet<String> =
+        documents.iter().map(|document| document.owner.to_string()).collect();
     let expected = ["Gateway infra/web", "HTTPRoute infra/blog", "HTTPRoute infra/shop", "Service infra/a"];
-    assert!(expected.iter().all(|owner| owners.contains(owner)), "{owners:?}");
+    assert!(expected.iter().all(|owner| owners.contains(*owner)), "{owners:?}");
 }
 
 #[test]
@@ -236,24 +238,6 @@ fn documents_are_written_in_the_order_of_their_references_and_leaves_last_of_rou
     assert!(ordered.is_sorted_by(|left: &OrderHint, right| left < right), "{ordered:?}");
 }
 
-/// A configuration after some steps of a plan.
-fn apply(before: &Config, steps: &[Step]) -> Config {
-    let mut config = before.clone();
-    for step in steps {
-        let key = DocumentKey::parse(step.key().as_str()).unwrap().unwrap();
-        match step {
-            Step::Create(document) | Step::Update(document) => {
-                let value = serde_json::from_slice(&document.value).unwrap();
-                config.insert(key.id, Document::decode(key.kind, &value).unwrap());
-            }
-            Step::Delete { .. } => {
-                config.remove(&key);
-            }
-        }
-    }
-    config
-}
-
 #[test]
 fn while_leaf_paths_are_added_each_request_is_answered_as_before_or_as_after() {
     let route =
@@ -283,7 +267,8 @@ fn while_leaf_paths_are_added_each_request_is_answered_as_before_or_as_after() {
     let settled = [&old, &new]
         .map(|bridged| Router::build(&bridged.config, 0..bridged.config.routes().count()).unwrap());
     for taken in 0..=steps.len() {
-        let config = apply(&old.config, &steps.as_slice()[..taken]);
+        let mut config = old.config.clone();
+        apply(&mut config, &steps.as_slice()[..taken]);
         let count = config.routes().count();
         // Every rotation of the order and of its reverse: enough to put each Route before each other one.
         for rotation in 0..count * 2 {

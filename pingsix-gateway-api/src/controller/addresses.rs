@@ -82,7 +82,7 @@ async fn follow(client: Client, name: ObjectName, known: watch::Sender<Option<Ve
 
 /// Where a Service is reached from outside: at its load balancer, else at its external addresses, else, for one without
 /// either, at its cluster address.
-fn of_service(service: &Service) -> Vec<Address> {
+pub(crate) fn of_service(service: &Service) -> Vec<Address> {
     let ingress = service.status.iter().flat_map(|status| &status.load_balancer).flat_map(|balancer| {
         balancer.ingress.iter().flatten().filter_map(|ingress| {
             let ip = ingress.ip.as_deref().and_then(|ip| ip.parse().ok()).map(Address::Ip);

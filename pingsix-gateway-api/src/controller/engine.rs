@@ -2,7 +2,10 @@
 
 mod acceptance;
 mod delivered;
+mod parameters;
+mod provisioning;
 mod publishing;
+mod sealing;
 mod settling;
 mod start;
 mod telling;
@@ -13,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_sink::Desired;
+use pingsix_sink::{Desired, Scope};
 use pingsix_translate::verdict::{Address, Problem};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
@@ -23,13 +26,16 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::bundles::Bundles;
-use super::instances::{Pages, PublishedRevisions};
+use super::instances::{AskedPages, Pages, PublishedRevisions};
 use super::observers::Gates;
+use super::orphans::Orphan;
 use super::publisher::Publisher;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
 use crate::delivery::reception::PageReader;
+use crate::delivery::status_page::StatusUrl;
 use crate::leader::Leadership;
+use crate::news::changed;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
@@ -37,7 +43,10 @@ use crate::reconcile::{Pace, Queue, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
+use provisioning::Managed;
+pub(super) use provisioning::Provisioning;
 use publishing::UnderWay;
+use sealing::Seals;
 use settling::Settling;
 
 /// How many inputs are taken in before others get their turn.
@@ -66,8 +75,12 @@ pub(super) struct Parts<F> {
     pub(super) health: Option<Health>,
     pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) pace: Pace,
-    /// Data planes whose instances have status pages.
-    pub(super) paged: BTreeSet<DataPlaneKey>,
+    /// The status pages of the options.
+    pub(super) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
+    /// Those that are asked.
+    pub(super) asked: watch::Sender<AskedPages>,
+    /// How data planes are run; `None` when others run all of them.
+    pub(super) provisioning: Option<Provisioning>,
     /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
     pub(super) lists_secrets: bool,
     /// How long what is being published may take to come to its end when everything stops.
@@ -78,6 +91,10 @@ pub(super) struct Parts<F> {
 pub(super) struct Sources {
     pub(super) inputs: mpsc::Receiver<Input>,
     pub(super) pages: mpsc::Receiver<Pages>,
+    /// Scopes that somebody else has changed.
+    pub(super) drifted: mpsc::Receiver<Scope>,
+    /// What an earlier process has left.
+    pub(super) orphans: mpsc::Receiver<Vec<Orphan>>,
     pub(super) debug: Option<mpsc::Receiver<DebugRequest>>,
     pub(super) stop: CancellationToken,
 }
@@ -105,6 +122,8 @@ pub(super) struct Engine<F> {
     left: BTreeSet<ObjectKey>,
     /// Owners that were there when everything was known, and of which not everything is published yet.
     outstanding: BTreeSet<ObjectKey>,
+    managed: Managed,
+    seals: Seals,
     /// Everything that is watched has been read once.
     is_known: bool,
     /// And published.
@@ -131,6 +150,8 @@ impl<F: Feed + 'static> Engine<F> {
             withdrawals: BTreeMap::new(),
             left: BTreeSet::new(),
             outstanding: BTreeSet::new(),
+            managed: Managed::default(),
+            seals: Seals::default(),
             is_known: false,
             is_open: false,
             settling: Settling::default(),
@@ -148,6 +169,9 @@ impl<F: Feed + 'static> Engine<F> {
         let mut receptions = self.parts.feed.receptions_changed();
         let mut addresses = self.parts.addresses.clone();
         let mut bundles = self.parts.bundles.clone();
+        let provisioning = self.parts.provisioning.as_ref();
+        let mut standings = provisioning.map(|provisioning| provisioning.standings.clone());
+        let mut key = provisioning.map(|provisioning| provisioning.key.clone());
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
         let mut reconsider = Instant::now() + RECONSIDER;
         let interval = self.parts.health.as_ref().map_or(BEAT, |health| health.interval().min(BEAT));
@@ -181,7 +205,11 @@ impl<F: Feed + 'static> Engine<F> {
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(receptions.as_mut()) => self.look_at_receptions(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
+                Some(scope) = sources.drifted.recv() => self.repair(&scope),
+                Some(orphans) = sources.orphans.recv() => self.withdraw(orphans),
                 Ok(()) = addresses.changed() => self.tell_everybody(),
+                () = changed(standings.as_mut()) => self.look_at_standings(),
+                () = changed(key.as_mut()) => self.look_at_all_instances(),
                 Ok(()) = bundles.changed() => {
                     // What was absent may have come with them.
                     watches.look_again();
@@ -226,7 +254,8 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     fn take(&mut self, effects: Effects) {
-        let Effects { owners, classes, touched, removed, mut undecodable, sliced: _ } = effects;
+        let Effects { owners, classes, touched, removed, mut undecodable, sliced } = effects;
+        self.look_at_sliced(&sliced);
         for key in &removed {
             self.parts.status.removed(key);
             self.note_shape(key, None);
@@ -234,17 +263,26 @@ impl<F: Feed + 'static> Engine<F> {
         for class in &classes {
             self.tell_class(class);
         }
+        for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {
+            self.tell_proxy(key);
+        }
         for key in &touched {
             self.note_shape(key, undecodable.remove(key));
         }
-        let (known, unknown): (Vec<_>, Vec<_>) =
-            touched.iter().partition(|key| self.parts.status.contains(key));
-        for key in known {
-            self.parts.status.touched(key);
+        let mut unsaid = Vec::new();
+        for key in &touched {
+            if self.is_too_early(key) {
+                // Its status says something else than this replica would.
+                self.parts.status.hold(key);
+            } else if self.parts.status.contains(key) {
+                self.parts.status.touched(key);
+            } else {
+                unsaid.push(key);
+            }
         }
-        for (key, wanted) in self.wanted(unknown) {
+        for (key, wanted) in self.wanted(unsaid) {
             // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
-            // so nobody would.
+            // so nobody would. Or it was too early until now.
             if let Some(wanted) = wanted {
                 self.say(key, wanted);
             }
@@ -279,6 +317,7 @@ impl<F: Feed + 'static> Engine<F> {
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
         self.waiting.remove(owner);
+        self.follow_parameters(owner);
         self.publish(owner, reconciled, is_ours, started);
     }
 
@@ -304,6 +343,7 @@ impl<F: Feed + 'static> Engine<F> {
     fn beat(&mut self) {
         let now = Instant::now();
         self.settle(now);
+        self.catch_up();
         self.stop_listening();
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
@@ -338,14 +378,4 @@ async fn asked(receiver: Option<&mut mpsc::Receiver<DebugRequest>>) -> Option<De
         Some(receiver) => receiver.recv().await,
         None => std::future::pending().await,
     }
-}
-
-/// Waits for a change, for ever if there is nothing that changes.
-async fn changed(receiver: Option<&mut watch::Receiver<u64>>) {
-    if let Some(receiver) = receiver
-        && receiver.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
 }

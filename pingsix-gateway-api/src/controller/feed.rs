@@ -1,10 +1,10 @@
 //! A sink that data planes read from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_sink::embedded::Reception;
-use pingsix_sink::{Effect, EmbeddedEtcd, MemorySink, Revision, Scope, Sink};
+use pingsix_sink::{Desired, Effect, EmbeddedEtcd, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 
 use crate::leader::Leadership;
@@ -65,7 +65,28 @@ pub trait Feed: Sink {
         self.effect()
     }
 
-    /// How many publications may be under way at the same time, each of another data plane.
+    /// The targets that a publication of a scope would be made at now: indices, of which 0 is that of the one which the
+    /// scope is read from. Each gets its publications in its own time.
+    fn targets(&self, _scope: &Scope) -> Vec<usize> {
+        vec![0]
+    }
+
+    /// Publishes to one of the [targets](Self::targets).
+    fn publish_to(
+        &self,
+        _target: usize,
+        desired: &Desired,
+    ) -> impl Future<Output = Result<Published, SinkError>> + Send {
+        self.publish(desired)
+    }
+
+    /// Of each target that tells it, the scopes which somebody else changed since they were published: they are published
+    /// again.
+    fn drifts(&self) -> Vec<watch::Receiver<BTreeSet<Scope>>> {
+        self.drifted().into_iter().collect()
+    }
+
+    /// How many publications may be under way at the same time, each of another data plane or at another target.
     fn concurrency(&self) -> usize {
         16
     }

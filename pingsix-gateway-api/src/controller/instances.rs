@@ -1,20 +1,29 @@
 //! Asks PingSIX instances how far they are.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
 use pingsix_translate::DataPlaneKey;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
+use crate::provision::DiagnosticsKey;
 
 /// How often is asked while an answer is awaited.
 const IMPATIENT: Duration = Duration::from_millis(250);
+
+/// How often is asked when an answer is awaited for long: of an instance that cannot be reached, or whose revisions are those
+/// of another replica, there may never be one.
+const WEARY: Duration = Duration::from_secs(2);
+
+/// In which part of the time that was waited so far is asked again.
+const PART: u32 = 10;
 
 /// How often is asked when all have confirmed.
 const PATIENT: Duration = Duration::from_secs(10);
@@ -25,37 +34,121 @@ pub(super) type PublishedRevisions = BTreeMap<DataPlaneKey, i64>;
 /// What was found out about the instances of a data plane.
 pub(super) type Pages = (DataPlaneKey, Instances);
 
+/// The status pages of a data plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// Of instances that have to confirm.
+    pub(super) urls: BTreeSet<StatusUrl>,
+    /// Of those that may refuse, and need not confirm: they serve nothing yet.
+    pub(super) coming: BTreeSet<StatusUrl>,
+    pub(super) key: PageKey,
+}
+
+/// What status pages are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum PageKey {
+    /// Nothing.
+    #[default]
+    None,
+    /// The key of the options.
+    OfOptions,
+    /// One of their own.
+    Own(DiagnosticsKey),
+}
+
+impl Asked {
+    /// Pages that the options name.
+    pub(super) const fn always(urls: BTreeSet<StatusUrl>) -> Self {
+        Self { urls, coming: BTreeSet::new(), key: PageKey::OfOptions }
+    }
+}
+
+/// The status pages of all data planes that have any.
+pub(super) type AskedPages = BTreeMap<DataPlaneKey, Asked>;
+
 /// Asks the status pages, in every replica: the one that leads says what has come of a publication, and each searches for
 /// what the instances refuse that read from it. Each data plane has its own pace, so that an instance that does not answer
-/// keeps nobody waiting but those beside it.
+/// keeps nobody waiting but those beside it. Which pages there are may change at any time.
 pub(super) fn start(
-    pages: &BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
+    pages: watch::Receiver<AskedPages>,
     client: &StatusClient,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) -> (watch::Sender<PublishedRevisions>, mpsc::Receiver<Pages>) {
     let published = watch::Sender::new(PublishedRevisions::new());
     let (answers, receiver) = mpsc::channel(16);
-    for (data_plane, urls) in pages.clone() {
-        let poll = Poll {
-            data_plane,
-            urls,
-            client: client.clone(),
-            revisions: published.subscribe(),
-            answers: answers.clone(),
-        };
-        let stop = stop.clone();
-        tasks.spawn(async move {
-            stop.run_until_cancelled(poll.run()).await;
-        });
-    }
+    let polls = Polls { client: client.clone(), revisions: published.subscribe(), answers };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(polls.follow(pages)).await;
+    });
     (published, receiver)
+}
+
+/// Keeps one poll for each data plane.
+struct Polls {
+    client: StatusClient,
+    revisions: watch::Receiver<PublishedRevisions>,
+    answers: mpsc::Sender<Pages>,
+}
+
+impl Polls {
+    /// Runs until it is dropped, and its polls with it.
+    async fn follow(self, mut pages: watch::Receiver<AskedPages>) {
+        let mut tasks: JoinSet<()> = JoinSet::new();
+        let mut running: BTreeMap<DataPlaneKey, (Asked, AbortHandle)> = BTreeMap::new();
+        loop {
+            let wanted = pages.borrow_and_update().clone();
+            running.retain(|data_plane, (asked, poll)| {
+                let stays = wanted.get(data_plane) == Some(&*asked);
+                if !stays {
+                    poll.abort();
+                }
+                stays
+            });
+            for (data_plane, asked) in wanted {
+                if let Entry::Vacant(place) = running.entry(data_plane) {
+                    let poll = tasks.spawn(self.poll(place.key().clone(), asked.clone()).run());
+                    place.insert((asked, poll));
+                }
+            }
+            tokio::select! {
+                changed = pages.changed() => if changed.is_err() {
+                    // The pages stay as they are.
+                    while let Some(ended) = tasks.join_next().await { pass_on(ended) }
+                    return;
+                },
+                Some(ended) = tasks.join_next() => pass_on(ended),
+            }
+        }
+    }
+
+    fn poll(&self, data_plane: DataPlaneKey, asked: Asked) -> Poll {
+        let Asked { urls, coming, key } = asked;
+        let client = match key {
+            PageKey::None => self.client.with_key(None),
+            PageKey::OfOptions => self.client.clone(),
+            PageKey::Own(key) => self.client.with_key(key.to_header()),
+        };
+        let (revisions, answers) = (self.revisions.clone(), self.answers.clone());
+        Poll { data_plane, urls, coming, client, revisions, answers }
+    }
+}
+
+/// A bug of a poll is one of the task that runs it.
+fn pass_on(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Asks the instances of one data plane.
 struct Poll {
     data_plane: DataPlaneKey,
     urls: BTreeSet<StatusUrl>,
+    coming: BTreeSet<StatusUrl>,
     client: StatusClient,
     revisions: watch::Receiver<PublishedRevisions>,
     answers: mpsc::Sender<Pages>,
@@ -64,18 +157,29 @@ struct Poll {
 impl Poll {
     /// Runs until nobody publishes, or nobody listens.
     async fn run(mut self) {
+        // What is awaited, and since when.
+        let mut awaited: Option<(Option<i64>, Instant)> = None;
         loop {
             let published = self.revisions.wait_for(|revisions| revisions.contains_key(&self.data_plane));
             let Ok(revision) = published.await.map(|revisions| revisions.get(&self.data_plane).copied())
             else {
                 return;
             };
-            let read = join_all(self.urls.iter().map(|url| read(&self.client, url))).await;
+            let all: Vec<&StatusUrl> = self.urls.union(&self.coming).collect();
+            let read = join_all(all.iter().map(|url| read(&self.client, url))).await;
+            let counts = |url: &StatusUrl, page: &Result<StatusPage, String>| {
+                self.urls.contains(url) || page.as_ref().is_ok_and(|page| page.refusal().is_some())
+            };
+            let read: BTreeMap<StatusUrl, Result<StatusPage, String>> =
+                all.into_iter().cloned().zip(read).filter(|(url, page)| counts(url, page)).collect();
             let confirmed = |page: &Result<StatusPage, String>| {
                 page.as_ref().is_ok_and(|page| Some(page.published_revision) >= revision)
             };
-            let pause = if read.iter().all(confirmed) { PATIENT } else { IMPATIENT };
-            let instances = Instances::Pages(self.urls.iter().cloned().zip(read).collect());
+            let (now, is_confirmed) = (Instant::now(), read.values().all(confirmed));
+            let since = awaited.filter(|(last, _)| *last == revision).map_or(now, |(_, since)| since);
+            awaited = (!is_confirmed).then_some((revision, since));
+            let pause = if is_confirmed { PATIENT } else { impatience(now - since) };
+            let instances = Instances::Pages(read);
             if self.answers.send((self.data_plane.clone(), instances)).await.is_err() {
                 return;
             }
@@ -87,6 +191,11 @@ impl Poll {
             }
         }
     }
+}
+
+/// When to ask again what has been asked for so long.
+fn impatience(waited: Duration) -> Duration {
+    (waited / PART).clamp(IMPATIENT, WEARY)
 }
 
 async fn read(client: &StatusClient, url: &StatusUrl) -> Result<StatusPage, String> {
@@ -101,7 +210,7 @@ mod tests {
     use axum::Router;
     use axum::routing::get;
     use tokio::net::TcpListener;
-    use tokio::time::{Instant, timeout};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::operations::server::serve;
@@ -132,6 +241,89 @@ mod tests {
         DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("infra", name), port: None }
     }
 
+    fn asked(urls: impl IntoIterator<Item = StatusUrl>) -> Asked {
+        Asked::always(urls.into_iter().collect())
+    }
+
+    #[tokio::test]
+    async fn pages_come_and_go_while_it_runs() {
+        let stop = CancellationToken::new();
+        let _ends = stop.clone().drop_guard();
+        let (one, other) = (Instance::default(), Instance::default());
+        let (one_url, other_url) = (one.start(&stop).await, other.start(&stop).await);
+        let pages = watch::Sender::new(AskedPages::new());
+        let mut tasks = JoinSet::new();
+        let (published, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        published.send_replace(BTreeMap::from([(plane("a"), 1)]));
+        for (url, instance, before) in [(&one_url, &one, &other), (&other_url, &other, &one)] {
+            let asked_before = before.asked.load(Ordering::Relaxed);
+            pages.send_replace(BTreeMap::from([(plane("a"), asked([url.clone()]))]));
+            timeout(Duration::from_secs(10), async {
+                loop {
+                    let (_, said) = answers.recv().await.unwrap();
+                    let Instances::Pages(said) = said else { panic!("pages were asked") };
+                    if said.contains_key(url) {
+                        return;
+                    }
+                }
+            })
+            .await
+            .unwrap();
+            assert!(instance.asked.load(Ordering::Relaxed) > 0);
+            // At most the question that was under way.
+            assert!(before.asked.load(Ordering::Relaxed) <= asked_before + 1);
+        }
+        pages.send_replace(AskedPages::new());
+        sleep(IMPATIENT).await;
+        let count = other.asked.load(Ordering::Relaxed);
+        sleep(IMPATIENT * 4).await;
+        assert_eq!(other.asked.load(Ordering::Relaxed), count, "nobody is asked any more");
+        stop.cancel();
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+    }
+
+    #[test]
+    fn who_never_confirms_is_asked_less_often() {
+        let seconds = |seconds: u64| Duration::from_secs(seconds);
+        assert_eq!(impatience(Duration::ZERO), IMPATIENT);
+        assert_eq!(impatience(seconds(2)), IMPATIENT);
+        assert_eq!(impatience(seconds(10)), seconds(1));
+        assert_eq!(impatience(seconds(3_600)), WEARY);
+    }
+
+    #[tokio::test]
+    async fn instances_that_serve_nothing_yet_need_not_confirm() {
+        let stop = CancellationToken::new();
+        let _ends = stop.clone().drop_guard();
+        let (old, new) = (Instance::default(), Instance::default());
+        old.revision.store(7, Ordering::Relaxed);
+        let (old_url, new_url) = (old.start(&stop).await, new.start(&stop).await);
+        let pages = watch::Sender::new(AskedPages::new());
+        let mut tasks = JoinSet::new();
+        let (published, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        published.send_replace(BTreeMap::from([(plane("a"), 7)]));
+        let mut heard = async |asked: Asked, count: usize, revision: i64| {
+            pages.send_replace(BTreeMap::from([(plane("a"), asked)]));
+            let heard = async {
+                loop {
+                    let (_, said) = answers.recv().await.unwrap();
+                    let is_all = matches!(&said, Instances::Pages(pages) if pages.len() == count);
+                    if is_all && is_at(&said, revision) {
+                        return;
+                    }
+                }
+            };
+            timeout(Duration::from_secs(10), heard).await.unwrap();
+        };
+        // That there is none is said as well.
+        heard(asked([]), 0, 7).await;
+        heard(Asked { coming: [new_url.clone()].into(), ..asked([old_url.clone()]) }, 1, 7).await;
+        new.revision.store(7, Ordering::Relaxed);
+        heard(asked([old_url, new_url]), 2, 7).await;
+    }
+
     fn is_at(pages: &Instances, revision: i64) -> bool {
         let Instances::Pages(pages) = pages else { return false };
         pages.values().all(|page| page.as_ref().is_ok_and(|page| page.published_revision == revision))
@@ -145,11 +337,12 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let silent_url = format!("http://{}", silent.local_addr().unwrap()).parse().unwrap();
         let pages = BTreeMap::from([
-            (plane("a"), BTreeSet::from([silent_url])),
-            (plane("b"), BTreeSet::from([instance.start(&stop).await])),
+            (plane("a"), asked([silent_url])),
+            (plane("b"), asked([instance.start(&stop).await])),
         ]);
+        let pages = watch::Sender::new(pages);
         let mut tasks = JoinSet::new();
-        let (published, mut answers) = start(&pages, &StatusClient::new(None), &stop, &mut tasks);
+        let (published, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         // Nobody is asked before there is something to ask for.
         sleep(IMPATIENT * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);

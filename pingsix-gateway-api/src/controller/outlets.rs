@@ -1,12 +1,12 @@
 //! Several targets, chosen for each data plane.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
 use pingsix_sink::embedded::Reception;
-use pingsix_sink::several::Failure;
+use pingsix_sink::several::{Failure, joined};
 use pingsix_sink::{AnySink, Desired, Effect, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::{Semaphore, watch};
 
@@ -103,6 +103,13 @@ impl Outlets {
         self.chosen.get(scope).unwrap_or(&self.others)
     }
 
+    /// Each target once.
+    fn all(&self) -> Vec<&Outlet> {
+        let mut seen = BTreeSet::new();
+        let all = self.others.iter().chain(self.chosen.values().flatten());
+        all.filter(|outlet| seen.insert(Arc::as_ptr(&outlet.0))).collect()
+    }
+
     /// The server of this replica, if a scope is read from it.
     fn read_from(&self, scope: &Scope) -> Option<&EmbeddedEtcd> {
         self.of(scope).first()?.0.embedded.as_ref()
@@ -112,8 +119,8 @@ impl Outlets {
         self.surroundings.get().is_some_and(|surroundings| surroundings.leadership.is_held())
     }
 
-    async fn publish_to(&self, outlet: &Outlet, desired: &Desired) -> Result<Published, Failure> {
-        let Inner { kind, name, sink, .. } = &*outlet.0;
+    async fn write(&self, outlet: &Outlet, desired: &Desired) -> Result<Published, SinkError> {
+        let Inner { kind, sink, .. } = &*outlet.0;
         let result = match self.surroundings.get() {
             Some(Surroundings { leadership, .. }) if outlet.is_shared() => {
                 let publish = async {
@@ -132,27 +139,34 @@ impl Outlets {
                 Err(error) => metrics.publication_failed(kind, error.category()),
             }
         }
-        result.map_err(|error| Failure { target: name.clone(), error })
+        result
     }
 }
 
 impl Sink for Outlets {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
-        let (outlets, leads) = (self.of(desired.scope()), self.leads());
-        let written = outlets.iter().filter(|outlet| leads || !outlet.is_shared());
-        let results = join_all(written.map(|outlet| self.publish_to(outlet, desired))).await;
-        let (mut published, mut failures) = (None, Vec::new());
-        for result in results {
-            match result {
-                Ok(made) => published = published.or(Some(made)),
-                Err(failure) => failures.push(failure),
-            }
+        let targets = self.targets(desired.scope()).into_iter();
+        let results = join_all(targets.map(|target| self.publish_to(target, desired))).await;
+        joined(results).unwrap_or_else(|| Err(SinkError::Target(Box::new(Led))))
+    }
+
+    fn forget(&self, scope: &Scope) {
+        self.of(scope).iter().for_each(|outlet| outlet.0.sink.forget(scope));
+    }
+
+    fn publish_as(&self, publisher: &str) {
+        self.all().into_iter().for_each(|outlet| outlet.0.sink.publish_as(publisher));
+    }
+
+    /// What lies at a target that its scope is published to no more is not among them.
+    async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {
+        let mut own = BTreeSet::new();
+        for outlet in self.all() {
+            let found = outlet.0.sink.own_scopes(root).await?;
+            let is_same = |other: &Outlet| Arc::ptr_eq(&other.0, &outlet.0);
+            own.extend(found.into_iter().filter(|scope| self.of(scope).iter().any(is_same)));
         }
-        match published {
-            Some(published) if failures.is_empty() => Ok(published),
-            None if failures.is_empty() => Err(SinkError::Target(Box::new(Led))),
-            Some(_) | None => Err(SinkError::Several { failures, of: outlets.len() }),
-        }
+        Ok(own)
     }
 }
 
@@ -174,6 +188,24 @@ impl Feed for Outlets {
     fn concurrency(&self) -> usize {
         // Each target has its own room, so that one that is stuck takes none from others.
         usize::MAX
+    }
+
+    fn targets(&self, scope: &Scope) -> Vec<usize> {
+        let (outlets, leads) = (self.of(scope).iter().enumerate(), self.leads());
+        outlets.filter(|(_, outlet)| leads || !outlet.is_shared()).map(|(target, _)| target).collect()
+    }
+
+    async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
+        let outlets = self.of(desired.scope());
+        let outlet = outlets.get(target).filter(|outlet| self.leads() || !outlet.is_shared());
+        let Some(outlet) = outlet else { return Err(SinkError::Target(Box::new(Led))) };
+        let named = |error| Failure { target: outlet.0.name.clone(), error };
+        let written = self.write(outlet, desired).await;
+        written.map_err(|error| SinkError::Several { failures: vec![named(error)], of: outlets.len() })
+    }
+
+    fn drifts(&self) -> Vec<watch::Receiver<BTreeSet<Scope>>> {
+        self.all().into_iter().filter_map(|outlet| outlet.0.sink.drifted()).collect()
     }
 
     fn reach(&self, scope: &Scope) -> Reach {
@@ -251,6 +283,10 @@ mod tests {
 
         fn effect(&self) -> Effect {
             self.1.unwrap_or(Effect::Live)
+        }
+
+        fn forget(&self, scope: &Scope) {
+            self.0.forget(scope);
         }
     }
 
@@ -369,6 +405,16 @@ mod tests {
         assert_eq!(outlets.effect_on(&scope("f")), Effect::OnRestart);
         let published = outlets.publish(&empty("a")).await.unwrap();
         assert_eq!(published.revision, etcd.0.sink.publish(&empty("a")).await.unwrap().revision);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_forgotten_by_the_targets_of_its_data_plane() {
+        let (one, two) = (Kept::default(), Kept::default());
+        let outlets = Outlets::new(vec![Outlet::shared("etcd", "etcd://one", one.clone())])
+            .with(scope("a"), vec![Outlet::shared("etcd", "etcd://two", two.clone())]);
+        outlets.forget(&scope("a"));
+        outlets.forget(&scope("b"));
+        assert_eq!((one.0.forgotten(), two.0.forgotten()), (vec![scope("b")], vec![scope("a")]));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,9 @@
 //! Publications, beside the task that owns the picture.
 //!
-//! A target may take its time, or not answer at all. So each data plane has a lane of its own: at most one publication of
-//! it is under way, and at most one waits behind that, which is the newest; what came between is not worth publishing any
-//! more. A lane that is stuck keeps no other one waiting, as long as there is [room](Feed::concurrency).
+//! A target may take its time, or not answer at all. So each target of each data plane has a lane of its own: at most one
+//! publication is under way in it, and at most one waits behind that, which is the newest; what came between is not worth
+//! publishing any more. A lane that is stuck keeps no other one waiting, as long as there is [room](Feed::concurrency).
+//! A publication has ended when it has in all lanes.
 //!
 //! What a target takes at once (the embedded server does) is published before [`Publisher::submit`] returns, without the
 //! detour of a task.
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use pingsix_sink::several::joined;
 use pingsix_sink::{Desired, Published, SinkError};
 use pingsix_translate::DataPlaneKey;
 use tokio::task::{JoinError, JoinSet};
@@ -23,57 +25,139 @@ use crate::reconcile::Publication;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// How a publication ended.
+/// How a publication ended, or how far it is.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) data_plane: DataPlaneKey,
     pub(super) ticket: Ticket,
-    pub(super) result: Result<Published, SinkError>,
+    pub(super) stage: Stage,
 }
 
-/// Publishes, one after the other for each data plane and the newest only.
+/// How far a publication is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The target that the data plane is read from has it, and another one does not yet.
+    Read(Published),
+    /// It cannot be made at one target, and has not ended at another.
+    Failing {
+        /// Why.
+        why: String,
+        /// Whether it may help to try it again.
+        is_retryable: bool,
+    },
+    /// It has ended.
+    Over(Result<Published, SinkError>),
+}
+
+/// Publishes, one after the other for each target of each data plane, and the newest only.
 pub(super) struct Publisher<F> {
     feed: Arc<F>,
-    /// Data planes of which a publication is under way, or waits for room.
-    lanes: BTreeMap<DataPlaneKey, Lane>,
+    /// Of which a publication is under way, or waits for room.
+    lanes: BTreeMap<LaneKey, Lane>,
     /// Those that wait for room, the longest waiting first.
-    waiting: VecDeque<DataPlaneKey>,
-    running: JoinSet<Attempt>,
+    waiting: VecDeque<LaneKey>,
+    running: JoinSet<Made>,
+    /// The newest publication of each data plane that has not ended.
+    rounds: BTreeMap<DataPlaneKey, Round>,
     submitted: u64,
 }
+
+/// A data plane, and the index of one of its [targets](Feed::targets).
+type LaneKey = (DataPlaneKey, usize);
 
 #[derive(Debug, Default)]
 struct Lane {
     next: Option<(Ticket, Desired)>,
 }
 
+/// What a target has made of a publication.
+#[derive(Debug)]
+struct Made {
+    lane: LaneKey,
+    ticket: Ticket,
+    result: Result<Published, SinkError>,
+}
+
+/// A publication that has not ended at all its targets.
+#[derive(Debug)]
+struct Round {
+    ticket: Ticket,
+    /// What has come of it, by target.
+    results: BTreeMap<usize, Option<Result<Published, SinkError>>>,
+}
+
 impl<F: Feed + 'static> Publisher<F> {
     pub(super) fn new(feed: Arc<F>) -> Self {
-        Self { feed, lanes: BTreeMap::new(), waiting: VecDeque::new(), running: JoinSet::new(), submitted: 0 }
+        Self {
+            feed,
+            lanes: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            running: JoinSet::new(),
+            rounds: BTreeMap::new(),
+            submitted: 0,
+        }
     }
 
-    /// Has something published, as soon as what is under way for the same data plane has ended. It takes the place of
-    /// what waits for that. An [`Attempt`] with the ticket tells how it ended, unless a newer one takes its place: here
-    /// when it has ended already, from [`ended`](Self::ended) otherwise.
+    /// Has something published at each target, as soon as what is under way there for the same data plane has ended. It
+    /// takes the place of what waits for that. An [`Attempt`] with the ticket tells how it ended, unless a newer one takes
+    /// its place: here when it has ended already, from [`ended`](Self::ended) otherwise.
     pub(super) fn submit(&mut self, publication: Publication) -> (Ticket, Option<Attempt>) {
         let Publication { data_plane, desired } = publication;
         self.submitted += 1;
         let ticket = Ticket(self.submitted);
-        if let Some(lane) = self.lanes.get_mut(&data_plane) {
+        let targets = self.feed.targets(desired.scope());
+        // Who leads may have changed since that was looked at; then the first one says so.
+        let targets = if targets.is_empty() { vec![0] } else { targets };
+        let results = targets.iter().map(|target| (*target, None)).collect();
+        self.rounds.insert(data_plane.clone(), Round { ticket, results });
+        let mut attempt = None;
+        for target in targets {
+            let lane = (data_plane.clone(), target);
+            if let Some(made) = self.begin(lane, ticket, desired.clone()) {
+                attempt = self.note(made).or(attempt);
+            }
+        }
+        (ticket, attempt)
+    }
+
+    /// Has something published at one target. Returns what came of it if that is known at once.
+    fn begin(&mut self, lane: LaneKey, ticket: Ticket, desired: Desired) -> Option<Made> {
+        if let Some(lane) = self.lanes.get_mut(&lane) {
             lane.next = Some((ticket, desired));
         } else if self.has_room() {
-            let mut attempt = Box::pin(self.attempt(data_plane.clone(), ticket, desired));
+            let mut attempt = Box::pin(self.attempt(lane.clone(), ticket, desired));
             // Whatever it waits for wakes the task that it goes on in: a task looks at its future when it starts.
             if let Some(made) = attempt.as_mut().now_or_never() {
-                return (ticket, Some(made));
+                return Some(made);
             }
-            self.lanes.insert(data_plane, Lane::default());
+            self.lanes.insert(lane, Lane::default());
             self.running.spawn(attempt);
         } else {
-            self.waiting.push_back(data_plane.clone());
-            self.lanes.insert(data_plane, Lane { next: Some((ticket, desired)) });
+            self.waiting.push_back(lane.clone());
+            self.lanes.insert(lane, Lane { next: Some((ticket, desired)) });
         }
-        (ticket, None)
+        None
+    }
+
+    /// Takes down what a target has made. Returns what there is to tell of it.
+    fn note(&mut self, made: Made) -> Option<Attempt> {
+        let Made { lane: (data_plane, target), ticket, result } = made;
+        let round = self.rounds.get_mut(&data_plane).filter(|round| round.ticket == ticket);
+        let Some(round) = round else {
+            // There is a newer one. What came of this one is of interest only to whoever counts.
+            return Some(Attempt { data_plane, ticket, stage: Stage::Over(result) });
+        };
+        let stage = match &result {
+            Ok(published) => (target == 0).then_some(Stage::Read(*published)),
+            Err(error) => Some(Stage::Failing { why: error.to_string(), is_retryable: error.is_retryable() }),
+        };
+        round.results.insert(target, Some(result));
+        if round.results.values().any(Option::is_none) {
+            return stage.map(|stage| Attempt { data_plane, ticket, stage });
+        }
+        let results = self.rounds.remove(&data_plane).map(|round| round.results).unwrap_or_default();
+        let stage = Stage::Over(joined(results.into_values().flatten())?);
+        Some(Attempt { data_plane, ticket, stage })
     }
 
     /// Waits for the end of a publication, for ever when none is under way. Nothing is lost when this is dropped.
@@ -82,31 +166,40 @@ impl<F: Feed + 'static> Publisher<F> {
     ///
     /// A publication panicked.
     pub(super) async fn ended(&mut self) -> Result<Attempt, JoinError> {
-        let Some(attempt) = self.running.join_next().await else {
-            return std::future::pending().await;
-        };
-        let attempt = attempt?;
-        match self.lanes.get(&attempt.data_plane) {
-            Some(lane) if lane.next.is_some() => self.waiting.push_back(attempt.data_plane.clone()),
-            Some(_) | None => {
-                self.lanes.remove(&attempt.data_plane);
+        loop {
+            let Some(made) = self.running.join_next().await else {
+                return std::future::pending().await;
+            };
+            let made = made?;
+            match self.lanes.get(&made.lane) {
+                Some(lane) if lane.next.is_some() => self.waiting.push_back(made.lane.clone()),
+                Some(_) | None => {
+                    self.lanes.remove(&made.lane);
+                }
+            }
+            while self.has_room()
+                && let Some(lane) = self.waiting.pop_front()
+            {
+                let next = self.lanes.get_mut(&lane).and_then(|lane| lane.next.take());
+                if let Some((ticket, desired)) = next {
+                    let attempt = self.attempt(lane, ticket, desired);
+                    self.running.spawn(attempt);
+                }
+            }
+            if let Some(attempt) = self.note(made) {
+                return Ok(attempt);
             }
         }
-        while self.has_room()
-            && let Some(data_plane) = self.waiting.pop_front()
-        {
-            let next = self.lanes.get_mut(&data_plane).and_then(|lane| lane.next.take());
-            if let Some((ticket, desired)) = next {
-                let attempt = self.attempt(data_plane, ticket, desired);
-                self.running.spawn(attempt);
-            }
-        }
-        Ok(attempt)
     }
 
     /// Data planes of which something is not published yet.
     pub(super) fn pending(&self) -> impl Iterator<Item = &DataPlaneKey> {
-        self.lanes.keys()
+        let mut last = None;
+        self.lanes.keys().map(|(data_plane, _)| data_plane).filter(move |data_plane| {
+            let is_other = last != Some(*data_plane);
+            last = Some(*data_plane);
+            is_other
+        })
     }
 
     fn has_room(&self) -> bool {
@@ -115,15 +208,15 @@ impl<F: Feed + 'static> Publisher<F> {
 
     fn attempt(
         &self,
-        data_plane: DataPlaneKey,
+        lane: LaneKey,
         ticket: Ticket,
         desired: Desired,
-    ) -> impl Future<Output = Attempt> + Send + use<F> {
+    ) -> impl Future<Output = Made> + Send + use<F> {
         let feed = Arc::clone(&self.feed);
-        let span = info_span!("publish", %data_plane, documents = desired.documents().len());
+        let span = info_span!("publish", data_plane = %lane.0, documents = desired.documents().len());
         async move {
-            let result = feed.publish(&desired).await;
-            Attempt { data_plane, ticket, result }
+            let result = feed.publish_to(lane.1, &desired).await;
+            Made { lane, ticket, result }
         }
         .instrument(span)
     }
@@ -174,9 +267,17 @@ mod tests {
         ticket
     }
 
+    /// Has something published that the first target has at once, and another one does not.
+    fn submit_partly(publisher: &mut Publisher<SlowFeed>, documents: usize) -> Ticket {
+        let (ticket, attempt) = publisher.submit(publication("web", documents));
+        let is_read = |attempt: Attempt| matches!(attempt.stage, Stage::Read(_)) && attempt.ticket == ticket;
+        assert!(attempt.is_some_and(is_read));
+        ticket
+    }
+
     async fn ended(publisher: &mut Publisher<SlowFeed>) -> (DataPlaneKey, Ticket, bool) {
         let attempt = publisher.ended().await.unwrap();
-        (attempt.data_plane, attempt.ticket, attempt.result.is_ok())
+        (attempt.data_plane, attempt.ticket, matches!(attempt.stage, Stage::Over(Ok(_))))
     }
 
     #[tokio::test(start_paused = true)]
@@ -186,7 +287,8 @@ mod tests {
             let (ticket, attempt) = publisher.submit(publication("web", documents));
             let attempt = attempt.unwrap();
             assert_eq!((attempt.data_plane, attempt.ticket), (plane("web"), ticket));
-            assert_eq!(attempt.result.unwrap().changed.created, if documents == 2 { 2 } else { 1 });
+            let Stage::Over(Ok(outcome)) = attempt.stage else { panic!("{:?}", attempt.stage) };
+            assert_eq!(outcome.changed.created, if documents == 2 { 2 } else { 1 });
         }
         assert_eq!(publisher.pending().count(), 0);
         assert!(timeout(SLOW, publisher.ended()).await.is_err(), "there is nothing to wait for");
@@ -217,13 +319,74 @@ mod tests {
         let mut publisher = publisher(SlowFeed::default(), &fates);
         let [slow, _, failing] = fates.map(|(name, _)| submit(&mut publisher, name, 1));
         let from = Instant::now();
-        assert!(publisher.submit(publication("quick", 1)).1.is_some_and(|attempt| attempt.result.is_ok()));
+        let is_over = |attempt: Attempt| matches!(attempt.stage, Stage::Over(Ok(_)));
+        assert!(publisher.submit(publication("quick", 1)).1.is_some_and(is_over));
         assert_eq!(from.elapsed(), Duration::ZERO);
         assert_eq!(ended(&mut publisher).await, (plane("failing"), failing, false));
         assert_eq!(ended(&mut publisher).await, (plane("slow"), slow, true));
         assert!(publisher.submit(publication("quick", 2)).1.is_some());
         assert!(timeout(SLOW, publisher.ended()).await.is_err());
         assert_eq!(publisher.pending().collect::<Vec<_>>(), [&plane("stuck")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_that_is_stuck_keeps_the_others_of_its_data_plane_from_nothing() {
+        let feed = SlowFeed::of_targets(3);
+        feed.at(1).fate("/pingsix/infra/web", Fate::Stuck);
+        let mut publisher = publisher(feed, &[]);
+        for documents in 1..4 {
+            let (ticket, attempt) = publisher.submit(publication("web", documents));
+            let attempt = attempt.unwrap();
+            let Stage::Read(outcome) = attempt.stage else { panic!("{:?}", attempt.stage) };
+            assert_eq!((attempt.ticket, outcome.changed.created), (ticket, 1));
+            for (target, held) in [(0, Some(documents)), (1, None), (2, Some(documents))] {
+                assert_eq!(publisher.feed.at(target).held("/pingsix/infra/web"), held);
+            }
+        }
+        assert!(timeout(SLOW, publisher.ended()).await.is_err(), "it has not ended everywhere");
+        assert_eq!(publisher.pending().collect::<Vec<_>>(), [&plane("web")]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_that_fails_is_told_of_while_another_one_is_stuck() {
+        let feed = SlowFeed::of_targets(2);
+        feed.at(0).fate("/pingsix/infra/web", Fate::Failing(SLOW));
+        feed.at(1).fate("/pingsix/infra/web", Fate::Stuck);
+        let mut publisher = publisher(feed, &[]);
+        for documents in 1..4 {
+            let ticket = submit(&mut publisher, "web", documents);
+            let attempt = publisher.ended().await.unwrap();
+            assert_eq!(attempt.ticket, ticket);
+            assert!(matches!(attempt.stage, Stage::Failing { is_retryable: true, .. }), "{attempt:?}");
+        }
+        publisher.feed.at(0).fate("/pingsix/infra/web", Fate::Quick);
+        submit_partly(&mut publisher, 4);
+        assert_eq!(publisher.feed.at(0).held("/pingsix/infra/web"), Some(4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_publication_has_ended_when_it_has_at_all_targets_and_the_slow_ones_get_the_newest() {
+        let feed = SlowFeed::of_targets(3);
+        feed.at(1).fate("/pingsix/infra/web", Fate::Slow(SLOW));
+        feed.at(2).fate("/pingsix/infra/web", Fate::Failing(SLOW * 3));
+        let mut publisher = publisher(feed, &[]);
+        let first = submit_partly(&mut publisher, 1);
+        tokio::task::yield_now().await;
+        submit_partly(&mut publisher, 2);
+        let last = submit_partly(&mut publisher, 3);
+        let from = Instant::now();
+        // What comes of one that was overtaken is told, but says nothing of the newest.
+        assert_eq!(ended(&mut publisher).await, (plane("web"), first, true));
+        assert_eq!(ended(&mut publisher).await, (plane("web"), first, false));
+        assert_eq!((publisher.feed.at(1).held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW * 3));
+        let attempt = publisher.ended().await.unwrap();
+        assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW * 6));
+        let Stage::Over(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
+        assert!(error.to_string().contains("cannot write"));
+        let begun: Vec<usize> = publisher.feed.at(1).begun().into_iter().map(|(_, held)| held).collect();
+        assert_eq!(begun, [1, 3], "none between");
+        assert_eq!(publisher.pending().count(), 0);
+        assert!(publisher.rounds.is_empty() && publisher.lanes.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

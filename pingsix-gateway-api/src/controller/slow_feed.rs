@@ -36,18 +36,37 @@ pub(super) struct SlowFeed {
     pub(super) begun: Mutex<Vec<(String, usize)>>,
     /// How much of a publication is made here.
     pub(super) reach: Mutex<Option<Reach>>,
+    /// The target that is for the leader, when only a part is made here.
+    pub(super) shared: Option<usize>,
     pub(super) open: watch::Sender<bool>,
     /// How its readers take what it has.
     pub(super) reception: Mutex<Option<Reception>>,
+    /// Scopes that nobody follows any more.
+    pub(super) forgotten: Mutex<Vec<Scope>>,
+    /// Targets beside this one, which is the first.
+    pub(super) others: Vec<SlowFeed>,
 }
 
 impl SlowFeed {
+    /// Several targets in one.
+    pub(super) fn of_targets(count: usize) -> Self {
+        Self { others: (1..count).map(|_| Self::default()).collect(), ..Self::default() }
+    }
+
+    pub(super) fn at(&self, target: usize) -> &Self {
+        target.checked_sub(1).map_or(self, |other| &self.others[other])
+    }
+
     pub(super) fn fate(&self, scope: &str, fate: Fate) {
         self.fates.lock().insert(scope.to_owned(), fate);
     }
 
     pub(super) fn begun(&self) -> Vec<(String, usize)> {
         self.begun.lock().clone()
+    }
+
+    pub(super) fn forgotten(&self) -> Vec<Scope> {
+        self.forgotten.lock().clone()
     }
 
     /// How many documents a scope holds.
@@ -80,6 +99,10 @@ impl Sink for SlowFeed {
         }
         self.sink.publish(desired).await
     }
+
+    fn forget(&self, scope: &Scope) {
+        self.forgotten.lock().push(scope.clone());
+    }
 }
 
 impl Feed for SlowFeed {
@@ -93,6 +116,15 @@ impl Feed for SlowFeed {
 
     fn reception_of(&self, _: &Scope) -> Option<Reception> {
         *self.reception.lock()
+    }
+
+    fn targets(&self, scope: &Scope) -> Vec<usize> {
+        let left = self.shared.filter(|_| self.reach(scope) == Reach::Part);
+        (0..=self.others.len()).filter(|target| Some(*target) != left).collect()
+    }
+
+    async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
+        self.at(target).publish(desired).await
     }
 
     fn concurrency(&self) -> usize {

@@ -129,14 +129,20 @@ impl fmt::Debug for StatusClient {
 impl StatusClient {
     /// A client that shows a key (`X-API-KEY`), which instances ask for whose status server listens beyond loopback.
     pub fn new(api_key: Option<http::HeaderValue>) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(TIMEOUT));
+        let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
+        Self { client, api_key: None }.with_key(api_key)
+    }
+
+    /// The same client, which shows another key, or none.
+    #[must_use]
+    pub fn with_key(&self, api_key: Option<http::HeaderValue>) -> Self {
         let api_key = api_key.map(|mut key| {
             key.set_sensitive(true);
             key
         });
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(TIMEOUT));
-        let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
-        Self { client, api_key }
+        Self { client: self.client.clone(), api_key }
     }
 
     /// Reads a status page.

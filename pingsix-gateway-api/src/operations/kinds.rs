@@ -1,6 +1,7 @@
 //! One piece of work for a kind that is chosen while running.
 
 use pingsix_translate::Kind;
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
@@ -38,5 +39,6 @@ pub(super) fn with_kind<W: PerKind>(work: &W, kind: Kind, world: &World) -> W::O
         Kind::Secret => work.run::<Secret>(world),
         Kind::ConfigMap => work.run::<ConfigMap>(world),
         Kind::Namespace => work.run::<Namespace>(world),
+        Kind::PingsixProxy => work.run::<PingsixProxy>(world),
     }
 }

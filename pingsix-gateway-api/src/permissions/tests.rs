@@ -4,8 +4,10 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use pingsix_translate::{ObjectName, Options};
 
 use super::{Permissions, permissions};
-use crate::controller::{ControllerOptions, PublishedAddresses};
+use crate::controller::{ControllerOptions, ProvisioningOptions, PublishedAddresses};
 use crate::leader::LeaseOptions;
+use crate::pki::AuthorityOptions;
+use crate::provision::Installation;
 use crate::watch::Namespaces;
 
 fn options() -> ControllerOptions {
@@ -85,6 +87,57 @@ fn leases_are_named_except_where_they_are_created() {
     ];
     assert_eq!(namespaces(&permissions), ["home"]);
     assert!(lines(&permissions.namespaces["home"]).iter().eq(lease));
+}
+
+#[test]
+fn data_planes_are_written_where_gateways_are_and_nowhere_else() {
+    let mut options = options();
+    let everywhere = lines(&permissions(&options).cluster);
+    options.provisioning = Some(provisioning());
+    let added: BTreeSet<String> =
+        lines(&permissions(&options).cluster).difference(&everywhere).cloned().collect();
+    let written = ["secrets", "services", "serviceaccounts", "deployments", "poddisruptionbudgets"];
+    for resource in written {
+        for verb in ["create", "delete", "get", "patch"] {
+            assert!(added.contains(&format!("{verb} {resource}")), "{verb} {resource}");
+        }
+    }
+    assert!(added.iter().all(|line| written.contains(&line.split_once(' ').unwrap().1)), "{added:?}");
+
+    options.watch.namespaces = only(&["shop"]);
+    let permissions = permissions(&options);
+    assert_eq!(namespaces(&permissions), ["default", "home", "shop"]);
+    assert!(lines(&permissions.namespaces["home"]).iter().eq(["create secrets", "get secrets status-key"]));
+    assert!(lines(&permissions.namespaces["shop"]).contains("delete deployments"));
+    assert!(!lines(&permissions.cluster).contains("list deployments"));
+}
+
+fn provisioning() -> ProvisioningOptions {
+    let installation = Installation {
+        controller_name: "pingsix.io/gateway-controller".to_owned(),
+        root: "/pingsix".to_owned(),
+        feed: Vec::new(),
+        image: String::new(),
+        responder_image: String::new(),
+        responder: ([127, 0, 0, 1], 8089).into(),
+    };
+    ProvisioningOptions { installation, key: ObjectName::new("home", "status-key") }
+}
+
+#[test]
+fn the_authority_of_the_feed_is_one_secret_by_its_name() {
+    let mut options = options();
+    options.feed_authority =
+        Some(AuthorityOptions::new(ObjectName::new("home", "feed-authority"), "pingsix-gateway-feed"));
+    let permissions = permissions(&options);
+    let expected = [
+        "create secrets",
+        "list secrets feed-authority",
+        "update secrets feed-authority",
+        "watch secrets feed-authority",
+    ];
+    assert_eq!(namespaces(&permissions), ["home"]);
+    assert!(lines(&permissions.namespaces["home"]).iter().eq(expected));
 }
 
 #[test]

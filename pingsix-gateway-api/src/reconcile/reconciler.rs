@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pingsix_sink::{Desired, Revision};
-use pingsix_translate::snapshot::{Gateway, GatewayClass, IngressClass};
+use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
+use pingsix_translate::snapshot::{
+    Gateway, GatewayClass, IngressClass, proxy_of_class, proxy_of_ingress_class,
+};
 use pingsix_translate::verdict::{
     Delivery, GatewayClassVerdict, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish,
     judge_gateway_class, judge_ingress_class,
@@ -15,7 +18,9 @@ use pingsix_translate::{
 };
 
 use super::verdicts::Speakers;
-use crate::acceptance::{Acceptance, Draft, DraftNumber, Heard, Reception, Trial, named_sources};
+use crate::acceptance::{
+    Acceptance, Draft, DraftNumber, Heard, Reception, Recollection, Trial, named_sources,
+};
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
 use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
@@ -42,6 +47,10 @@ struct Owned {
     problems: Vec<Problem>,
     planes: BTreeMap<DataPlaneKey, DataPlane>,
     streams: BTreeSet<DataPlaneKey>,
+    /// What it takes to run its data planes, if the controller is to.
+    infrastructure: Option<Arc<Infrastructure>>,
+    /// How they are reached, if somebody else runs them and it is said.
+    attached: Option<Arc<AttachedParameters>>,
     /// The Secrets and ConfigMaps it refers to.
     referenced: BTreeSet<ObjectKey>,
     memo: Memo,
@@ -164,10 +173,10 @@ impl Reconciler {
             }
         }
         for class in &effects.classes {
-            let verdict = self
-                .world
-                .get::<GatewayClass>(&class.name)
-                .and_then(|object| judge_gateway_class(&object, &self.options));
+            let verdict = self.world.get::<GatewayClass>(&class.name).and_then(|object| {
+                let proxies = self.world.proxies([proxy_of_class(&object)]);
+                judge_gateway_class(&object, &proxies, &self.options)
+            });
             match verdict {
                 Some(verdict) => self.classes.insert(class.clone(), verdict),
                 None => self.classes.remove(class),
@@ -198,7 +207,10 @@ impl Reconciler {
             })
         } else {
             let class = self.world.get::<IngressClass>(&owner.name);
-            class.is_some_and(|class| judge_ingress_class(&class, &self.options).is_some())
+            class.is_some_and(|class| {
+                let proxies = self.world.proxies([proxy_of_ingress_class(&class)]);
+                judge_ingress_class(&class, &proxies, &self.options).is_some()
+            })
         }
     }
 
@@ -229,6 +241,11 @@ impl Reconciler {
         let Cut { snapshot, .. } = made.memo.cut.insert(cut);
         if !missing.is_empty() {
             return Standing::Waiting(missing);
+        }
+        if made.acceptance.is_new() {
+            let status = |key: &ObjectKey| self.world.status(key);
+            let recollection = Recollection::of(snapshot, &self.options.controller_name, status);
+            made.acceptance.recall(recollection);
         }
         let Draft { snapshot, number, trial } = made.acceptance.draft(snapshot);
         let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
@@ -309,7 +326,7 @@ impl Reconciler {
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
-        let Translation { data_planes, stream_planes, mut verdicts } = translation;
+        let Translation { data_planes, stream_planes, infrastructure, attached, mut verdicts } = translation;
         let made = self.owners.entry(owner.clone()).or_default();
         let mut before = std::mem::take(made);
         if let Some(cut) = &before.memo.cut {
@@ -345,7 +362,14 @@ impl Reconciler {
         }
         reconciled.told =
             self.speakers.replace(&Arc::new(owner.clone()), before.verdicts.as_ref(), Some(&verdicts));
+        if before.attached != attached || before.infrastructure.is_some() != infrastructure.is_some() {
+            // Where its data planes are reached may be elsewhere.
+            let gateway = (owner.kind == Kind::Gateway).then(|| Arc::new(owner.clone()));
+            reconciled.told.extend(gateway.into_iter().chain(verdicts.ingresses.iter().cloned()));
+        }
         *made = Owned {
+            infrastructure,
+            attached,
             verdicts: Some(verdicts),
             problems,
             planes: data_planes,
@@ -413,6 +437,16 @@ impl Reconciler {
     /// What each owner that speaks of an object says.
     fn verdicts_on(&self, object: &ObjectKey) -> impl Iterator<Item = &Verdicts> {
         self.speakers.of(object).filter_map(|owner| self.owners.get(owner)?.verdicts.as_ref())
+    }
+
+    /// What it takes to run the data planes of an owner, if the controller is to.
+    pub fn infrastructure(&self, owner: &ObjectKey) -> Option<&Arc<Infrastructure>> {
+        self.owners.get(owner)?.infrastructure.as_ref()
+    }
+
+    /// How the data planes of an owner are reached, if somebody else runs them and it is said.
+    pub fn attached(&self, owner: &ObjectKey) -> Option<&Arc<AttachedParameters>> {
+        self.owners.get(owner)?.attached.as_ref()
     }
 
     /// Everything that is wrong with the objects of an owner.

@@ -138,7 +138,7 @@ fn rebuilt(from: &Follower) -> Follower {
         GrpcRoute in grpc_routes TlsRoute in tls_routes TcpRoute in tcp_routes UdpRoute in udp_routes
         BackendTlsPolicy in backend_tls_policies ReferenceGrant in reference_grants IngressClass in ingress_classes
         Ingress in ingresses Service in services EndpointSlice in endpoint_slices Secret in secrets
-        ConfigMap in config_maps Namespace in namespaces
+        ConfigMap in config_maps Namespace in namespaces PingsixProxy in proxies
     }
     fresh.reconcile(fresh.reconciler.ours());
     fresh.answer_everything();

@@ -61,7 +61,11 @@ impl Inner {
             let is_known = roster.is_alone();
             (roster.see(&annotations), roster.is_alone() && !is_known)
         };
-        seen.time.into_iter().for_each(|time| self.reservations.time().raise(time));
+        if let Some(told) = seen.time {
+            let time = self.reservations.time();
+            // What one that we meet has told may be from any time before.
+            if seen.is_new { time.raise(told) } else { time.hear(told) }
+        }
         if is_alone {
             self.reservations.go_by_the_clock();
         }

@@ -1,6 +1,6 @@
 //! A feed of which other replicas serve the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pingsix_sink::embedded::Reception;
@@ -47,6 +47,22 @@ impl<F: Feed> Sink for Served<F> {
 
     fn effect(&self) -> Effect {
         self.feed.effect()
+    }
+
+    fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
+        self.feed.drifted()
+    }
+
+    fn forget(&self, scope: &Scope) {
+        self.feed.forget(scope);
+    }
+
+    fn publish_as(&self, publisher: &str) {
+        self.feed.publish_as(publisher);
+    }
+
+    async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {
+        self.feed.own_scopes(root).await
     }
 }
 
@@ -97,6 +113,18 @@ impl<F: Feed> Feed for Served<F> {
 
     fn concurrency(&self) -> usize {
         self.feed.concurrency()
+    }
+
+    fn targets(&self, scope: &Scope) -> Vec<usize> {
+        self.feed.targets(scope)
+    }
+
+    async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
+        self.feed.publish_to(target, desired).await
+    }
+
+    fn drifts(&self) -> Vec<watch::Receiver<BTreeSet<Scope>>> {
+        self.feed.drifts()
     }
 
     fn readers_of(&self, scope: &Scope) -> Option<usize> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pingsix_sink::embedded::revisions::SharedTime;
-use pingsix_sink::{Desired, EmbeddedEtcd, Revision, Sink as _};
+use pingsix_sink::{Desired, EmbeddedEtcd, MemorySink, Revision, Sink as _};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -40,6 +40,7 @@ fn scope(name: &str) -> Scope {
 /// A feed with so many readers of one scope.
 #[derive(Default)]
 struct Readers {
+    target: MemorySink,
     count: AtomicUsize,
     changes: watch::Sender<u64>,
 }
@@ -52,8 +53,8 @@ impl Readers {
 }
 
 impl pingsix_sink::Sink for Readers {
-    async fn publish(&self, _: &Desired) -> Result<pingsix_sink::Published, pingsix_sink::SinkError> {
-        unimplemented!("nothing is published here")
+    async fn publish(&self, desired: &Desired) -> Result<pingsix_sink::Published, pingsix_sink::SinkError> {
+        self.target.publish(desired).await
     }
 }
 

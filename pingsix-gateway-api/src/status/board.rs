@@ -36,15 +36,28 @@ impl StatusBoard {
             None => {
                 let own = wanted.key().filter(|own| ***own == key).cloned();
                 let key = own.unwrap_or_else(|| Arc::new(key));
-                (key, Stated { wanted, before: None })
+                (key, Stated { wanted, before: None, is_held: false })
             }
-            Some((_, stated)) if stated.wanted == wanted => return,
+            Some((_, stated)) if stated.wanted == wanted && !stated.is_held => return,
+            Some((key, stated)) if stated.wanted == wanted => {
+                (key, Stated { is_held: false, ..Stated::clone(&stated) })
+            }
             Some((key, stated)) => (key, stated.followed_by(wanted)),
         };
         content.stated.insert(key.clone(), Arc::new(stated));
         content.marks.insert(key);
         drop(content);
         self.0.marked.notify_one();
+    }
+
+    /// What was said of an object is out of date, and it is too early to say anything else: its status is left as it is
+    /// until then.
+    pub fn hold(&self, key: &ObjectKey) {
+        let mut content = self.0.content.lock();
+        let stated = content.stated.get_mut(key).filter(|stated| !stated.is_held);
+        if let Some(stated) = stated {
+            *stated = Arc::new(Stated { is_held: true, ..Stated::clone(stated) });
+        }
     }
 
     /// The live object has changed: its status may no longer be what was written.
@@ -74,9 +87,9 @@ impl StatusBoard {
         self.0.content.lock().stated.keys().map(|key| ObjectKey::clone(key)).collect()
     }
 
-    /// Whether something is to be said of an object.
+    /// Whether something is to be said of an object, now and not later.
     pub fn contains(&self, key: &ObjectKey) -> bool {
-        self.0.content.lock().stated.contains_key(key)
+        self.0.content.lock().stated.get(key).is_some_and(|stated| !stated.is_held)
     }
 
     /// What the status of an object should say.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
@@ -97,7 +98,7 @@ impl Readers {
         Self(Arc::new(readers_of!(world:
             GatewayClass, Gateway, ListenerSet, HttpRoute, GrpcRoute, TlsRoute, TcpRoute, UdpRoute,
             BackendTlsPolicy, ReferenceGrant, IngressClass, Ingress, Service, EndpointSlice, Secret, ConfigMap,
-            Namespace
+            Namespace, PingsixProxy
         )))
     }
 

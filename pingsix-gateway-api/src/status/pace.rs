@@ -31,7 +31,7 @@ impl Default for Pacing {
 
 /// When one object may be written next.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     interval: Duration,
     next: Option<Instant>,
     failures: u32,
@@ -39,16 +39,16 @@ pub(super) struct Pace {
 
 impl Pace {
     /// When it may be written next; `None` is at once.
-    pub(super) const fn next(&self) -> Option<Instant> {
+    pub(crate) const fn next(&self) -> Option<Instant> {
         self.next
     }
 
     /// Whether there is nothing to remember.
-    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
+    pub(crate) fn is_at_rest(&self, now: Instant) -> bool {
         self.failures == 0 && self.next.is_none_or(|next| next + self.interval < now)
     }
 
-    pub(super) fn wrote(&mut self, now: Instant, pacing: &Pacing) {
+    pub(crate) fn wrote(&mut self, now: Instant, pacing: &Pacing) {
         // An object that was let be for as long as it had to wait starts anew.
         self.interval = if self.is_at_rest(now) || self.interval.is_zero() {
             pacing.interval
@@ -60,7 +60,7 @@ impl Pace {
     }
 
     /// Takes note of a failure; `asked` is how long the server wants to be left alone.
-    pub(super) fn failed(&mut self, now: Instant, asked: Option<Duration>, pacing: &Pacing) {
+    pub(crate) fn failed(&mut self, now: Instant, asked: Option<Duration>, pacing: &Pacing) {
         let doubled = pacing.backoff.saturating_mul(1 << self.failures.min(16)).min(pacing.max_backoff);
         self.failures = self.failures.saturating_add(1);
         // Between half of it and all, so that what failed together is not tried together.
@@ -68,8 +68,13 @@ impl Pace {
         self.next = Some(now + wait.max(asked.unwrap_or_default().min(pacing.max_backoff)));
     }
 
+    /// Whether the last try has failed.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// There was nothing to write after all.
-    pub(super) const fn settled(&mut self) {
+    pub(crate) const fn settled(&mut self) {
         self.failures = 0;
     }
 }
@@ -108,8 +113,9 @@ mod tests {
         }
         pace.failed(now, Some(Duration::from_hours(1)), &Pacing::default());
         assert_eq!(pace.next().unwrap() - now, Duration::from_secs(30), "the server cannot stop us for ever");
+        assert!(pace.has_failed());
         pace.wrote(now, &Pacing::default());
-        assert_eq!(pace.failures, 0);
+        assert!(!pace.has_failed());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pingsix_translate::ObjectKey;
 use pingsix_translate::verdict::{
-    Address, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, PolicyVerdict, RouteVerdict,
-    StatusMerge,
+    Address, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, PingsixProxyVerdict, PolicyVerdict,
+    RouteVerdict, StatusMerge,
 };
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ use super::live::Live;
 pub enum Wanted {
     /// Of a GatewayClass.
     GatewayClass(Box<GatewayClassVerdict>),
+    /// Of a PingsixProxy.
+    PingsixProxy(Box<PingsixProxyVerdict>),
     /// Of a Gateway.
     Gateway {
         /// The verdict, with what is known about delivery.
@@ -44,6 +46,7 @@ impl Wanted {
     pub(super) fn key(&self) -> Option<&Arc<ObjectKey>> {
         match self {
             Self::GatewayClass(verdict) => Some(&verdict.key),
+            Self::PingsixProxy(verdict) => Some(&verdict.key),
             Self::Gateway { verdict, .. } => Some(&verdict.key),
             Self::Route(verdict) => Some(&verdict.key),
             Self::ListenerSet(_) | Self::Policy(_) | Self::Ingress { .. } | Self::Released => None,
@@ -52,11 +55,13 @@ impl Wanted {
 }
 
 /// What a status should say, and what we said of the object before we stopped managing it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stated {
     pub(super) wanted: Wanted,
     /// When this is [`Wanted::Released`] and the status does not carry our name: what we said last.
     pub(super) before: Option<Box<Wanted>>,
+    /// It is out of date, and must not be written.
+    pub(super) is_held: bool,
 }
 
 impl Stated {
@@ -71,6 +76,7 @@ impl Stated {
             (
                 _,
                 Wanted::GatewayClass(_)
+                | Wanted::PingsixProxy(_)
                 | Wanted::Gateway { .. }
                 | Wanted::ListenerSet(_)
                 | Wanted::Route(_)
@@ -79,14 +85,14 @@ impl Stated {
                 | Wanted::Released,
             ) => None,
         };
-        Self { wanted, before }
+        Self { wanted, before, is_held: false }
     }
 
     /// Whether it is done with once the object says so. What carries our name must not come back, not even by a write
     /// that was thought lost. Of anything else we take out what is certainly ours at this time, once: later, the same words
     /// may be those of another installation.
     pub(super) fn is_done_once(&self) -> bool {
-        self.wanted == Wanted::Released && self.before.is_some()
+        self.wanted == Wanted::Released && self.before.is_some() && !self.is_held
     }
 
     /// The live status with ours in it.
@@ -94,6 +100,7 @@ impl Stated {
         let current = &live.status;
         match &self.wanted {
             Wanted::GatewayClass(verdict) => merge.gateway_class(current, verdict),
+            Wanted::PingsixProxy(verdict) => merge.pingsix_proxy(current, verdict),
             Wanted::Gateway { verdict, addresses } => {
                 let status = merge.gateway(current, verdict);
                 match addresses {
@@ -122,7 +129,13 @@ impl Stated {
                 merge.release_listener_set(&entries, live.generation, verdict)
             }
             Some(Wanted::Ingress { addresses }) => merge.release_ingress(&entries, addresses),
-            Some(Wanted::GatewayClass(_) | Wanted::Route(_) | Wanted::Policy(_) | Wanted::Released)
+            Some(
+                Wanted::GatewayClass(_)
+                | Wanted::PingsixProxy(_)
+                | Wanted::Route(_)
+                | Wanted::Policy(_)
+                | Wanted::Released,
+            )
             | None => entries,
         }
     }
@@ -140,6 +153,7 @@ impl Stated {
     fn judged(&self) -> Option<i64> {
         match &self.wanted {
             Wanted::GatewayClass(verdict) => Some(verdict.generation),
+            Wanted::PingsixProxy(verdict) => Some(verdict.generation),
             Wanted::Gateway { verdict, .. } => Some(verdict.generation),
             Wanted::ListenerSet(verdict) => Some(verdict.generation),
             Wanted::Route(verdict) => Some(verdict.generation),
@@ -151,7 +165,10 @@ impl Stated {
     /// The newest generation that a status speaks of in our name.
     fn said(&self, controller_name: &str, status: &Value) -> Option<i64> {
         let list = match &self.wanted {
-            Wanted::GatewayClass(_) | Wanted::Gateway { .. } | Wanted::ListenerSet(_) => {
+            Wanted::GatewayClass(_)
+            | Wanted::PingsixProxy(_)
+            | Wanted::Gateway { .. }
+            | Wanted::ListenerSet(_) => {
                 return newest(&status["conditions"]);
             }
             Wanted::Route(_) => "parents",

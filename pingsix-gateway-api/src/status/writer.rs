@@ -212,7 +212,7 @@ impl StatusWriter {
 
     /// The status as it should be, if that is not what it is.
     fn merged(&self, stated: &Stated, live: &Live) -> Option<Value> {
-        if stated.is_behind(&self.options.controller_name, live) {
+        if stated.is_held || stated.is_behind(&self.options.controller_name, live) {
             return None;
         }
         let merge = StatusMerge::new(&self.options.controller_name, &Time(self.options.clock.now()));

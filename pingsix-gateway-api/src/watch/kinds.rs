@@ -1,6 +1,7 @@
 //! The kinds that are watched: one table.
 
 use pingsix_translate::Kind;
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
@@ -38,7 +39,8 @@ pub const fn presence(kind: Kind) -> Presence {
         | Kind::TcpRoute
         | Kind::UdpRoute
         | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant => Presence::Optional,
+        | Kind::ReferenceGrant
+        | Kind::PingsixProxy => Presence::Optional,
         Kind::Secret | Kind::ConfigMap => Presence::Referenced,
     }
 }
@@ -99,6 +101,7 @@ watched_kinds! {
     ConfigMap of ConfigMap { status: false, project: without_labels_and_annotations }
     // Selectors choose by label.
     Namespace of Namespace { status: false, project: namespace }
+    PingsixProxy of PingsixProxy { status: true, project: without_labels_and_annotations }
 }
 
 fn remove(object: &mut Value, path: &[&str], fields: &[&str]) {

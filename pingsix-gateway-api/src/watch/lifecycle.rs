@@ -238,6 +238,7 @@ const fn is_selected_by_label(kind: Kind) -> bool {
         | Kind::EndpointSlice
         | Kind::Secret
         | Kind::ConfigMap
-        | Kind::Namespace => false,
+        | Kind::Namespace
+        | Kind::PingsixProxy => false,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use pingsix_translate::ObjectKey;
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress, IngressClass,
     ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
@@ -59,7 +60,7 @@ impl Watches {
         }
         watch_kinds! {
             GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy
-            ReferenceGrant IngressClass Ingress Service EndpointSlice Namespace
+            ReferenceGrant IngressClass Ingress Service EndpointSlice Namespace PingsixProxy
         }
         if watches_all_secrets {
             watch_kinds!(Secret);

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
     IngressClass, ListenerSet, Namespace, ReferenceGrant, RouteReferences, Secret, Service, TcpRoute,
     TlsRoute, UdpRoute, class_of_ingress, config_maps_of_gateway, config_maps_of_policy,
-    default_ingress_classes, parent_of_listener_set, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, service_of_slice, services_of_ingress, services_of_policy,
+    default_ingress_classes, parent_of_listener_set, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 
@@ -50,7 +52,32 @@ macro_rules! no_edges {
     )+};
 }
 
-no_edges! { GatewayClass Service Secret ConfigMap Namespace }
+no_edges! { Service Secret ConfigMap Namespace }
+
+impl Edges for PingsixProxy {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        Edge::depends_on("secret", |proxy, targets| {
+            each(proxy, |proxy, name| {
+                let secrets = secrets_of_proxy(proxy, &name.namespace);
+                targets.extend(secrets.into_iter().map(|secret| named(Kind::Secret, secret)));
+            });
+        }),
+        // What its Secrets concern are those who depend on it: classes and Gateways.
+        Edge::concerns("parameters", |proxy, targets| targets.push(Target::Object(proxy.key()))),
+    ];
+}
+
+impl Edges for GatewayClass {
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        Edge::depends_on("parameters", |class, targets| {
+            each(class, |class, _| {
+                targets.extend(proxy_of_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
+            });
+        }),
+        // What its parameters concern are those who depend on it: its Gateways.
+        Edge::concerns("class", |class, targets| targets.push(Target::Object(class.key()))),
+    ];
+}
 
 impl Edges for Gateway {
     const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
@@ -58,6 +85,12 @@ impl Edges for Gateway {
             if let Some(gateway) = gateway.object() {
                 targets.push(cluster(Kind::GatewayClass, &gateway.spec.gateway_class_name));
             }
+        }),
+        Edge::depends_on("parameters", |gateway, targets| {
+            each(gateway, |gateway, name| {
+                let proxy = proxy_of_gateway(gateway, &name.namespace);
+                targets.extend(proxy.map(|proxy| named(Kind::PingsixProxy, proxy)));
+            });
         }),
         Edge::depends_on("namespace", own_namespace),
         Edge::depends_on("secret", |gateway, targets| {
@@ -170,8 +203,15 @@ impl Edges for ReferenceGrant {
 
 impl Edges for IngressClass {
     // Whoever becomes the default, or is it no more, concerns all that are marked so: only one of them counts.
-    const EDGES: &'static [Edge<Watched<Self>, Target>] =
-        &[Edge::concerns("default", default_mark), Edge::depends_on("default", default_mark)];
+    const EDGES: &'static [Edge<Watched<Self>, Target>] = &[
+        Edge::concerns("default", default_mark),
+        Edge::depends_on("default", default_mark),
+        Edge::depends_on("parameters", |class, targets| {
+            each(class, |class, _| {
+                targets.extend(proxy_of_ingress_class(class).map(|proxy| named(Kind::PingsixProxy, proxy)));
+            });
+        }),
+    ];
 }
 
 fn default_mark(class: &Watched<IngressClass>, targets: &mut Vec<Target>) {

@@ -7,13 +7,23 @@ use pingsix_translate::{Kind, ObjectKey};
 use super::World;
 use super::edges::Target;
 
+/// What a change concerns.
+#[derive(Debug, Default)]
+pub(super) struct Reached {
+    /// Gateways and IngressClasses.
+    pub(super) owners: BTreeSet<ObjectKey>,
+    /// GatewayClasses.
+    pub(super) classes: BTreeSet<ObjectKey>,
+    /// How many steps it took to find them.
+    pub(super) steps: usize,
+}
+
 /// Follows the edges from what changed: forwards from what concerns others, backwards to what depends on it. Ends at
-/// Gateways and IngressClasses, whose translation is the unit of work. Returns how many steps that took as well.
-pub(super) fn owners(world: &World, start: impl IntoIterator<Item = Target>) -> (BTreeSet<ObjectKey>, usize) {
-    let mut owners = BTreeSet::new();
+/// Gateways and IngressClasses, whose translation is the unit of work.
+pub(super) fn reached(world: &World, start: impl IntoIterator<Item = Target>) -> Reached {
+    let Reached { mut owners, mut classes, mut steps } = Reached::default();
     let mut seen: BTreeSet<Target> = BTreeSet::new();
     let mut open: Vec<Target> = start.into_iter().collect();
-    let mut steps = 0;
     while let Some(target) = open.pop() {
         steps += 1;
         if !leads_on(&target) || !seen.insert(target.clone()) {
@@ -24,11 +34,14 @@ pub(super) fn owners(world: &World, start: impl IntoIterator<Item = Target>) -> 
                 owners.insert(key.clone());
                 continue;
             }
+            if key.kind == Kind::GatewayClass {
+                classes.insert(key.clone());
+            }
             open.extend(world.concerns(key));
         }
         open.extend(world.concerned_through(&target));
     }
-    (owners, steps)
+    Reached { owners, classes, steps }
 }
 
 /// Whether objects of a kind are what is translated.

@@ -7,7 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pingsix_translate::snapshot::{EndpointSlice, RouteReferences, Snapshot, services_of_policy};
+use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::snapshot::{
+    EndpointSlice, RouteReferences, Snapshot, proxy_of_class, proxy_of_gateway, secrets_of_proxy,
+    services_of_policy,
+};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 
 use super::edges::Target;
@@ -31,8 +35,8 @@ impl World {
     /// Brings a cut up to date, if that is to be had without looking at everything. When it returns `false`, the cut is of
     /// no use any more.
     ///
-    /// It is for what changes all the time: routes, Services, EndpointSlices, Secrets, ConfigMaps and Namespaces of a
-    /// Gateway. References into other namespaces and to Services with policies are left to a new cut.
+    /// It is for what changes all the time: routes, Services, EndpointSlices, Secrets, ConfigMaps, Namespaces and
+    /// parameters of a Gateway. References into other namespaces and to Services with policies are left to a new cut.
     pub fn recut(&self, cut: &mut Cut, changed: &Changed) -> bool {
         let Cut { snapshot, referenced } = cut;
         let OwnerSnapshot::Gateway(snapshot) = snapshot else {
@@ -80,10 +84,10 @@ impl World {
                 }
                 true
             }
+            Kind::GatewayClass | Kind::PingsixProxy => self.hold_parameters(snapshot),
             // What is to be done for it is told by the Service.
             Kind::EndpointSlice => true,
-            Kind::GatewayClass
-            | Kind::Gateway
+            Kind::Gateway
             | Kind::ListenerSet
             | Kind::BackendTlsPolicy
             | Kind::ReferenceGrant
@@ -153,6 +157,21 @@ impl World {
         };
     }
 
+    /// Holds the class of the Gateway, and the parameters of both, as they are now. Returns whether these name the same
+    /// Secrets as before.
+    fn hold_parameters(&self, snapshot: &mut Snapshot) -> bool {
+        let gateway = &snapshot.gateway;
+        let namespace = gateway.metadata.namespace.as_deref().unwrap_or_default();
+        snapshot.class = self.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
+        let of_class = snapshot.class.as_deref().and_then(proxy_of_class);
+        let names = of_class.into_iter().chain(proxy_of_gateway(gateway, namespace)).collect::<BTreeSet<_>>();
+        let before = std::mem::replace(&mut snapshot.referents.proxies, picked(&self.proxies, &names));
+        let secrets = |proxies: &SharedMap<ObjectName, Arc<PingsixProxy>>| -> BTreeSet<ObjectName> {
+            proxies.iter().flat_map(|(name, proxy)| secrets_of_proxy(proxy, &name.namespace)).collect()
+        };
+        secrets(&before) == secrets(&snapshot.referents.proxies)
+    }
+
     fn hold_slices(&self, snapshot: &mut Snapshot, service: &ObjectName) {
         let slices: Vec<Arc<EndpointSlice>> = self.slices_of(service).values().cloned().collect();
         let held = &mut snapshot.referents.endpoint_slices;
@@ -190,7 +209,7 @@ impl World {
     }
 
     /// The EndpointSlices of a Service, by name.
-    pub(super) fn slices_of(&self, service: &ObjectName) -> SharedMap<ObjectName, Arc<EndpointSlice>> {
+    pub(crate) fn slices_of(&self, service: &ObjectName) -> SharedMap<ObjectName, Arc<EndpointSlice>> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
         picked(&self.endpoint_slices, self.endpoint_slices.members(&target))
     }

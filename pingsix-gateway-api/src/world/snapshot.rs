@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     EndpointSlice, IngressSnapshot, Referents, RouteReferences, Snapshot, class_of_ingress,
-    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, services_of_ingress,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
+    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
+    secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap};
 
@@ -39,6 +40,7 @@ struct Names {
     secrets: BTreeSet<ObjectName>,
     config_maps: BTreeSet<ObjectName>,
     namespaces: BTreeSet<Arc<str>>,
+    proxies: BTreeSet<ObjectName>,
     /// The permissions that references into other namespaces take.
     crossings: BTreeSet<Target>,
 }
@@ -78,6 +80,10 @@ impl World {
         for (name, set) in &listener_sets {
             names.secrets(Kind::ListenerSet, name, secrets_of_listener_set(set, &name.namespace));
         }
+        let class = self.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
+        names.proxies.extend(class.as_deref().and_then(proxy_of_class));
+        names.proxies.extend(proxy_of_gateway(&gateway, &name.namespace));
+        names.secrets.extend(self.secrets_of_proxies(&names.proxies));
         let mut policies = BTreeSet::new();
         for service in &names.services {
             policies.extend(self.policies_of(service));
@@ -88,6 +94,7 @@ impl World {
         }
         let snapshot = Snapshot {
             gateway,
+            class,
             listener_sets,
             http_routes,
             grpc_routes,
@@ -124,21 +131,31 @@ impl World {
             names.services.extend(services_of_ingress(ingress, &name.namespace));
             names.secrets.extend(secrets_of_ingress(ingress, &name.namespace));
         }
+        names.proxies.extend(proxy_of_ingress_class(&class));
+        names.secrets.extend(self.secrets_of_proxies(&names.proxies));
         let referents = self.referents(&names);
         let snapshot = IngressSnapshot { class, default_classes, ingresses, referents };
         Some(Cut { snapshot: OwnerSnapshot::Ingress(Box::new(snapshot)), referenced: names.referenced() })
     }
 
+    /// The Secrets that these parameters name.
+    pub(super) fn secrets_of_proxies(&self, proxies: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+        let proxies = picked(&self.proxies, proxies);
+        proxies.iter().flat_map(|(name, proxy)| secrets_of_proxy(proxy, &name.namespace)).collect()
+    }
+
     fn referents(&self, names: &Names) -> Referents {
+        let services = picked(&self.services, &names.services);
         let mut endpoint_slices: Vec<(ObjectName, Vec<Arc<EndpointSlice>>)> = Vec::new();
         for service in &names.services {
             let slices = self.slices_of(service);
             if !slices.is_empty() {
-                endpoint_slices.push((service.clone(), slices.values().cloned().collect()));
+                let name = services.get(service).map_or(service, |service| &service.name);
+                endpoint_slices.push((name.clone(), slices.values().cloned().collect()));
             }
         }
         Referents {
-            services: picked(&self.services, &names.services),
+            services,
             endpoint_slices: endpoint_slices.into_iter().collect(),
             reference_grants: picked(
                 &self.reference_grants,
@@ -151,18 +168,22 @@ impl World {
                 .iter()
                 .filter_map(|name| Some((name.clone(), self.get(&ObjectName::new("", name.clone()))?)))
                 .collect(),
+            proxies: picked(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
         }
     }
 }
 
-/// The objects with these names that are there and can be decoded.
+/// The objects with these names that are there and can be decoded, by the names that they hold themselves.
 pub(super) fn picked<'a, K: Stored>(
     store: &KindStore<K>,
     names: impl IntoIterator<Item = &'a ObjectName>,
 ) -> SharedMap<ObjectName, Arc<K>> {
-    let object = |name: &ObjectName| store.get(name)?.object().cloned();
-    names.into_iter().filter_map(|name| Some((name.clone(), object(name)?))).collect()
+    let object = |name: &ObjectName| {
+        let watched = store.get(name)?;
+        Some((ObjectName::clone(&watched.name()), watched.object()?.clone()))
+    };
+    names.into_iter().filter_map(object).collect()
 }
 
 impl Names {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use kube_runtime::watcher;
-use pingsix_translate::snapshot::{EndpointSlice, Gateway, HttpRoute, Secret, Service};
+use pingsix_translate::crd::PingsixProxy;
+use pingsix_translate::snapshot::{EndpointSlice, Gateway, GatewayClass, HttpRoute, Secret, Service};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -172,9 +173,45 @@ fn secrets_to_be_watched_are_those_a_snapshot_refers_to() {
     assert_eq!(owners(&world.apply(applied::<Secret>(secret))), ["Gateway infra/one"]);
 }
 
+#[test]
+fn secrets_of_parameters_are_to_be_watched_and_concern_who_uses_the_parameters() {
+    let key = ObjectKey::new(Kind::Gateway, "infra", "one");
+    let named = |secret: &str| {
+        let managed = json!({"process": {"dataEncryption": {"keyringSecretRef": {"name": secret}}}});
+        json!({
+            "metadata": {"name": "edge", "namespace": "system", "resourceVersion": secret},
+            "spec": {"managed": managed},
+        })
+    };
+    let secret =
+        |name: &str| json!({"metadata": {"name": name, "namespace": "system", "resourceVersion": "1"}});
+    let mut world = World::default();
+    let parameters =
+        json!({"group": "pingsix.io", "kind": "PingsixProxy", "name": "edge", "namespace": "system"});
+    world.apply(applied::<GatewayClass>(json!({
+        "metadata": {"name": "pingsix", "resourceVersion": "1"},
+        "spec": {"controllerName": "pingsix.io/gateway-controller", "parametersRef": parameters},
+    })));
+    world.apply(applied::<Gateway>(gateway("one", "pingsix", 1)));
+    world.apply(applied::<PingsixProxy>(named("old")));
+    let mut cut = world.cut(&key).unwrap();
+    let referenced = |cut: &Cut| cut.referenced.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(referenced(&cut), ["Secret system/old"]);
+    assert_eq!(owners(&world.apply(applied::<Secret>(secret("old")))), ["Gateway infra/one"]);
+    // A cut that is kept would not tell.
+    let proxy = ObjectKey::new(Kind::PingsixProxy, "system", "edge");
+    let changed = Changed { objects: [proxy].into(), ..Changed::default() };
+    assert!(world.recut(&mut cut, &changed));
+    assert_eq!(owners(&world.apply(applied::<PingsixProxy>(named("new")))), ["Gateway infra/one"]);
+    assert!(!world.recut(&mut cut, &changed));
+    assert_eq!(referenced(&world.cut(&key).unwrap()), ["Secret system/new"]);
+    assert!(owners(&world.apply(applied::<Secret>(secret("old")))).is_empty());
+}
+
 /// Everything a translation says, as text.
 fn text(translation: &Translation) -> String {
     let mut text = format!("{:#?}\n", translation.verdicts);
+    let _ = writeln!(text, "{:?}\n{:?}", translation.infrastructure, translation.attached);
     for (key, plane) in &translation.data_planes {
         for (document, content) in plane.config.iter() {
             let _ =
@@ -331,6 +368,7 @@ fn a_cut_that_is_brought_up_to_date_is_as_a_new_one() {
         Kind::Secret,
         Kind::ConfigMap,
         Kind::Namespace,
+        Kind::PingsixProxy,
     ] {
         assert!(kept.get(&kind).is_some_and(|kept| *kept > 20), "{kind}: {kept:?}");
     }

@@ -6,7 +6,7 @@
 mod example;
 mod installation;
 mod least_privilege;
-mod manifests;
+pub(crate) mod manifests;
 mod pods;
 mod references;
 mod requests;

@@ -58,12 +58,12 @@ impl Outage {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_that_is_killed_reaches_no_data_plane() {
-    outages(&[Outage::Killed, Outage::Killed]).await;
+    Box::pin(outages(&[Outage::Killed, Outage::Killed])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_that_stands_still_or_has_no_store_reaches_no_data_plane() {
-    outages(&[Outage::Paused, Outage::WithoutItsStore]).await;
+    Box::pin(outages(&[Outage::Paused, Outage::WithoutItsStore])).await;
 }
 
 /// Through all outages what is served stays, and no status moves; after each, it is caught up with what is new.

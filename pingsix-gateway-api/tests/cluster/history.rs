@@ -202,7 +202,17 @@ async fn whatever_the_history_and_whoever_is_killed_the_end_is_that_of_the_objec
         lab.cluster.namespace(namespace).await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
-    let served = || EmbeddedEtcd::builder().state_file(folder.path().join("revisions")).start();
+    // The parts of a controller that is killed end a moment after it, and hold the file until then.
+    let served = async || {
+        let started = Instant::now();
+        loop {
+            let served = EmbeddedEtcd::builder().state_file(folder.path().join("revisions")).start().await;
+            if served.is_ok() || started.elapsed() > PATIENCE {
+                return served;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
     // One that is there all the time, and one that comes first, leads, and is killed again and again.
     let mut etcd = served().await.unwrap();
     let mut killed = Running::start(lab.cluster.admin(), &etcd, options("killed"));

@@ -27,6 +27,9 @@ pub(crate) use running::Running;
 /// How long anything may take to come about; on a machine that has time it is a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
+/// The definitions of our own kinds.
+pub(crate) const OWN_KINDS: &str = include_str!("../../../crds/pingsix.io_pingsixproxies.yaml");
+
 /// A cluster, and the server that its controllers publish to.
 pub(crate) struct Lab {
     pub(crate) cluster: TestCluster,
@@ -43,6 +46,7 @@ impl Lab {
 
     /// A cluster that is made otherwise.
     pub(crate) async fn of(cluster: TestCluster) -> Self {
+        cluster.apply(OWN_KINDS).await.unwrap();
         Self { cluster, etcd: EmbeddedEtcd::builder().start().await.unwrap() }
     }
 
@@ -125,7 +129,7 @@ impl Lab {
 
 /// Objects of a kind; of one without a namespace where there is none.
 pub(crate) fn objects(client: &Client, kind: Kind, namespace: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), "v1", kind.as_str()));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group(), kind.version(), kind.as_str()));
     if namespace.is_empty() {
         Api::all_with(client.clone(), &resource)
     } else {

@@ -8,11 +8,11 @@ mod backends;
 mod cast;
 mod changes;
 mod judge;
-mod lines;
+pub(crate) mod lines;
 mod namespace;
 mod objects;
 mod scene;
-mod subjects;
+pub(crate) mod subjects;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -43,14 +43,14 @@ fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_every_answer_is_as_before_a_change_or_as_after_it() {
     let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
-    run("under_load_every_answer_is_as_before_a_change_or_as_after_it", changes, 0).await;
+    Box::pin(run("under_load_every_answer_is_as_before_a_change_or_as_after_it", changes, 0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_load_nobody_notices_that_the_controller_is_killed() {
     let changes = number("LOAD_CHANGES").unwrap_or(CHANGES);
     let kills = number("LOAD_KILLS").unwrap_or(if changes > CHANGES { 10 } else { 3 });
-    run("under_load_nobody_notices_that_the_controller_is_killed", changes, kills).await;
+    Box::pin(run("under_load_nobody_notices_that_the_controller_is_killed", changes, kills)).await;
 }
 
 async fn run(test: &str, changes: usize, kills: usize) {

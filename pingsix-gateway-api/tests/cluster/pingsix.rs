@@ -1,30 +1,14 @@
 //! From an object at the API server to the answer of a real PingSIX, and from what that says of itself back to a condition.
 
-use std::ffi::OsString;
-use std::fs;
 use std::net::Ipv4Addr;
 
 use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::shop::{GATEWAY, PLANE};
-use crate::lab::{Lab, options, pingsix};
-
-/// Redirects to another host: what can be seen without an endpoint, which an API server does not let be on this machine.
-fn redirect(to: &str) -> String {
-    format!(
-        "
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: cart, namespace: default}}
-spec:
-  parentRefs: [{{name: web}}]
-  hostnames: [cart.example]
-  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: {to}, statusCode: 302}}}}]}}]
-"
-    )
-}
+use crate::lab::pingsix::{self, Ports};
+use crate::lab::shop::{GATEWAY, redirect};
+use crate::lab::{Lab, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_programmed_tells() {
@@ -42,23 +26,8 @@ async fn a_real_pingsix_answers_as_the_objects_say_and_its_status_page_is_what_p
     let served = lab.etcd.clone();
     tokio::spawn(async move { served.serve(listener, stop).await });
 
-    let (traffic, status) = (lab.cluster.free_port().unwrap(), lab.cluster.free_port().unwrap());
-    let folder = lab.cluster.folder();
-    let config = folder.join("pingsix.yaml");
-    fs::write(
-        &config,
-        format!(
-            "
-pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
-pingsix:
-  listeners: [{{address: 127.0.0.1:{traffic}}}]
-  etcd: {{host: ['http://{feed}'], prefix: {PLANE}}}
-  status: {{address: 127.0.0.1:{status}}}
-",
-            folder.display()
-        ),
-    )
-    .unwrap();
+    let ports = Ports::new(&lab.cluster, feed);
+    let (traffic, status) = (ports.traffic, ports.status);
 
     let (responder, _responds) = pingsix::responder().await;
     let mut options = options();
@@ -70,8 +39,7 @@ pingsix:
     // Nobody is there yet who could have taken it over.
     lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
 
-    let command = [binary, "-c".into(), OsString::from(&config)];
-    let process = lab.cluster.run("pingsix", command.into()).await.unwrap();
+    let process = ports.run(&lab.cluster, binary).await;
     let log = process.log();
     let leads_to = |host: &'static str| {
         move |head: &str| {

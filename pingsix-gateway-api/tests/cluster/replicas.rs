@@ -14,16 +14,16 @@ use pingsix_gateway_api::replicas::{Replicas, replicas_name, revisions_name};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_test_cluster::Process;
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
-use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::lab::pingsix::{self, Ports};
 use crate::lab::readers::{Served, Spies, list};
-use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE};
-use crate::lab::{Lab, Running, pingsix};
+use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE, redirect};
+use crate::lab::{Lab, Running};
 use crate::leaders::{Strait, options};
 
 /// A replica in this process, with the feed that it serves.
@@ -112,59 +112,17 @@ impl Drop for Switch {
     }
 }
 
-/// What a JSON page says.
-async fn page(port: u16, path: &str) -> Option<Value> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    serde_json::from_str(answer.split("\r\n\r\n").nth(1)?).ok()
-}
-
-/// A route that leads to another host.
-fn redirect(to: &str) -> String {
-    format!(
-        "
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: cart, namespace: default}}
-spec:
-  parentRefs: [{{name: web}}]
-  hostnames: [cart.example]
-  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: {to}, statusCode: 302}}}}]}}]
-"
-    )
-}
-
 /// A PingSIX that reads through a switch.
 struct Reader {
-    traffic: u16,
-    status: u16,
+    ports: Ports,
     process: Process,
 }
 
 impl Reader {
     async fn start(lab: &Lab, binary: OsString, feed: SocketAddr) -> Self {
-        let (traffic, status) = (lab.cluster.free_port().unwrap(), lab.cluster.free_port().unwrap());
-        let folder = lab.cluster.folder();
-        let config = folder.join("pingsix.yaml");
-        fs::write(
-            &config,
-            format!(
-                "
-pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
-pingsix:
-  listeners: [{{address: 127.0.0.1:{traffic}}}]
-  etcd: {{host: ['http://{feed}'], prefix: {PLANE}}}
-  status: {{address: 127.0.0.1:{status}}}
-",
-                folder.display()
-            ),
-        )
-        .unwrap();
-        let process = lab.cluster.run("pingsix", vec![binary, "-c".into(), config.into()]).await.unwrap();
-        Self { traffic, status, process }
+        let ports = Ports::new(&lab.cluster, feed);
+        let process = ports.run(&lab.cluster, binary).await;
+        Self { ports, process }
     }
 
     fn log(&self) -> impl AsRef<Path> {
@@ -173,12 +131,12 @@ pingsix:
 
     async fn leads_to(&self, host: &str) {
         let leads = |head: &str| head.contains(&format!("location: http://{host}/shoes"));
-        pingsix::until(self.traffic, "cart.example", "/shoes", self.log().as_ref(), leads).await;
+        pingsix::until(self.ports.traffic, "cart.example", "/shoes", self.log().as_ref(), leads).await;
     }
 
     /// What it has published last, when it is ready.
     async fn published(&self) -> Option<i64> {
-        let page = page(self.status, "/status/config").await?;
+        let page = pingsix::page(self.ports.status, "/status/config").await?;
         page["ready"].as_bool()?.then(|| page["published_revision"].as_i64())?
     }
 

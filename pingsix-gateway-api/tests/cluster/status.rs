@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt as _};
 use pingsix_gateway_api::status::{EventOptions, Wanted};
 use pingsix_gateway_api::watch::Arrived;
 use pingsix_test_cluster::TestCluster;
-use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress};
+use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress, Proxies};
 use pingsix_translate::verdict::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
 use serde_json::{Value, json};
@@ -94,7 +94,8 @@ async fn statuses_are_taken_beside_those_of_others() {
 
     let class = writers.world.get::<GatewayClass>(&ObjectName::new("", "ours")).unwrap();
     let bundles = BTreeMap::from([("gateways".to_owned(), Some("v1.6.3".to_owned()))]);
-    let class = judge_gateway_class(&class, &options()).unwrap().with_bundles(Some(&bundles));
+    let class =
+        judge_gateway_class(&class, &Proxies::new(), &options()).unwrap().with_bundles(Some(&bundles));
     let verdicts = judge(&writers);
     let (gateway, cart) = (ObjectKey::new(Kind::Gateway, "default", "web"), cart());
     let address = Address::Ip([192, 0, 2, 1].into());

@@ -110,7 +110,9 @@ impl Feed {
 
     async fn until_watching(&mut self) {
         self.until("every kind is watched", |feed| {
-            let mut kinds = Kind::ALL.iter().filter(|kind| presence(**kind) != Presence::Referenced);
+            // Our own kind is not installed here.
+            let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::PingsixProxy);
+            let mut kinds = kinds.filter(|kind| presence(**kind) != Presence::Referenced);
             kinds.all(|kind| feed.availability.get(kind) == Some(&Availability::Watching))
         })
         .await;

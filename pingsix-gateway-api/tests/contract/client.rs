@@ -1,5 +1,6 @@
 //! Clients that send exactly what they are told, over each protocol that PingSIX speaks.
 
+mod credulous;
 mod door;
 mod http1;
 mod http2;

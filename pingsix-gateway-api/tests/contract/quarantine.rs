@@ -3,6 +3,9 @@
 //! What is published is poisoned on its way, where our rules do not see it. Nothing but the task that listens is left out
 //! of the controller here; the tests with a cluster have it.
 
+#[path = "../../src/world/generate/events.rs"]
+mod events;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +31,7 @@ use crate::client::{Client, Protocol};
 use crate::mirror::Mirror;
 use crate::process::{Listener, PingSix};
 use crate::run::{binary, say};
+use events::event_of;
 
 const SCOPE: &str = "/pingsix/infra/web";
 
@@ -102,29 +106,6 @@ impl Poison {
     }
 }
 
-macro_rules! events {
-    ($($kind:ident)+) => {
-        fn event(kind: Kind, event: watcher::Event<Value>) -> Event {
-            match kind {
-                $(Kind::$kind => Event::$kind(match event {
-                    watcher::Event::Init => watcher::Event::Init,
-                    watcher::Event::InitDone => watcher::Event::InitDone,
-                    watcher::Event::InitApply(object) => {
-                        watcher::Event::InitApply(serde_json::from_value(object).unwrap())
-                    }
-                    watcher::Event::Apply(object) => watcher::Event::Apply(serde_json::from_value(object).unwrap()),
-                    watcher::Event::Delete(object) => watcher::Event::Delete(serde_json::from_value(object).unwrap()),
-                }),)+
-            }
-        }
-    };
-}
-
-events! {
-    GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy ReferenceGrant
-    IngressClass Ingress Service EndpointSlice Secret ConfigMap Namespace
-}
-
 /// A Gateway, its routes, and a PingSIX that serves them.
 struct Lab {
     reconciler: Reconciler,
@@ -186,8 +167,8 @@ impl Lab {
             _stop: stop.drop_guard(),
         };
         for kind in Kind::ALL {
-            lab.reconciler.apply(event(*kind, watcher::Event::Init));
-            lab.reconciler.apply(event(*kind, watcher::Event::InitDone));
+            lab.reconciler.apply(event_of(*kind, watcher::Event::Init));
+            lab.reconciler.apply(event_of(*kind, watcher::Event::InitDone));
         }
         let is_tls = poison == Certificate;
         let listeners: Vec<Value> = ["good.test", "poison.test"]
@@ -225,7 +206,7 @@ impl Lab {
     fn put(&mut self, kind: Kind, mut object: Value) {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.reconciler.apply(event(kind, watcher::Event::Apply(object)));
+        self.reconciler.apply(event_of(kind, watcher::Event::Apply(object)));
     }
 
     fn apply(&mut self, kind: Kind, namespace: &str, name: &str, spec: &Value) {

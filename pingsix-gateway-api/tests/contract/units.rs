@@ -1,10 +1,13 @@
 //! What requests are answered while a change too large for its target is under way.
 
+#[path = "../../src/bridge/tests/steps.rs"]
+mod steps;
+
 use std::collections::BTreeSet;
 
 use pingsix_gateway_api::bridge;
 use pingsix_sink::{DocumentSet, Step, plan, units};
-use pingsix_translate::pingsix::{Config, Document, DocumentKey, Request, Router};
+use pingsix_translate::pingsix::{Config, Request, Router};
 use pingsix_translate::{DataPlane, DataPlaneKey, Layout};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
@@ -15,6 +18,7 @@ use crate::properties::case::{Case, Setting};
 use crate::properties::generate::{Taste, hosts, probe, table};
 use crate::properties::probe::Probe;
 use crate::run::seed;
+use steps::apply;
 
 /// Hosts of tables in which Routes have little to do with one another.
 const EXACT: [&str; 8] = [
@@ -62,22 +66,6 @@ fn tables(rng: &mut SmallRng) -> [Vec<Value>; 2] {
         }
     }
     [before, after]
-}
-
-/// A configuration after some steps of a plan.
-fn apply(config: &mut Config, steps: &[Step]) {
-    for step in steps {
-        let key = DocumentKey::parse(step.key().as_str()).unwrap().unwrap();
-        match step {
-            Step::Create(document) | Step::Update(document) => {
-                let value = serde_json::from_slice(&document.value).unwrap();
-                config.insert(key.id, Document::decode(key.kind, &value).unwrap());
-            }
-            Step::Delete { .. } => {
-                config.remove(&key);
-            }
-        }
-    }
 }
 
 /// What a table answers, whatever the order in which PingSIX inserts its Routes.

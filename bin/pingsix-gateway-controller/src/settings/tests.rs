@@ -68,13 +68,16 @@ publish: {address: [192.0.2.1, shop.example.com]}
 sink: ['etcd://127.0.0.1:1,127.0.0.1:2', 'infra/web:80=embedded:']
 status: {url: ['infra/web:80=http://127.0.0.1:7085'], api-key-file: /key}
 feed:
+  endpoint: ['https://feed.infra:2379']
   address: 0.0.0.0:2380
   allow-plaintext: true
+  authority: {service: feed, lifetime: 1000h, certificate-lifetime: 24h, overlap: 1h}
   tls: {cert: /tls.crt, key: /tls.key, client-ca: /ca.crt}
   state-file: /state
   clients-file: /clients
   connection-limit: 10
   stream-limit: 5
+data-plane: {image: 'pingsix:2', responder-image: 'responder:2'}
 leader: {elect: false, namespace: infra, lease: gateways, duration: 30s, renew-deadline: 20s, retry: 3s}
 pace: {rest-factor: 5, longest-rest: 2s, first-retry: 200ms, longest-retry: 1m}
 kube: {config: /kubeconfig, context: test}
@@ -100,7 +103,7 @@ fn what_is_printed_is_what_is_in_force() {
     for arg in keys() {
         let id = arg.get_id().as_str();
         // One excludes the other.
-        if id == "publish.service" {
+        if id == "publish.service" || id == "feed.authority.secret" {
             continue;
         }
         if id == "otlp.endpoint" && !cfg!(feature = "otel") {
@@ -177,9 +180,18 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--publish-service=pingsix", "expected NAMESPACE/NAME"),
         ("--status-url=http://127.0.0.1:7085", "expected DATAPLANE=URL"),
         ("--status-api-key-file=/key", "needs status.url as well"),
+        ("--feed-endpoint=feed:2379", "expected http://HOST:PORT or https://HOST:PORT"),
+        ("--data-plane-image=a b", "is not the name of an image"),
+        ("--data-plane-responder-image=a b", "is not the name of an image"),
         ("--feed-address=:2379", "expected an IP address with a port"),
         ("--feed-address=192.0.2.1:2379", "can be reached from other machines"),
         ("--feed-allow-plaintext=x", "expected true or false"),
+        ("--feed-authority-secret=Feed", "is not a name as Kubernetes has them"),
+        ("--feed-authority-service=a.b", "is not a name as Kubernetes has them"),
+        ("--feed-authority-lifetime=1h", "is shorter than six times feed.authority.certificate-lifetime"),
+        ("--feed-authority-lifetime=900000h", "is longer than 100 years"),
+        ("--feed-authority-certificate-lifetime=0s", "is not between 1 s"),
+        ("--feed-authority-overlap=200h", "is not between 0 s and 604800 s"),
         ("--feed-tls-cert=/tls.crt", "needs feed.tls.key as well"),
         ("--feed-tls-key=/tls.key", "needs feed.tls.cert as well"),
         ("--feed-tls-client-ca=/ca.crt", "needs feed.tls.cert as well"),
@@ -236,7 +248,7 @@ fn everything_that_is_wrong_is_told_at_once() {
             "--layout: \"one\": expected shared or perPort",
             "budgets in FILE: there is no such key",
             "feed.address in FILE: \"0.0.0.0:2379\" can be reached from other machines, and private keys would pass in \
-             plaintext: use a loopback address, feed.tls.cert and feed.tls.key, or feed.allow-plaintext",
+             plaintext: use a loopback address, feed.authority.secret, feed.tls.cert and feed.tls.key, or feed.allow-plaintext",
             "feed.tsl.cert in FILE: there is no such key; is feed.tls.cert meant?",
             "leader.retry in FILE: \"often\": expected a time with units, such as 500ms, 15s or 1m 30s",
             "root in FILE: is a list, and should be one value",
@@ -267,12 +279,29 @@ fn the_feed_may_leave_the_machine_with_tls_or_on_request() {
     for arguments in [
         &["--feed-address=0.0.0.0:2379", "--feed-allow-plaintext"][..],
         &["--feed-address=0.0.0.0:2379", "--feed-tls-cert=a", "--feed-tls-key=b"],
+        &["--feed-address=0.0.0.0:2379", "--feed-authority-secret=feed-authority"],
         &["--feed-address=[::ffff:127.0.0.1]:2379"],
     ] {
         assert!(read(arguments).is_ok(), "{arguments:?}");
     }
     let faults = read(&["--publish-address=192.0.2.1", "--publish-service=a/b"]).unwrap_err();
     assert_eq!(faults, ["--publish-service: \"a/b\" excludes publish.address, which is given as well"]);
+}
+
+#[test]
+fn the_feed_proves_itself_with_files_or_with_the_authority() {
+    let faults = read_file(
+        "feed: {tls: {cert: /tls.crt, client-ca: /ca.crt}}",
+        &["--feed-authority-secret=feed-authority", "--feed-tls-key=/tls.key"],
+    );
+    assert_eq!(
+        faults.unwrap_err(),
+        [
+            "--feed-tls-key: \"/tls.key\" excludes feed.authority.secret, which is given as well",
+            "feed.tls.cert in FILE: \"/tls.crt\" excludes feed.authority.secret, which is given as well",
+            "feed.tls.client-ca in FILE: \"/ca.crt\" excludes feed.authority.secret, which is given as well",
+        ]
+    );
 }
 
 #[test]

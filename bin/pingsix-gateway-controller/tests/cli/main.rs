@@ -1,12 +1,14 @@
 //! The program, as a process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+mod authority;
 mod cluster;
 mod configuration;
 mod deploy;
 mod process;
 mod running;
 mod sinks;
+mod targets;
 #[cfg(feature = "otel")]
 mod traces;
 

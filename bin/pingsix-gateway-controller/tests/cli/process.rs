@@ -61,8 +61,9 @@ impl Controller {
 
     /// The next line of the log that is about something.
     pub(crate) fn line(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let line = self.log.recv_timeout(PATIENCE);
+            let line = self.log.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             let line = line.unwrap_or_else(|fault| panic!("{fault}: {:?}", self.logged));
             let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
             self.logged.push(line.clone());
@@ -72,8 +73,16 @@ impl Controller {
         }
     }
 
+    /// A line of the log that is about something, logged by now or to come: several tasks write, in any order.
+    pub(crate) fn line_of(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        match self.logged.iter().find(|line| wanted(line)) {
+            Some(line) => line.clone(),
+            None => self.line(wanted),
+        }
+    }
+
     pub(crate) fn address_of(&mut self, server: &str) -> SocketAddr {
-        let line = self.line(|line| line["server"] == server && line["message"] == "serving HTTP");
+        let line = self.line_of(|line| line["server"] == server && line["message"] == "serving HTTP");
         line["address"].as_str().unwrap().parse().unwrap()
     }
 
@@ -95,7 +104,6 @@ impl Controller {
     }
 
     /// What is logged before the end, once it has ended.
-    #[cfg(feature = "otel")]
     pub(crate) fn rest_of_log(&mut self) -> &[Value] {
         self.logged.extend(self.log.iter().map(|line| serde_json::from_str::<Value>(&line).unwrap()));
         &self.logged

@@ -25,7 +25,7 @@ fn pages_are_served_and_a_signal_ends_it_in_order() {
     let mut controller = start(&["--debug-address=127.0.0.1:0"]);
     let health = controller.address_of("health");
     let debug = controller.address_of("debug");
-    let feed = controller.line(|line| line["message"] == "serving the etcd protocol");
+    let feed = controller.line_of(|line| line["message"] == "serving the etcd protocol");
     assert!(feed["timestamp"].is_string() && feed["level"] == "INFO", "{feed}");
 
     assert_eq!(get(health, "/livez").0, 200);

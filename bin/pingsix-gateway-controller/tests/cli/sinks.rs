@@ -5,20 +5,20 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use serde_json::Value;
 use tempfile::TempDir;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::cluster::{Shop, until};
 use crate::process::{Controller, get};
 
-const PREFIX: &str = "/pingsix/default/web/";
+pub(crate) const PREFIX: &str = "/pingsix/default/web/";
 
 /// An etcd of Debian's, ended when it is dropped.
-struct Etcd {
-    address: SocketAddr,
+pub(crate) struct Etcd {
+    pub(crate) address: SocketAddr,
     process: Child,
     _directory: TempDir,
 }
@@ -33,7 +33,7 @@ impl Drop for Etcd {
 impl Etcd {
     /// Nothing, which is said, where there is none.
     #[expect(clippy::print_stderr, reason = "whoever runs the tests has to know what they did not test")]
-    async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let program: Option<PathBuf> =
             std::env::split_paths(&paths).map(|path| path.join("etcd")).find(|path| path.is_file());
@@ -60,36 +60,77 @@ impl Etcd {
             .spawn()
             .unwrap();
         let etcd = Self { address, process, _directory: directory };
-        until("etcd answers", async || etcd.try_list().await.is_some()).await;
+        until("etcd answers", async || etcd.try_list(PREFIX).await.is_some()).await;
         Some(etcd)
     }
 
-    async fn try_list(&self) -> Option<BTreeMap<String, (i64, String)>> {
-        let channel =
-            Endpoint::from_shared(format!("http://{}", self.address)).unwrap().connect().await.ok()?;
+    async fn try_client(&self) -> Option<KvClient<Channel>> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
+        Some(KvClient::new(endpoint.connect().await.ok()?))
+    }
+
+    async fn try_list(&self, below: &str) -> Option<BTreeMap<String, Document>> {
+        let mut range_end = below.as_bytes().to_vec();
+        *range_end.last_mut()? += 1;
         let request = RangeRequest {
-            key: PREFIX.into(),
-            range_end: PREFIX.replace("web/", "web0").into(),
+            key: below.to_owned().into(),
+            range_end: range_end.into(),
             ..RangeRequest::default()
         };
-        let answer = KvClient::new(channel).range(request).await.ok()?.into_inner();
+        let answer = self.try_client().await?.range(request).await.ok()?.into_inner();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let documents =
-            answer.kvs.iter().map(|pair| (text(&pair.key), (pair.create_revision, text(&pair.value))));
+        let documents = answer
+            .kvs
+            .iter()
+            .map(|pair| (text(&pair.key), (pair.create_revision, pair.mod_revision, text(&pair.value))));
         Some(documents.filter(|(key, _)| !key.contains("/.")).collect())
     }
 
-    /// The documents of the Gateway, each with the revision that it came with.
-    async fn list(&self) -> BTreeMap<String, (i64, String)> {
-        self.try_list().await.unwrap()
+    /// The documents of the Gateway.
+    pub(crate) async fn list(&self) -> BTreeMap<String, Document> {
+        self.list_below(PREFIX).await
     }
 
-    async fn holds(&self, text: &str) -> bool {
-        self.list().await.values().any(|(_, document)| document.contains(text))
+    pub(crate) async fn list_below(&self, prefix: &str) -> BTreeMap<String, Document> {
+        self.try_list(prefix).await.unwrap()
+    }
+
+    pub(crate) async fn holds(&self, text: &str) -> bool {
+        self.list().await.values().any(|(.., document)| document.contains(text))
+    }
+
+    pub(crate) async fn get(&self, key: &str) -> Option<String> {
+        let request = RangeRequest { key: key.to_owned().into(), ..RangeRequest::default() };
+        let answer = self.try_client().await.unwrap().range(request).await.unwrap().into_inner();
+        answer.kvs.first().map(|pair| String::from_utf8_lossy(&pair.value).into_owned())
+    }
+
+    pub(crate) async fn put(&self, key: &str, value: &str) {
+        let (key, value) = (key.to_owned().into(), value.to_owned().into());
+        let request = PutRequest { key, value, ..PutRequest::default() };
+        self.try_client().await.unwrap().put(request).await.unwrap();
+    }
+
+    pub(crate) async fn delete(&self, key: &str) {
+        let request = DeleteRangeRequest { key: key.to_owned().into(), ..DeleteRangeRequest::default() };
+        self.try_client().await.unwrap().delete_range(request).await.unwrap();
     }
 }
 
-fn controller(shop: &Shop, name: &str, sink: &str) -> Controller {
+/// The revisions that it came and was changed with, and the text.
+type Document = (i64, i64, String);
+
+pub(crate) fn controller(shop: &Shop, name: &str, arguments: &[String]) -> Controller {
+    controller_with(shop, name, arguments, &[])
+}
+
+pub(crate) fn controller_with(
+    shop: &Shop,
+    name: &str,
+    arguments: &[String],
+    variables: &[(&str, &str)],
+) -> Controller {
+    let more = arguments.iter().map(String::as_str);
     let arguments = [
         "--debug-address=off",
         "--leader-lease=controller",
@@ -97,9 +138,9 @@ fn controller(shop: &Shop, name: &str, sink: &str) -> Controller {
         "--leader-duration=3s",
         "--leader-renew-deadline=2s",
         "--leader-retry=500ms",
-        sink,
     ];
-    shop.controller(&arguments, &[("POD_NAME", name)])
+    let arguments: Vec<&str> = arguments.into_iter().chain(more).collect();
+    shop.controller(&arguments, &[&[("POD_NAME", name)], variables].concat())
 }
 
 /// Everything in the files below a directory.
@@ -115,7 +156,7 @@ fn written(directory: &Path) -> String {
         .collect()
 }
 
-fn programmed(gateway: &Value) -> Option<&Value> {
+pub(crate) fn programmed(gateway: &Value) -> Option<&Value> {
     gateway["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Programmed")
 }
 
@@ -124,7 +165,7 @@ async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     let sink = format!("--sink=etcd://{}", etcd.address);
-    let mut first = controller(&shop, "first", &sink);
+    let mut first = controller(&shop, "first", std::slice::from_ref(&sink));
     let health = first.address_of("health");
     until("the etcd has the shop", async || etcd.holds("10.1.2.3").await).await;
     until("it is programmed", async || {
@@ -135,7 +176,7 @@ async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_
     assert!(get(health, "/metrics").1.contains("pingsix_gateway_publications_total{sink=\"etcd\"}"));
     assert!(!get(health, "/metrics").1.contains("pingsix_gateway_feed_open"), "nobody reads from its server");
 
-    let mut second = controller(&shop, "second", &sink);
+    let mut second = controller(&shop, "second", &[sink]);
     let health = second.address_of("health");
     until("the second is ready", async || get(health, "/readyz").0 == 200).await;
     let metrics = get(health, "/metrics").1;
@@ -151,8 +192,8 @@ async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_
     shop.cluster.apply(&crate::cluster::SHOP.replace("10.1.2.3", "10.1.2.4")).await.unwrap();
     until("the second publishes", async || etcd.holds("10.1.2.4").await).await;
     let after = etcd.list().await;
-    for (key, (came, _)) in &before {
-        assert_eq!(after.get(key).map(|(came, _)| came), Some(came), "{key} was withdrawn");
+    for (key, (came, ..)) in &before {
+        assert_eq!(after.get(key).map(|(came, ..)| came), Some(came), "{key} was withdrawn");
     }
     assert_eq!(before.len(), after.len());
 
@@ -167,7 +208,7 @@ async fn what_is_written_to_a_file_is_said_to_wait_for_a_restart() {
     let Some(shop) = Shop::start().await else { return };
     let directory = tempfile::tempdir().unwrap();
     let sink = format!("--sink=default/web=file:{}/", directory.path().display());
-    let mut controller = controller(&shop, "only", &sink);
+    let mut controller = controller(&shop, "only", &[sink]);
     let health = controller.address_of("health");
     until("it is ready", async || get(health, "/readyz").0 == 200).await;
     until("it is written", async || written(directory.path()).contains("10.1.2.3")).await;

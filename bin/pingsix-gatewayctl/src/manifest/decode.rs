@@ -85,7 +85,7 @@ pub(super) fn decode(value: Value) -> Decoded {
         return match namesake {
             Some(known) if is_group_of_kubernetes(group) => {
                 let message =
-                    format!("Kind {kind} has apiVersion {}, not {api_version}.", current_version(known));
+                    format!("Kind {kind} has apiVersion {}, not {api_version}.", known.api_version());
                 fault(
                     &format!("{kind} {}", shown_name(&fields)),
                     "apiVersion",
@@ -105,7 +105,7 @@ pub(super) fn decode(value: Value) -> Decoded {
     };
     if !versions(known).contains(&version) {
         let message =
-            format!("apiVersion {api_version} of {kind} is not supported; use {}.", current_version(known));
+            format!("apiVersion {api_version} of {kind} is not supported; use {}.", known.api_version());
         let object = format!("{kind} {}", shown_name(&fields));
         return fault(&object, "apiVersion", reason::UNSUPPORTED_VERSION, message);
     }
@@ -156,13 +156,7 @@ const fn versions(kind: Kind) -> &'static [&'static str] {
         | Kind::Secret
         | Kind::ConfigMap
         | Kind::Namespace => &["v1"],
-    }
-}
-
-fn current_version(kind: Kind) -> String {
-    match kind.group() {
-        "" => "v1".to_owned(),
-        group => format!("{group}/v1"),
+        Kind::PingsixProxy => &["v1alpha1"],
     }
 }
 
@@ -178,7 +172,7 @@ fn shown_name(fields: &Map<String, Value>) -> String {
 /// Fills in what an API server would have, where decoding or translation needs it.
 fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
     // Types of an older version are the current ones.
-    fields.insert("apiVersion".to_owned(), Value::String(current_version(kind)));
+    fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
     if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
         if !kind.is_namespaced() {
             metadata.remove("namespace");
@@ -209,7 +203,8 @@ fn as_stored(kind: Kind, fields: &mut Map<String, Value>) {
         | Kind::Ingress
         | Kind::Service
         | Kind::ConfigMap
-        | Kind::Namespace => {}
+        | Kind::Namespace
+        | Kind::PingsixProxy => {}
     }
 }
 
@@ -258,6 +253,7 @@ fn decode_as(kind: Kind, fields: Map<String, Value>) -> Decoded {
         Kind::Secret => typed(kind, fields, |object| Object::Secret(Arc::new(object))),
         Kind::ConfigMap => typed(kind, fields, |object| Object::ConfigMap(Arc::new(object))),
         Kind::Namespace => typed(kind, fields, |object| Object::Namespace(Arc::new(object))),
+        Kind::PingsixProxy => typed(kind, fields, |object| Object::PingsixProxy(Arc::new(object))),
     }
 }
 

@@ -4,7 +4,7 @@ use pingsix_translate::snapshot::{Ingress, class_of_ingress, default_ingress_cla
 use pingsix_translate::verdict::judge_ingress_class;
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate_ingress};
 
-use super::{Fault, Translated};
+use super::{Fault, Translated, proxies};
 use crate::finding::{Level, reason};
 use crate::manifest::Manifests;
 
@@ -16,8 +16,9 @@ enum Membership {
 
 impl Translated {
     pub(super) fn add_ingress_classes(&mut self, manifests: &Manifests, options: &Options) {
+        let proxies = proxies(manifests);
         for (_, class) in manifests.objects.ingress_classes() {
-            let Some(verdict) = judge_ingress_class(class, options) else { continue };
+            let Some(verdict) = judge_ingress_class(class, &proxies, options) else { continue };
             if let Some(snapshot) = manifests.objects.ingress_snapshot(&verdict.key.name.name) {
                 let translation = translate_ingress(&snapshot, options);
                 self.add_planes(manifests, &verdict.key, translation, options);
@@ -59,7 +60,7 @@ fn membership(
         let message = format!("IngressClass \"{wanted}\" does not exist, so the Ingress is not served.");
         return refused(Level::Error, reason::INGRESS_CLASS_NOT_FOUND, message);
     };
-    match judge_ingress_class(class, options) {
+    match judge_ingress_class(class, &proxies(manifests), options) {
         None => {
             let controller =
                 class.spec.as_ref().and_then(|spec| spec.controller.as_deref()).unwrap_or_default();

@@ -98,7 +98,7 @@ fn ingresses_that_no_class_of_ours_serves_are_named() {
     );
     check(&parameters, &ingress)
         .exits(1)
-        .says("error: spec.parameters: Parameters of kind PingsixProxy")
+        .says("error: spec.parameters.scope: A PingsixProxy lives in a namespace")
         .says("error: spec.ingressClassName: IngressClass \"pingsix\" is not served");
 }
 

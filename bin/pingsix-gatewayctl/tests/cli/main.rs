@@ -11,6 +11,7 @@
 #[path = "../../../../pingsix-gateway-api/tests/contract/authority.rs"]
 mod authority;
 mod check;
+mod crds;
 mod diff;
 mod examples;
 mod explain;

@@ -9,7 +9,9 @@ use serde_json::Value;
 use crate::case::{cases, root};
 
 /// Reasons that translation alone cannot give, and who does.
-const REASONS_OF_OTHERS: [(&str, &str); 4] = [
+const REASONS_OF_OTHERS: [(&str, &str); 6] = [
+    ("AddressNotAssigned", "the controller, which alone sees the Service of a managed data plane"),
+    ("NoResources", "the controller, which alone sees what it may make for a managed data plane"),
     ("Programmed", "delivery: some PingSIX has the configuration"),
     (
         "Quarantined",

@@ -73,7 +73,7 @@ fn what_translation_emits_passes_unchanged_and_in_order() {
         (format!("/x/{}", document.key), String::from_utf8(document.value.to_vec()).unwrap())
     });
     assert_eq!(StreamConfig::from_pairs("/x", pairs).unwrap(), plane.config);
-    let owners: BTreeSet<&str> = documents.iter().map(|document| document.owner.as_str()).collect();
+    let owners: BTreeSet<String> = documents.iter().map(|document| document.owner.to_string()).collect();
     let expected = ["Service infra/a", "Service infra/b", "TCPRoute infra/db", "TLSRoute infra/site"];
     assert_eq!(owners.into_iter().collect::<Vec<_>>(), expected);
     let steps = plan(&DocumentSet::default(), documents);

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::acceptance::{Heard, Reception};
-use crate::bridge::withdrawn;
 use crate::controller::{Feed, Reach};
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 
@@ -29,10 +28,10 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Looks how those take it who have no status page.
     pub(super) fn look_at_receptions(&mut self) {
-        let planes = self.deliveries.data_planes().filter(|plane| !self.parts.paged.contains(*plane));
+        let planes = self.deliveries.data_planes().filter(|plane| !self.is_asked(plane));
         for data_plane in planes.cloned().collect::<Vec<_>>() {
-            let desired = withdrawn(&data_plane, self.parts.reconciler.options());
-            let reception = desired.ok().and_then(|desired| self.parts.feed.reception_of(desired.scope()));
+            let scope = self.scope(&data_plane);
+            let reception = scope.and_then(|scope| self.parts.feed.reception_of(&scope));
             let reception =
                 reception.filter(|reception| reception.clients > 0 || reception.refused.is_some());
             let said: Arc<str> = UNSAID.into();
@@ -94,10 +93,15 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    /// Who does not lead publishes no trial to what replicas share.
+    /// Who does not lead publishes no trial to what replicas share. What is read from a target of this replica, it searches
+    /// all the same: nobody else knows how its own readers take it.
     pub(super) fn stop_listening(&mut self) {
         let is_led = |data_plane: &DataPlaneKey| {
-            self.scope(data_plane).is_some_and(|scope| self.parts.feed.reach(&scope) != Reach::All)
+            self.scope(data_plane).is_some_and(|scope| match self.parts.feed.reach(&scope) {
+                Reach::All => false,
+                Reach::Part => !self.parts.feed.targets(&scope).contains(&0),
+                Reach::Nothing => true,
+            })
         };
         let led: Vec<DataPlaneKey> = self.pages.keys().filter(|plane| is_led(plane)).cloned().collect();
         for data_plane in led {

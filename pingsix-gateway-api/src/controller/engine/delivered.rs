@@ -7,7 +7,6 @@ use pingsix_translate::DataPlaneKey;
 use pingsix_translate::verdict::Delivery;
 
 use super::Engine;
-use crate::bridge::withdrawn;
 use crate::controller::Feed;
 use crate::controller::instances::PublishedRevisions;
 use crate::delivery::Instances;
@@ -15,7 +14,7 @@ use crate::delivery::Instances;
 impl<F: Feed + 'static> Engine<F> {
     /// Tells whoever reads status pages what to look for.
     pub(super) fn publish_revisions(&self) {
-        if self.parts.paged.is_empty() {
+        if self.parts.asked.borrow().is_empty() {
             return;
         }
         let planes = self.deliveries.data_planes();
@@ -29,6 +28,11 @@ impl<F: Feed + 'static> Engine<F> {
         });
     }
 
+    /// Whether the instances of a data plane have status pages.
+    pub(super) fn is_asked(&self, data_plane: &DataPlaneKey) -> bool {
+        self.parts.asked.borrow().contains_key(data_plane)
+    }
+
     pub(super) fn look_at_readers(&mut self) {
         let planes: BTreeSet<DataPlaneKey> = self.deliveries.data_planes().cloned().collect();
         self.look_at_readers_of(planes);
@@ -39,7 +43,7 @@ impl<F: Feed + 'static> Engine<F> {
             let Some(scope) = self.scope(&data_plane) else { continue };
             if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
                 self.observe(&data_plane, Instances::AtRestart);
-            } else if !self.parts.paged.contains(&data_plane) {
+            } else if !self.is_asked(&data_plane) {
                 let readers = self.parts.feed.readers_of(&scope);
                 self.observe(&data_plane, readers.map_or(Instances::Unknown, Instances::Connected));
             }
@@ -49,7 +53,8 @@ impl<F: Feed + 'static> Engine<F> {
     /// Takes note of what status pages say, of instances that follow what is published.
     pub(super) fn look_at_pages(&mut self, data_plane: &DataPlaneKey, mut pages: Instances) {
         let Some(scope) = self.scope(data_plane) else { return };
-        if self.parts.feed.effect_on(&scope) == Effect::OnRestart {
+        // They may have been asked for the last time before this was heard.
+        if self.parts.feed.effect_on(&scope) == Effect::OnRestart || !self.is_asked(data_plane) {
             return;
         }
         if let Instances::Pages(pages) = &mut pages {
@@ -63,8 +68,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Where a data plane is published.
     pub(super) fn scope(&self, data_plane: &DataPlaneKey) -> Option<Scope> {
-        let desired = withdrawn(data_plane, self.parts.reconciler.options()).ok()?;
-        Some(desired.scope().clone())
+        Scope::new(data_plane.prefix(&self.parts.reconciler.options().root)).ok()
     }
 
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {

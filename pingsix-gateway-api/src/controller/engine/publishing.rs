@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_sink::{Published, SinkError};
+use pingsix_sink::{Published, Scope, SinkError};
 use pingsix_translate::verdict::Delivery;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::time::{Instant, timeout};
@@ -15,7 +15,9 @@ use tracing::Span;
 
 use super::Engine;
 use crate::acceptance::{DraftNumber, Heard};
-use crate::controller::publisher::{Attempt, Ticket};
+use crate::bridge::withdrawn;
+use crate::controller::orphans::Orphan;
+use crate::controller::publisher::{Attempt, Stage, Ticket};
 use crate::controller::{ControllerError, Feed, Reach};
 use crate::operations::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
@@ -57,6 +59,8 @@ impl<F: Feed + 'static> Engine<F> {
         started: Instant,
     ) {
         let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
+        self.provide(owner);
+        self.look_at_keys(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
@@ -83,7 +87,17 @@ impl<F: Feed + 'static> Engine<F> {
         }
         let withdrawals =
             withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
-        for publication in publications.into_iter().chain(withdrawals) {
+        for publication in publications {
+            let data_plane = publication.data_plane.clone();
+            match self.seals.seal(owner, publication) {
+                Ok(publication) => self.submit(owner, publication),
+                Err(why) => {
+                    tracing::error!(%data_plane, why, "a data plane keeps what it has");
+                    self.deliveries.failed(&data_plane, why.trim_end_matches('.').to_owned());
+                }
+            }
+        }
+        for publication in withdrawals {
             self.submit(owner, publication);
         }
         self.look_at_readers_of(current);
@@ -143,9 +157,11 @@ impl<F: Feed + 'static> Engine<F> {
         if let Some(under_way) = self.under_way.get_mut(owner) {
             under_way.tickets.insert(data_plane.clone(), (ticket, reach));
         }
-        match attempt {
-            Some(attempt) => self.record(owner, attempt),
-            None => self.deliveries.begun(&data_plane),
+        if !matches!(&attempt, Some(Attempt { stage: Stage::Over(_), .. })) {
+            self.deliveries.begun(&data_plane);
+        }
+        if let Some(attempt) = attempt {
+            self.record(owner, attempt);
         }
     }
 
@@ -162,20 +178,42 @@ impl<F: Feed + 'static> Engine<F> {
         self.look_at(&owner);
     }
 
-    /// Takes down how a publication has ended.
+    /// Takes down how a publication has ended, or how far it is.
     fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
-        let Attempt { data_plane, ticket, result } = attempt;
-        self.report(&data_plane, &result);
+        let Attempt { data_plane, ticket, stage } = attempt;
+        if let Stage::Over(result) = &stage {
+            self.report(&data_plane, result);
+        }
         let Some(under_way) = self.under_way.get_mut(owner) else { return };
         let newest = under_way.tickets.get(&data_plane).copied();
         let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
             // There is a newer one, and how things stand depends on that.
             return;
         };
-        under_way.tickets.remove(&data_plane);
         let is_current = self.parts.reconciler.data_planes(owner).contains(&data_plane);
         let mut heard = Heard::Nothing;
-        let is_over = match &result {
+        let result = match stage {
+            Stage::Over(result) => result,
+            Stage::Read(published) => {
+                // PingSIX may say what it makes of it, however long another target takes.
+                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                    self.deliveries.reached(&data_plane, published.revision);
+                    heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
+                }
+                self.act(owner, heard);
+                return;
+            }
+            Stage::Failing { why, is_retryable } => {
+                tracing::warn!(%data_plane, why, "a data plane cannot be published to one of its targets");
+                self.deliveries.failed(&data_plane, why);
+                if is_retryable && !std::mem::replace(&mut under_way.has_failed, true) {
+                    self.queue.retry(owner.clone(), Instant::now());
+                }
+                return;
+            }
+        };
+        under_way.tickets.remove(&data_plane);
+        let is_done = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
                 if let Some(draft) = under_way.draft.filter(|_| is_current) {
@@ -188,18 +226,21 @@ impl<F: Feed + 'static> Engine<F> {
                 !error.is_retryable()
             }
         };
-        if is_over && !is_current {
+        if is_done && !is_current {
             self.deliveries.forget(&data_plane);
             // The leader may end before it withdraws what it should.
-            if let Some(withdrawals) = self.withdrawals.get_mut(owner)
-                && reach == Reach::All
-            {
-                withdrawals.remove(&data_plane);
+            if reach == Reach::All {
+                if let Some(withdrawals) = self.withdrawals.get_mut(owner) {
+                    withdrawals.remove(&data_plane);
+                }
+                if let Ok(scope) = Scope::new(data_plane.prefix(&self.parts.reconciler.options().root)) {
+                    self.parts.feed.forget(&scope);
+                }
             }
             self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
         }
         // Once for all that fail together.
-        if !is_over && !std::mem::replace(&mut under_way.has_failed, true) {
+        if !is_done && !std::mem::replace(&mut under_way.has_failed, true) {
             self.queue.retry(owner.clone(), Instant::now());
         }
         self.act(owner, heard);
@@ -280,10 +321,51 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
+    /// Somebody else has changed what was published of a scope: it is published again.
+    pub(super) fn repair(&mut self, scope: &Scope) {
+        let planes = self.deliveries.data_planes();
+        let changed = planes.filter(|plane| self.scope(plane).as_ref() == Some(scope));
+        let owners = changed.map(DataPlaneKey::owner).collect();
+        tracing::info!(%scope, "somebody else has changed what was published, which is published again");
+        self.push(owners);
+    }
+
+    /// Withdraws what an earlier process has published and nobody asks for any more.
+    pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
+        let ours = self.parts.reconciler.ours();
+        for Orphan { data_plane, is_gone } in orphans {
+            let owner = data_plane.owner();
+            let planes = self.parts.reconciler.data_planes(&owner);
+            let is_orphan = if ours.contains(&owner) {
+                // It is known what it asks for. In another layout, a PingSIX may still read what it had before.
+                let has_ports = planes.iter().any(|plane| plane.port().is_some());
+                let is_of_port = has_ports && data_plane.port().is_some();
+                is_of_port && !planes.contains(&data_plane) && !self.waiting.contains_key(&owner)
+            } else {
+                is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
+            };
+            let Ok(desired) = withdrawn(&data_plane, self.parts.reconciler.options()) else { continue };
+            if !is_orphan || !self.parts.leadership.is_held() {
+                continue;
+            }
+            tracing::info!(%data_plane, "what an earlier process has published is withdrawn: nobody asks for it any more");
+            self.withdrawals.entry(owner.clone()).or_default().insert(data_plane, desired);
+            self.push([owner].into());
+        }
+    }
+
     /// This replica leads now: what was left to the leader is its to publish.
     pub(super) fn take_over(&mut self) {
         let left = std::mem::take(&mut self.left);
         self.push(left);
+    }
+
+    /// Leadership that is lost for a moment only may be back before anybody looks: then nobody takes over, and what was left
+    /// in that moment would stay so.
+    pub(super) fn catch_up(&mut self) {
+        if self.parts.leadership.is_held() {
+            self.take_over();
+        }
     }
 
     /// Another replica may lead, and change what this one has published: that is published anew when it leads again.
@@ -294,6 +376,13 @@ impl<F: Feed + 'static> Engine<F> {
             if scopes.any(|scope| self.parts.feed.reach(&scope) != Reach::All) {
                 self.left.insert(owner);
             }
+        }
+    }
+
+    /// When nothing is said of an owner for the time being, there will be something to say.
+    pub(super) fn tell_later(&mut self, owner: &ObjectKey) {
+        if let Some(under_way) = self.under_way.get_mut(owner) {
+            under_way.before = None;
         }
     }
 

@@ -2,6 +2,8 @@
 //! published means nothing until then.
 //!
 //! Without this, every restart would turn `Programmed` to false and back to true, though no request was answered otherwise.
+//! Until then nothing is said of such a Gateway, and what was said before is held: a replica that follows another one may
+//! have said it long ago.
 
 use std::time::Duration;
 
@@ -54,7 +56,7 @@ impl<F: Feed + 'static> Engine<F> {
         let Some(owner) = self.speaker(object) else { return false };
         let planes = self.parts.reconciler.data_planes(owner);
         let is_pending = |delivery: &Delivery| matches!(delivery, Delivery::Pending(_));
-        if !self.deliveries.of(&planes).values().any(is_pending) {
+        if !self.deliveries.of(&planes).values().any(is_pending) && !self.is_standing_unknown(owner) {
             return false;
         }
         let status = self.parts.reconciler.world().status(object);

@@ -35,6 +35,7 @@ impl<F: Feed + 'static> Engine<F> {
             }
             tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
             self.release_what_is_left();
+            self.complete_provisioning();
         }
         let awaited = self.waiting.values().flatten().cloned().collect();
         let progress = Progress { unknown, awaited, is_published: self.is_open };

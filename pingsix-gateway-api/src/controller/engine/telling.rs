@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{GatewayClass, Ingress};
-use pingsix_translate::verdict::{GatewayVerdict, Problem, Verdicts};
+use pingsix_translate::verdict::{Address, GatewayVerdict, Problem, Verdicts, judge_pingsix_proxy};
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::Engine;
@@ -20,10 +21,13 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Of what is gone nothing is said, whoever still speaks of it.
     pub(super) fn say(&self, object: &ObjectKey, wanted: Wanted) {
-        if self.parts.reconciler.world().contains(object)
-            && !self.is_too_early(object)
-            && !self.waits_for_publication(object)
-        {
+        if !self.parts.reconciler.world().contains(object) || self.waits_for_publication(object) {
+            return;
+        }
+        if self.is_too_early(object) {
+            // Who comes to lead must not write what was said before.
+            self.parts.status.hold(object);
+        } else {
             self.parts.status.set(object.clone(), wanted);
         }
     }
@@ -67,9 +71,12 @@ impl<F: Feed + 'static> Engine<F> {
                 }
             }
             Kind::Ingress => {
-                self.speaker(object)?;
-                let addresses = self.parts.addresses.borrow().clone()?;
+                let addresses = self.addresses_of(self.speaker(object)?)?;
                 Some(Wanted::Ingress { addresses })
+            }
+            Kind::PingsixProxy => {
+                let proxy = reconciler.world().get::<PingsixProxy>(&object.name)?;
+                Some(Wanted::PingsixProxy(Box::new(judge_pingsix_proxy(&proxy))))
             }
             Kind::GatewayClass
             | Kind::ReferenceGrant
@@ -95,8 +102,22 @@ impl<F: Feed + 'static> Engine<F> {
         self.parts.reconciler.verdicts(owner, &self.deliveries.of(&planes))
     }
 
-    fn wanted_gateway(&self, verdict: GatewayVerdict) -> Wanted {
-        Wanted::Gateway { verdict: Box::new(verdict), addresses: self.parts.addresses.borrow().clone() }
+    fn wanted_gateway(&self, mut verdict: GatewayVerdict) -> Wanted {
+        self.hinder(&mut verdict);
+        let addresses = self.addresses_of(&verdict.key);
+        Wanted::Gateway { verdict: Box::new(verdict), addresses }
+    }
+
+    /// Where the data planes of an owner are reached: at their Service if the controller runs them, else as its parameters
+    /// say, else as the options do. `None` as long as that is not known.
+    fn addresses_of(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
+        let reconciler = &self.parts.reconciler;
+        if reconciler.infrastructure(owner).is_some() {
+            return self.addresses_of_service(owner);
+        }
+        let said = reconciler.attached(owner).map(|attached| &attached.addresses);
+        let said = said.filter(|addresses| !addresses.is_empty()).cloned();
+        said.or_else(|| self.parts.addresses.borrow().clone())
     }
 
     /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
@@ -127,6 +148,14 @@ impl<F: Feed + 'static> Engine<F> {
             let verdict = verdict.with_bundles(self.parts.bundles.borrow().as_ref());
             self.parts.status.set(class.clone(), Wanted::GatewayClass(Box::new(verdict)));
         }
+    }
+
+    /// Nobody but itself has anything to say about a PingsixProxy.
+    pub(super) fn tell_proxy(&self, key: &ObjectKey) {
+        let Some(proxy) = self.parts.reconciler.world().get::<PingsixProxy>(&key.name) else { return };
+        let verdict = judge_pingsix_proxy(&proxy);
+        self.parts.events.set(key, verdict.problems.clone());
+        self.parts.status.set(key.clone(), Wanted::PingsixProxy(Box::new(verdict)));
     }
 
     pub(super) fn tell_classes(&self) {

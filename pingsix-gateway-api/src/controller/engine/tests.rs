@@ -1,11 +1,13 @@
 //! The engine, told by hand what watches would tell it.
 
+mod provisioning;
 mod publishing;
 mod refusals;
+mod settling;
 
 use kube_runtime::watcher;
 use pingsix_translate::Options;
-use pingsix_translate::verdict::{Reason, Severity};
+use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason, Severity};
 use serde_json::{Value, json};
 
 use super::*;
@@ -23,6 +25,10 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::publishing_to(Arc::new(SlowFeed::default()))
+    }
+
+    fn publishing_to(feed: Arc<SlowFeed>) -> Self {
         let (progress, seen) = watch::channel(Progress::default());
         let health = Health::new(Duration::from_mins(1));
         let metrics = Arc::new(Metrics::new(""));
@@ -31,7 +37,7 @@ impl Rig {
         let engine = Engine::new(Parts {
             readers: Readers::of(reconciler.world()),
             reconciler,
-            feed: Arc::new(SlowFeed::default()),
+            feed,
             status: StatusBoard::default(),
             events: EventBoard::default(),
             progress,
@@ -43,7 +49,9 @@ impl Rig {
             health: Some(health.clone()),
             metrics: Some(metrics.clone()),
             pace: Pace::default(),
-            paged: BTreeSet::new(),
+            fixed_pages: BTreeMap::new(),
+            asked: watch::Sender::default(),
+            provisioning: None,
             lists_secrets: false,
             drain: Duration::from_secs(5),
         });
@@ -59,9 +67,21 @@ impl Rig {
         rig
     }
 
+    /// The same, publishing to this.
+    fn ready_with(feed: Arc<SlowFeed>) -> Self {
+        let mut rig = Self::publishing_to(feed).read();
+        rig.settle();
+        rig
+    }
+
     /// The same, before anything is published.
     fn known() -> Self {
-        let mut rig = Self::new();
+        Self::new().read()
+    }
+
+    /// After everything is read.
+    fn read(self) -> Self {
+        let mut rig = self;
         for kind in Kind::ALL {
             rig.tell(*kind, watcher::Event::Init);
         }

@@ -144,11 +144,16 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
     page.counter("feed_watches_compacted", "Watches that fell behind what is kept", stats.watches_compacted)?;
     page.counter("feed_streams_stalled", "Watch streams whose client read nothing", stats.streams_stalled)?;
+    page.counter(
+        "feed_connections_lapsed",
+        "Connections closed because a client's certificate had expired, or its authority is none any more",
+        stats.connections_lapsed,
+    )?;
     page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;
-    page.counter("feed_tls_rotations", "New TLS files that were taken over", stats.tls_rotations)?;
+    page.counter("feed_tls_rotations", "New TLS material that was taken over", stats.tls_rotations)?;
     page.counter(
         "feed_tls_rotations_refused",
-        "New TLS files that cannot be used",
+        "New TLS material that cannot be used",
         stats.tls_rotations_refused,
     )?;
     page.counter("feed_publications", "Publications that changed something", stats.publications)?;

@@ -200,6 +200,37 @@ async fn who_does_not_lead_writes_nothing_and_who_comes_to_lead_looks_at_everyth
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_held_is_written_by_nobody_until_it_is_said_again() {
+    let mut rig = Rig::following();
+    rig.put(CART, route("cart", 1));
+    rig.board.set(route_key("cart"), judged("cart", "One.", 1));
+    rig.board.hold(&route_key("cart"));
+    rig.board.hold(&route_key("unknown"));
+    assert!(!rig.board.contains(&route_key("cart")) && !rig.board.contains(&route_key("unknown")));
+    rig.lead();
+    rig.board.touched(&route_key("cart"));
+    rig.run(secs(60)).await;
+    assert_eq!(rig.writer.counts().written, 0);
+    rig.board.set(route_key("cart"), judged("cart", "One.", 1));
+    rig.run(secs(5)).await;
+    assert_eq!(message(&rig.status(CART)).unwrap(), "One.");
+
+    // Who was let go and is taken up again is not let go by what was to be written before.
+    rig.put(WEB, gateway("ours", 1));
+    rig.follow();
+    rig.run(secs(1)).await;
+    rig.board.set(web(), judged_gateway(1));
+    rig.board.set(web(), Wanted::Released);
+    rig.board.hold(&web());
+    rig.lead();
+    rig.run(secs(60)).await;
+    assert_eq!(rig.writes(WEB), 0);
+    rig.board.set(web(), Wanted::Released);
+    rig.run(secs(5)).await;
+    assert_eq!(rig.board.wanted(&web()), None, "it is done");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_on_its_way_when_leadership_is_lost_is_abandoned_and_nothing_older_is_written_later() {
     let mut rig = Rig::new();
     rig.put(CART, route("cart", 1));

@@ -6,6 +6,7 @@ use kube::{Api, Client};
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
 use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::embedded::ServerTls;
 use pingsix_test_cluster::{TestCluster, User};
 use pingsix_translate::ObjectName;
 use serde_json::Value;
@@ -14,6 +15,7 @@ use super::manifests::Manifests;
 use super::requests::Requests;
 use super::rights::{Right, granted};
 use crate::lab::{Lab, Running, eventually_found};
+use crate::provision::definitions;
 
 /// A cluster to which the manifests were applied.
 pub(super) struct Installation {
@@ -29,6 +31,7 @@ impl Installation {
     pub(super) async fn of(manifests: &Manifests) -> Option<Self> {
         let cluster = TestCluster::builder().start_or_skip().await?;
         cluster.namespace("shop").await.unwrap();
+        cluster.apply(&definitions()).await.unwrap();
         cluster.apply(&manifests.text()).await.unwrap();
         let account = &manifests.get("ServiceAccount", "pingsix-gateway-controller")["metadata"];
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -75,7 +78,8 @@ impl Installation {
     /// Runs a controller with the account of the manifests, and a feed of its own, until everything is published once.
     pub(super) async fn run(&self) -> Running {
         let (client, options, replicas) = self.replica();
-        let etcd = EmbeddedEtcd::builder().reservations(replicas.reservations()).start().await.unwrap();
+        let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(ServerTls::to_come());
+        let etcd = builder.start().await.unwrap();
         Self::until_ready(Running::among(client, &etcd, replicas, options)).await
     }
 

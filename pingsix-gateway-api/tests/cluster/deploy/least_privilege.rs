@@ -2,9 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
+use pingsix_gateway_api::pki::ROTATE;
+use pingsix_gateway_api::provision::ChildKind;
 use pingsix_translate::Kind;
 use serde_json::{Value, json};
 
@@ -16,6 +21,22 @@ use crate::lab::eventually_found;
 
 /// One object of every kind that is watched, and a problem for an Event in `shop` and one in `default`.
 const OBJECTS: &str = include_str!("one_of_each.yaml");
+
+/// A Gateway whose data planes the controller runs.
+const MANAGED: &str = "
+apiVersion: pingsix.io/v1alpha1
+kind: PingsixProxy
+metadata: {name: own, namespace: shop}
+spec: {managed: {}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: managed, namespace: shop}
+spec:
+  gatewayClassName: pingsix
+  infrastructure: {parametersRef: {group: pingsix.io, kind: PingsixProxy, name: own}}
+  listeners: [{name: plain, port: 80, protocol: HTTP}]
+";
 
 /// Kinds in whose statuses each controller has entries of its own.
 const ENTRIES: &[Kind] = &[
@@ -47,6 +68,20 @@ async fn until_told(installation: &Installation, namespace: &str, name: &str, ti
     .await;
 }
 
+/// Asks for another authority of the feed, and waits until the controller has written one.
+async fn rotate_the_authority(installation: &Installation) {
+    let name = &installation.options.feed_authority.as_ref().unwrap().secret;
+    let secrets = Api::<Secret>::namespaced(installation.lab.cluster.admin(), &name.namespace);
+    eventually_found("an authority", async || secrets.get_opt(&name.name).await.unwrap().is_some()).await;
+    let request = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "now"}}}));
+    secrets.patch(&name.name, &PatchParams::default(), &request).await.unwrap();
+    eventually_found("the next authority", async || {
+        let data = secrets.get(&name.name).await.unwrap().data.unwrap();
+        data.contains_key("next.crt")
+    })
+    .await;
+}
+
 async fn live_through(installation: &Installation) {
     let running = installation.run().await;
     let lab = &installation.lab;
@@ -60,6 +95,7 @@ async fn live_through(installation: &Installation) {
         (Kind::GatewayClass, "", "odd"),
         (Kind::Gateway, "shop", "web"),
         (Kind::ListenerSet, "shop", "more"),
+        (Kind::PingsixProxy, "shop", "small"),
     ] {
         lab.until(kind, namespace, name, "a verdict", is_judged).await;
     }
@@ -79,6 +115,8 @@ async fn live_through(installation: &Installation) {
     lab.until(Kind::Gateway, "shop", "web", "its certificate", resolved).await;
     until_told(installation, "shop", "broken", 1).await;
     until_told(installation, "default", "odd", 1).await;
+    run_a_data_plane(installation).await;
+    rotate_the_authority(installation).await;
     running.stop().await;
 
     // The next process finds the Lease and the Events.
@@ -88,13 +126,40 @@ async fn live_through(installation: &Installation) {
     running.stop().await;
 }
 
+/// Has a data plane run by the controller, with everything that takes, and ended.
+async fn run_a_data_plane(installation: &Installation) {
+    let lab = &installation.lab;
+    lab.apply(MANAGED).await;
+    let deployments = Api::<Deployment>::namespaced(lab.cluster.admin(), "shop");
+    let is_there = async || deployments.get_opt("managed-pingsix").await.unwrap().is_some();
+    eventually_found("a Deployment", is_there).await;
+    let budgets = Api::<PodDisruptionBudget>::namespaced(lab.cluster.admin(), "shop");
+    let all = async || budgets.get_opt("managed-pingsix").await.unwrap().is_some();
+    eventually_found("a PodDisruptionBudget", all).await;
+    lab.apply(&MANAGED.replace("managed: {}", "attached: {}")).await;
+    let accounts = Api::<ServiceAccount>::namespaced(lab.cluster.admin(), "shop");
+    let is_gone = async || accounts.get_opt("managed-pingsix").await.unwrap().is_none();
+    eventually_found("the end of its ServiceAccount", is_gone).await;
+}
+
 /// What was asked, as far as rules of roles tell it apart.
 fn used(requests: &Requests) -> BTreeSet<Right> {
+    // Secrets that something refers to are read wherever they are; those of the controller itself are named.
+    let is_named = |right: &Right| {
+        let is_own = right.namespace.as_deref() == Some("pingsix-system");
+        right.resource == "leases" || right.resource == "secrets" && is_own
+    };
     let rights = requests.rights().into_iter();
-    rights
-        .map(|right| Right { name: right.name.filter(|_| right.resource == "leases"), ..right })
-        .map(forget_new)
-        .collect()
+    let rights = rights.map(|right| if is_named(&right) { right } else { Right { name: None, ..right } });
+    rights.flat_map(applied).map(forget_new).collect()
+}
+
+/// To apply an object that is not there is to create it, for the authorizer too.
+fn applied(right: Right) -> Vec<Right> {
+    let is_applied =
+        right.verb == "patch" && ChildKind::ALL.iter().any(|kind| kind.resource() == right.resource);
+    let created = is_applied.then(|| Right { verb: "create".to_owned(), ..right.clone() });
+    created.into_iter().chain([right]).collect()
 }
 
 /// A request to create has no name for the authorizer.
@@ -112,7 +177,11 @@ fn only_discovery_beside(requests: &Requests) {
 fn by_name_alone(requests: &Requests) {
     let mut kinds = BTreeSet::new();
     for right in requests.rights() {
-        if right.resource == "secrets" || right.resource == "configmaps" {
+        // Those that the controller has made itself are listed by their label, and created.
+        let is_ours = right.resource == "secrets"
+            && matches!(right.verb.as_str(), "list" | "watch" | "create")
+            && right.name.is_none();
+        if !is_ours && (right.resource == "secrets" || right.resource == "configmaps") {
             assert!(right.name.is_some() && right.namespace.is_some(), "{right}");
             kinds.insert(right.resource);
         }

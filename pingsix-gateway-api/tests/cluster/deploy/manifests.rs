@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pingsix_gateway_api::controller::ControllerOptions;
-use pingsix_gateway_api::leader::LeaseOptions;
+use pingsix_gateway_api::controller::{ControllerOptions, ProvisioningOptions};
+use pingsix_gateway_api::leader::{LeaseOptions, lease_name};
+use pingsix_gateway_api::pki::AuthorityOptions;
+use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::watch::Namespaces;
-use pingsix_translate::Options;
+use pingsix_translate::{ObjectName, Options};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::provision::managing;
 
 /// The folder `deploy/`.
 pub(crate) fn folder() -> PathBuf {
@@ -49,8 +53,13 @@ impl Manifests {
     }
 
     fn of(name: &str) -> Self {
+        Self::of_folder(&folder().join(name))
+    }
+
+    /// Of the kustomization in a folder.
+    pub(crate) fn of_folder(folder: &Path) -> Self {
         let mut texts = Vec::new();
-        read(&folder().join(name), &mut texts);
+        read(folder, &mut texts);
         Self { objects: serde_saphyr::from_multiple(&texts.join("\n---\n")).unwrap() }
     }
 
@@ -63,6 +72,20 @@ impl Manifests {
     /// Leaves one out.
     pub(crate) fn drop(&mut self, kind: &str, name: &str) {
         self.objects.retain(|object| object["kind"] != kind || object["metadata"]["name"] != name);
+    }
+
+    /// Sets something of an object, which `pointer` leads to.
+    pub(crate) fn set(&mut self, kind: &str, name: &str, pointer: &str, value: Value) {
+        let mut found = self.objects.iter_mut();
+        let found = found.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        let holder = found.and_then(|object| object.pointer_mut(parent));
+        holder.unwrap_or_else(|| panic!("there is no {parent} of {kind} {name}"))[key] = value;
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Value> {
+        self.objects.iter()
     }
 
     /// Those of a kind.
@@ -92,6 +115,21 @@ impl Manifests {
         let name = translation.controller_name.clone();
         let mut options = ControllerOptions::new(translation, "test");
         options.lease = Some(LeaseOptions::new(namespace, &name, "test"));
+        options.provisioning = Some(ProvisioningOptions {
+            installation: Installation {
+                feed: vec![variables["PINGSIX_GATEWAY_FEED_ENDPOINT"].clone()],
+                responder: options.translation.responder.unwrap(),
+                ..managing().provisioning.unwrap().installation
+            },
+            key: ObjectName::new(namespace, format!("{}-status-key", lease_name(&name))),
+        });
+        let secret = &*variables["PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET"];
+        let service = &self.get("Service", "pingsix-gateway-feed")["metadata"];
+        assert_eq!(service["namespace"], namespace);
+        options.feed_authority = Some(AuthorityOptions::new(
+            ObjectName::new(namespace, secret),
+            service["name"].as_str().unwrap(),
+        ));
         if let Some(namespaces) = variables.get("PINGSIX_GATEWAY_WATCH_NAMESPACES") {
             options.watch.namespaces = Namespaces::Only(namespaces.split(',').map(str::to_owned).collect());
         }

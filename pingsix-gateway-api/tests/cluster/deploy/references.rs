@@ -113,3 +113,15 @@ fn volumes_and_mounts_go_together() {
         }
     }
 }
+
+#[test]
+fn metadata_holds_nothing_that_an_api_server_would_drop() {
+    let known = ["name", "namespace", "labels", "annotations"];
+    for manifests in all() {
+        for object in manifests.all() {
+            let keys = object["metadata"].as_object().unwrap().keys();
+            let unknown: Vec<&String> = keys.filter(|key| !known.contains(&key.as_str())).collect();
+            assert!(unknown.is_empty(), "{} {}: {unknown:?}", object["kind"], object["metadata"]["name"]);
+        }
+    }
+}

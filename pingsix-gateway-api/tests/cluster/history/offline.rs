@@ -97,8 +97,7 @@ async fn translate(folder: &Path, output: &str, options: &Options) -> String {
 /// A list of the API server says the kind of its items once.
 fn with_type(kind: Kind, raw: &Value) -> Value {
     let mut object = raw.clone();
-    let group = kind.group();
-    object["apiVersion"] = json!(if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") });
+    object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.as_str());
     object
 }

@@ -106,6 +106,17 @@ spec:
     )
 }
 
+fn proxy(attached: &str) -> String {
+    format!(
+        "
+apiVersion: pingsix.io/v1alpha1
+kind: PingsixProxy
+metadata: {{name: told, namespace: default}}
+spec: {{attached: {{{attached}}}}}
+"
+    )
+}
+
 fn grant(kind: &str) -> String {
     format!(
         "
@@ -373,6 +384,24 @@ pub(super) fn story(kind: Kind) -> Story {
                 // PingSIX has one set of authorities for all backends, so it is found and not used.
                 changed: (config_map(&certificate), vec![says("ResolvedRefs=True/ResolvedRefs")]),
                 deleted: vec![invalid],
+            }
+        }
+        Kind::PingsixProxy => {
+            let parametrised = |condition| Says(Kind::Gateway, "parametrised", "", condition);
+            let refused = parametrised("Accepted=False/InvalidParameters");
+            Story {
+                name: "told",
+                created: (
+                    proxy("layout: Shared, statusUrls: [{url: 'http://127.0.0.1:1'}]"),
+                    vec![
+                        Says(kind, "told", "", "Accepted=True/Accepted"),
+                        parametrised("Accepted=True/Accepted"),
+                        HasAddress(Kind::Gateway, "parametrised"),
+                    ],
+                ),
+                // One that the schema takes, and of no use with a layout that has a process for each port.
+                changed: (proxy("layout: PerPort, statusUrls: [{url: 'http://127.0.0.1:1'}]"), vec![refused]),
+                deleted: vec![refused],
             }
         }
         Kind::Namespace => Story {

@@ -4,15 +4,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pingsix_gateway_responder::{Options, Reach, Responder};
+use pingsix_test_cluster::{Process, TestCluster};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::PATIENCE;
+use super::shop::PLANE;
 
 /// Says something past the harness, which would swallow it.
 pub(crate) fn say(text: &str) {
@@ -38,14 +41,60 @@ pub(crate) async fn responder() -> (SocketAddr, DropGuard) {
     (address, end.drop_guard())
 }
 
-/// The head of an answer in lower case.
-async fn get(port: u16, host: &str, path: &str) -> Option<String> {
+/// Where a PingSIX listens, and the file that says so.
+pub(crate) struct Ports {
+    pub(crate) traffic: u16,
+    pub(crate) status: u16,
+    config: PathBuf,
+}
+
+impl Ports {
+    /// Those of one that reads the Gateway's documents from a feed.
+    pub(crate) fn new(cluster: &TestCluster, feed: SocketAddr) -> Self {
+        let (traffic, status) = (cluster.free_port().unwrap(), cluster.free_port().unwrap());
+        let folder = cluster.folder();
+        let config = folder.join("pingsix.yaml");
+        let written = format!(
+            "
+pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
+pingsix:
+  listeners: [{{address: 127.0.0.1:{traffic}}}]
+  etcd: {{host: ['http://{feed}'], prefix: {PLANE}}}
+  status: {{address: 127.0.0.1:{status}}}
+",
+            folder.display()
+        );
+        fs::write(&config, written).unwrap();
+        Self { traffic, status, config }
+    }
+
+    /// Starts the PingSIX.
+    pub(crate) async fn run(&self, cluster: &TestCluster, binary: OsString) -> Process {
+        let command = vec![binary, "-c".into(), self.config.clone().into()];
+        cluster.run("pingsix", command).await.unwrap()
+    }
+}
+
+/// Head and body of an answer.
+async fn exchange(port: u16, host: &str, path: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;
-    Some(answer.split("\r\n\r\n").next().unwrap_or_default().to_lowercase())
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.to_owned(), body.to_owned()))
+}
+
+/// The head of an answer in lower case.
+pub(crate) async fn get(port: u16, host: &str, path: &str) -> Option<String> {
+    exchange(port, host, path).await.map(|(head, _)| head.to_lowercase())
+}
+
+/// What a JSON page says.
+pub(crate) async fn page(port: u16, path: &str) -> Option<Value> {
+    let (_, body) = exchange(port, "localhost", path).await?;
+    serde_json::from_str(&body).ok()
 }
 
 /// Asks until the head of an answer, in lower case, is as expected.

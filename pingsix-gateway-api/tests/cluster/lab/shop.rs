@@ -54,6 +54,22 @@ pub(crate) fn route(name: &str) -> String {
         .replace("cart.example", &format!("{name}.example"))
 }
 
+/// The same route as it redirects to another host: what can be seen without an endpoint, which an API server does not let
+/// be on this machine.
+pub(crate) fn redirect(to: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: cart, namespace: default}}
+spec:
+  parentRefs: [{{name: web}}]
+  hostnames: [cart.example]
+  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: {to}, statusCode: 302}}}}]}}]
+"
+    )
+}
+
 /// More endpoints of the Service, in this order.
 pub(crate) fn slice(name: &str, addresses: &[&str]) -> String {
     let endpoints: Vec<String> = addresses

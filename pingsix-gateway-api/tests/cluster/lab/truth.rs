@@ -10,13 +10,15 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use pingsix_gateway_api::watch::WatchedKind;
 use pingsix_gateway_api::{bridge, bridge_stream};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Scope};
+use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, Ingress,
-    IngressClass, ListenerSet, Namespace, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute, UdpRoute,
+    IngressClass, ListenerSet, Namespace, Proxies, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
+    UdpRoute,
 };
 use pingsix_translate::verdict::{
     Address, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict, StatusMerge, Verdicts, finish,
-    judge_gateway_class, judge_ingress_class,
+    judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
 };
 use pingsix_translate::{
     Kind, Object, ObjectKey, Objects, Options, Translation, translate, translate_ingress,
@@ -63,6 +65,7 @@ impl Dump {
         list_kinds! { dump, client,
             GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute BackendTlsPolicy
             ReferenceGrant IngressClass Ingress Service EndpointSlice Secret ConfigMap Namespace
+            PingsixProxy
         }
         dump
     }
@@ -74,14 +77,26 @@ impl Dump {
     }
 }
 
+/// Where the data planes of an owner are reached.
+#[derive(Clone, Debug)]
+enum Reached {
+    /// Where the options say.
+    AsOptionsSay,
+    /// Where its parameters say.
+    At(Vec<Address>),
+    /// Nobody says yet: the controller runs them.
+    Nowhere,
+}
+
 /// What is to be served and said.
 #[derive(Debug)]
 pub(crate) struct Truth {
     options: Options,
     addresses: Vec<Address>,
     planes: Vec<Desired>,
+    proxies: Proxies,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
-    owners: Vec<Verdicts>,
+    owners: Vec<(Verdicts, Reached)>,
     routes: BTreeMap<Arc<ObjectKey>, RouteVerdict>,
     policies: BTreeMap<Arc<ObjectKey>, Vec<PolicyVerdict>>,
 }
@@ -89,7 +104,10 @@ pub(crate) struct Truth {
 impl Truth {
     /// Of a cluster from whose data planes nobody reads.
     pub(crate) fn of(dump: &Dump, options: &Options, addresses: &[Address]) -> Self {
+        let proxies: Proxies =
+            dump.objects.proxies().map(|(name, proxy)| (name.clone(), proxy.clone())).collect();
         let mut truth = Self {
+            proxies: proxies.clone(),
             options: options.clone(),
             addresses: addresses.to_vec(),
             planes: Vec::new(),
@@ -99,7 +117,7 @@ impl Truth {
             policies: BTreeMap::new(),
         };
         for (name, class) in dump.objects.gateway_classes() {
-            if let Some(verdict) = judge_gateway_class(class, options) {
+            if let Some(verdict) = judge_gateway_class(class, &proxies, options) {
                 let verdict = verdict.with_bundles(Some(&dump.bundles));
                 truth.classes.insert(ObjectKey { kind: Kind::GatewayClass, name: name.clone() }, verdict);
             }
@@ -112,7 +130,7 @@ impl Truth {
             }
         }
         for (name, class) in dump.objects.ingress_classes() {
-            if judge_ingress_class(class, options).is_some() {
+            if judge_ingress_class(class, &proxies, options).is_some() {
                 let snapshot = dump.objects.ingress_snapshot(&name.name).unwrap();
                 truth.add(translate_ingress(&snapshot, options));
             }
@@ -121,6 +139,13 @@ impl Truth {
     }
 
     fn add(&mut self, translation: Translation) {
+        let reached = match (&translation.infrastructure, &translation.attached) {
+            (Some(_), _) => Reached::Nowhere,
+            (None, Some(attached)) if !attached.addresses.is_empty() => {
+                Reached::At(attached.addresses.clone())
+            }
+            (None, _) => Reached::AsOptionsSay,
+        };
         let mut delivery = BTreeMap::new();
         for key in translation.data_planes.keys().chain(translation.stream_planes.keys()) {
             delivery.insert(key.clone(), Delivery::Pending("No PingSIX instance is connected.".to_owned()));
@@ -145,7 +170,7 @@ impl Truth {
         for (key, verdict) in &verdicts.policies {
             self.policies.entry(key.clone()).or_default().push(verdict.clone());
         }
-        self.owners.push(verdicts);
+        self.owners.push((verdicts, reached));
     }
 
     /// How many documents, and how many objects with a verdict, there are.
@@ -199,19 +224,27 @@ impl Truth {
     }
 
     fn status(&self, merge: &StatusMerge, key: &ObjectKey, status: &Value) -> Value {
-        let owner = |found: &dyn Fn(&Verdicts) -> bool| self.owners.iter().find(|owner| found(owner));
+        let owner_and_place =
+            |found: &dyn Fn(&Verdicts) -> bool| self.owners.iter().find(|(owner, _)| found(owner));
+        let owner = |found: &dyn Fn(&Verdicts) -> bool| owner_and_place(found).map(|(owner, _)| owner);
+        let addresses = |reached: &Reached| match reached {
+            Reached::AsOptionsSay => Some(self.addresses.clone()),
+            Reached::At(addresses) => Some(addresses.clone()),
+            Reached::Nowhere => None,
+        };
         match key.kind {
             Kind::GatewayClass => match self.classes.get(key) {
                 Some(verdict) => merge.gateway_class(status, verdict),
                 None => without_verdict(status),
             },
             Kind::Gateway => {
-                let verdicts =
-                    owner(&|owner| owner.gateway.as_ref().is_some_and(|gateway| *gateway.key == *key));
-                match verdicts.and_then(|verdicts| verdicts.gateway.as_ref()) {
-                    Some(verdict) => {
-                        merge.gateway_addresses(&merge.gateway(status, verdict), &self.addresses)
-                    }
+                let found = owner_and_place(&|owner| {
+                    owner.gateway.as_ref().is_some_and(|gateway| *gateway.key == *key)
+                });
+                let found = found.and_then(|(verdicts, place)| Some((verdicts.gateway.as_ref()?, place)));
+                match found.map(|(verdict, place)| (merge.gateway(status, verdict), addresses(place))) {
+                    Some((status, Some(addresses))) => merge.gateway_addresses(&status, &addresses),
+                    Some((status, None)) => status,
                     None => without_verdict(status),
                 }
             }
@@ -222,8 +255,11 @@ impl Truth {
                     None => without_verdict(status),
                 }
             }
-            Kind::Ingress => match owner(&|owner| owner.ingresses.contains(key)) {
-                Some(_) => merge.ingress(status, &self.addresses),
+            Kind::Ingress => match owner_and_place(&|owner| owner.ingresses.contains(key)) {
+                Some((_, place)) => match addresses(place) {
+                    Some(addresses) => merge.ingress(status, &addresses),
+                    None => status.clone(),
+                },
                 None => without_verdict(status),
             },
             Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => {
@@ -243,6 +279,10 @@ impl Truth {
             | Kind::Secret
             | Kind::ConfigMap
             | Kind::Namespace => status.clone(),
+            Kind::PingsixProxy => match self.proxies.get(&key.name) {
+                Some(proxy) => merge.pingsix_proxy(status, &judge_pingsix_proxy(proxy)),
+                None => status.clone(),
+            },
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Connections to PingSIX that are kept, and one request at a time on each.
 
+#[path = "../../contract/client/credulous.rs"]
+mod credulous;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +18,7 @@ use tokio::io::{
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::subjects::Probe;
 
@@ -140,7 +140,8 @@ impl Line {
         let stream = TcpStream::connect(self.address).await.map_err(Failure::of)?;
         stream.set_nodelay(true).map_err(Failure::of)?;
         let (stream, certificate): (Box<dyn Stream>, _) = if self.tls {
-            let connector = TlsConnector::from(Arc::new(tls(self.http2)));
+            let alpn = if self.http2 { "h2" } else { "http/1.1" };
+            let connector = TlsConnector::from(Arc::new(credulous::client(alpn)));
             let name = ServerName::try_from(host.to_owned()).map_err(Failure::of)?;
             let stream = connector.connect(name, stream).await.map_err(Failure::of)?;
             let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
@@ -236,55 +237,4 @@ async fn ask_http2(
         body: String::from_utf8_lossy(&body).into_owned(),
         certificate: None,
     })
-}
-
-fn tls(http2: bool) -> ClientConfig {
-    let provider = ring::default_provider();
-    let mut config = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyName(provider)))
-        .with_no_client_auth();
-    config.alpn_protocols = vec![if http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
-    config
-}
-
-/// Takes whatever certificate is shown, since which one that is is what is judged; who shows it must hold its key.
-#[derive(Debug)]
-struct AnyName(CryptoProvider);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

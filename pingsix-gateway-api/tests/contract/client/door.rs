@@ -7,10 +7,9 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::credulous;
 
 /// What bytes go through.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -53,13 +52,7 @@ impl Door {
 
 impl Hello {
     async fn shake(&self, stream: TcpStream) -> io::Result<Opened> {
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyName(ring::default_provider())))
-            .with_no_client_auth();
-        config.alpn_protocols = vec![self.alpn.as_bytes().to_vec()];
+        let mut config = credulous::client(self.alpn);
         config.enable_sni = self.sni.is_some();
         // A name is needed even when it is not sent.
         let name = self.sni.clone().unwrap_or_else(|| "unnamed.test".to_owned());
@@ -72,44 +65,5 @@ impl Hello {
         let shown = session.peer_certificates().and_then(<[_]>::first);
         let certificate = shown.map(|certificate| certificate.as_ref().to_vec());
         Ok(Opened { stream: Box::new(stream), certificate })
-    }
-}
-
-/// Takes whatever certificate is shown, since which one that is is the question; who shows it must hold its key.
-#[derive(Debug)]
-struct AnyName(CryptoProvider);
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

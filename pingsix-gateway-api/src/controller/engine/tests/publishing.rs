@@ -3,6 +3,7 @@
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::acceptance::{Heard, Reception};
 use crate::controller::Reach;
 
 const SLOW: Duration = Duration::from_secs(5);
@@ -111,6 +112,79 @@ async fn a_target_that_is_stuck_keeps_only_its_own_gateway_from_being_programmed
     }
     let of_web = rig.feed().begun().into_iter().filter(|(scope, _)| scope == WEB).count();
     assert_eq!(of_web, 2, "the first, and the one that is stuck");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_target_that_is_stuck_keeps_nothing_from_the_first_and_is_said_to() {
+    let feed = Arc::new(SlowFeed::of_targets(2));
+    let mut rig = Rig::ready_with(Arc::clone(&feed));
+    feed.at(1).fate(WEB, Fate::Stuck);
+    for version in 2..5 {
+        rig.apply(Kind::Gateway, changed_gateway("web", version));
+        rig.settle();
+        let held = feed.sink.documents(&Scope::new(WEB).unwrap()).unwrap();
+        let host = format!("v{version}.example");
+        assert!(held.iter().any(|document| String::from_utf8_lossy(&document.value).contains(&host)));
+        rig.during(Duration::from_secs(2)).await;
+        assert!(rig.programmed(&web()).contains("The configuration is not published yet."));
+    }
+    // What PingSIX makes of it counts all the same.
+    let plane = rig.engine.parts.reconciler.data_planes(&web()).remove(0);
+    let revision = rig.engine.deliveries.revision(&plane).unwrap();
+    let refusal = Reception { accepted: None, refused: Some((revision, "it is bad".into())) };
+    assert_ne!(rig.engine.parts.reconciler.hears(&plane, Some(refusal)), Heard::Nothing);
+    assert_eq!(feed.at(1).begun().len(), 2, "the first, and the one that is stuck");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it() {
+    use crate::controller::orphans::Orphan;
+
+    let mut rig = Rig::with_blog();
+    let gateway = |name: &str, port| DataPlaneKey::Gateway {
+        gateway: pingsix_translate::ObjectName::new("infra", name),
+        port,
+    };
+    let orphan = |data_plane, is_gone| Orphan { data_plane, is_gone };
+    let before = rig.feed().begun().len();
+    rig.engine.withdraw(vec![
+        // It is served, whatever anybody says.
+        orphan(gateway("web", None), true),
+        // In another layout.
+        orphan(gateway("blog", Some(8443)), false),
+        // It is there, and of another class.
+        orphan(gateway("elsewhere", None), false),
+        orphan(gateway("gone", None), true),
+        orphan(gateway("gone", Some(80)), true),
+        orphan(DataPlaneKey::Ingress { class: "gone".into() }, true),
+    ]);
+    rig.settle();
+    let begun: BTreeSet<(String, usize)> = rig.feed().begun().split_off(before).into_iter().collect();
+    let gone = ["/pingsix-ingress/gone", "/pingsix/infra/gone", "/pingsix/infra/gone:80"];
+    assert_eq!(begun, gone.map(|scope| (scope.to_owned(), 0)).into());
+    assert!(rig.engine.withdrawals.is_empty(), "they are forgotten");
+    assert_eq!(rig.engine.deliveries.data_planes().count(), 2);
+
+    // One that fails is tried again.
+    rig.feed().fate("/pingsix/infra/late", Fate::Failing(Duration::from_millis(10)));
+    rig.engine.withdraw(vec![orphan(gateway("late", None), true)]);
+    rig.during(Duration::from_secs(1)).await;
+    assert_eq!(rig.engine.withdrawals.len(), 1);
+    rig.feed().fate("/pingsix/infra/late", Fate::Quick);
+    rig.during(Duration::from_secs(5)).await;
+    assert!(rig.engine.withdrawals.is_empty());
+    assert_eq!(rig.feed().held("/pingsix/infra/late"), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_has_changed_is_published_again() {
+    let mut rig = Rig::with_blog();
+    let before = rig.feed().begun().len();
+    rig.engine.repair(&Scope::new(BLOG).unwrap());
+    rig.engine.repair(&Scope::new("/pingsix/infra/unknown").unwrap());
+    rig.settle();
+    let begun = rig.feed().begun().split_off(before);
+    assert_eq!(begun.into_iter().map(|(scope, _)| scope).collect::<Vec<_>>(), [BLOG]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,17 +406,37 @@ async fn what_is_left_to_the_leader_is_published_by_one_that_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_left_while_leadership_is_lost_for_a_moment_is_published_all_the_same() {
+    let mut rig = Rig::ready();
+    let (lead, leadership) = watch::channel(None);
+    rig.engine.parts.leadership = Leadership::of(leadership);
+    *rig.feed().reach.lock() = Some(Reach::Nothing);
+    rig.apply(Kind::Gateway, changed_gateway("web", 2));
+    rig.settle();
+    let before = rig.feed().begun().len();
+    rig.during(Duration::from_secs(5)).await;
+    assert_eq!(rig.feed().begun().len(), before, "another one may lead");
+    // It is regained before the end was noticed, so nobody is told of either.
+    lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
+    *rig.feed().reach.lock() = None;
+    rig.during(Duration::from_secs(5)).await;
+    assert_eq!(rig.feed().begun().len(), before + 1);
+    assert!(rig.is_programmed(&web()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
     let mut rig = Rig::with_blog();
     *rig.feed().reach.lock() = Some(Reach::Part);
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     rig.settle();
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    assert_eq!(rig.engine.withdrawals.len(), 1);
+    assert_eq!((rig.engine.withdrawals.len(), rig.feed().forgotten()), (1, vec![]));
     *rig.feed().reach.lock() = None;
     let before = rig.feed().begun().len();
     rig.engine.take_over();
     rig.settle();
     assert_eq!(rig.feed().begun().len(), before + 1);
     assert!(rig.engine.withdrawals.is_empty());
+    assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()], "nobody has to follow it any more");
 }

@@ -5,6 +5,9 @@ use pingsix_sink::{Revision, Scope};
 use pingsix_translate::verdict::{ConditionStatus, ConditionType};
 
 use super::*;
+use crate::controller::Reach;
+use crate::delivery::Instances;
+use crate::delivery::status_page::StatusPage;
 
 fn plane() -> DataPlaneKey {
     DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("infra", "web"), port: None }
@@ -30,6 +33,10 @@ fn new_route(index: usize, path: &str, generation: u32) -> Value {
 }
 
 impl Rig {
+    fn is_at_fault(&self) -> bool {
+        self.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some()
+    }
+
     /// What is published, as one text.
     fn text(&self) -> String {
         let scope = Scope::new("/pingsix/infra/web").unwrap();
@@ -57,11 +64,65 @@ impl Rig {
         }
     }
 
+    /// The same of one that shows a status page, which is looked at twice between two beats.
+    async fn react_on_page(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
+        let revision = self.engine.deliveries.revision(&plane());
+        let is_taken = is_good(&self.text());
+        if is_taken {
+            *accepted = revision;
+        }
+        let page = StatusPage {
+            published_revision: accepted.map_or(0, Revision::get),
+            observed_revision: revision.map_or(0, Revision::get),
+            error_kind: (!is_taken).then(|| "candidate_invalid".to_owned()),
+            last_error: (!is_taken).then(|| "it is bad".to_owned()),
+            ..StatusPage::default()
+        };
+        for _ in 0..2 {
+            let pages = [("http://127.0.0.1:7085".parse().unwrap(), Ok(page.clone()))];
+            self.engine.observe(&plane(), Instances::Pages(pages.into()));
+            tokio::time::advance(BEAT / 2).await;
+        }
+        self.settle();
+        self.engine.beat();
+        self.settle();
+    }
+
+    /// The route that PingSIX refuses, among others.
+    fn add_routes(&mut self) {
+        self.apply(
+            Kind::Service,
+            json!({
+                "metadata": {"name": "backend", "namespace": "infra", "resourceVersion": "1"},
+                "spec": {"ports": [{"port": 80}]},
+            }),
+        );
+        self.apply(
+            Kind::EndpointSlice,
+            json!({
+                "metadata": {
+                    "name": "backend", "namespace": "infra", "resourceVersion": "1",
+                    "labels": {"kubernetes.io/service-name": "backend"},
+                },
+                "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
+            }),
+        );
+        for index in 0..8 {
+            self.apply(Kind::HttpRoute, new_route(index, "/fine", 1));
+        }
+        self.settle();
+    }
+
     fn programmed_reason(&self) -> (ConditionStatus, String) {
         let Some(Wanted::Gateway { verdict, .. }) = self.wanted(&web()) else { panic!("nothing is said") };
         let condition = verdict.conditions.get(ConditionType::Programmed).unwrap().clone();
         (condition.status, condition.message)
     }
+}
+
+/// PingSIX refuses whatever the fifth of the routes does, but an answer that is an error.
+fn is_good(text: &str) -> bool {
+    text.lines().all(|line| !line.contains("new-5.example") || line.contains("fault-injection"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,31 +131,7 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     let mut accepted = None;
     rig.react(&mut accepted, |_| true);
     assert!(rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_none());
-    rig.apply(
-        Kind::Service,
-        json!({
-            "metadata": {"name": "backend", "namespace": "infra", "resourceVersion": "1"},
-            "spec": {"ports": [{"port": 80}]},
-        }),
-    );
-    rig.apply(
-        Kind::EndpointSlice,
-        json!({
-            "metadata": {
-                "name": "backend", "namespace": "infra", "resourceVersion": "1",
-                "labels": {"kubernetes.io/service-name": "backend"},
-            },
-            "addressType": "IPv4", "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.0.0.1"]}],
-        }),
-    );
-    for index in 0..8 {
-        rig.apply(Kind::HttpRoute, new_route(index, "/fine", 1));
-    }
-    rig.settle();
-    // PingSIX refuses whatever the fifth of them does, but an answer that is an error.
-    let is_good = |text: &str| {
-        text.lines().all(|line| !line.contains("new-5.example") || line.contains("fault-injection"))
-    };
+    rig.add_routes();
     rig.react(&mut accepted, is_good);
     let (status, message) = rig.programmed_reason();
     assert_eq!(status, ConditionStatus::False);
@@ -124,4 +161,43 @@ async fn what_is_refused_is_found_and_statuses_are_true_all_the_time() {
     rig.apply(Kind::HttpRoute, new_route(5, "/other", 2));
     rig.settle();
     assert_eq!(verdict(&rig, 5).0, ConditionStatus::True);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_follows_finds_what_is_refused_by_those_who_read_from_it() {
+    let mut feed = SlowFeed::of_targets(2);
+    feed.shared = Some(1);
+    let mut rig = Rig::ready_with(Arc::new(feed));
+    *rig.engine.parts.feed.reach.lock() = Some(Reach::Part);
+    let mut accepted = None;
+    rig.react_on_page(&mut accepted, |_| true).await;
+    rig.add_routes();
+    rig.react_on_page(&mut accepted, is_good).await;
+    assert!(rig.is_at_fault());
+    let mut trials = 0;
+    while rig.is_at_fault() {
+        trials += 1;
+        assert!(trials < 10);
+        rig.react_on_page(&mut accepted, is_good).await;
+    }
+    assert!(rig.text().contains("new-7.example") && is_good(&rig.text()), "{}", rig.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_follows_tries_nothing_out_on_those_who_read_what_replicas_share() {
+    for (shared, reach) in [(Some(0), Reach::Part), (None, Reach::Nothing)] {
+        let mut feed = SlowFeed::of_targets(2);
+        feed.shared = shared;
+        let mut rig = Rig::ready_with(Arc::new(feed));
+        let mut accepted = None;
+        rig.react_on_page(&mut accepted, |_| true).await;
+        rig.add_routes();
+        *rig.engine.parts.feed.reach.lock() = Some(reach);
+        let before = rig.text();
+        for _ in 0..5 {
+            rig.react_on_page(&mut accepted, is_good).await;
+            assert!(!rig.is_at_fault());
+            assert_eq!(rig.text(), before);
+        }
+    }
 }

@@ -1,0 +1,130 @@
+//! Which parts of a snapshot have to be put back together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::{RouteReferences, secrets_of_ingress, services_of_ingress};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+
+use crate::world::OwnerSnapshot;
+
+/// Puts parts together that must not be separated: a route in its old version does not go with its Services in their new
+/// ones, nor the other way round.
+pub(super) fn groups(
+    parts: &BTreeSet<ObjectKey>,
+    now: &OwnerSnapshot,
+    before: &OwnerSnapshot,
+) -> Vec<BTreeSet<ObjectKey>> {
+    let parts: Vec<&ObjectKey> = parts.iter().collect();
+    let place = |part: &ObjectKey| parts.binary_search(&part).ok();
+    let mut groups = Groups((0..parts.len()).collect());
+    for (index, part) in parts.iter().enumerate() {
+        if concerns_all(part.kind) {
+            (0..parts.len()).for_each(|other| groups.join(index, other));
+            continue;
+        }
+        for related in related(now, part).into_iter().chain(related(before, part)) {
+            // Other endpoints do as well for a route as those it was made for, unless there were none, or are none.
+            let is_free = part.kind != Kind::Service
+                && related.kind == Kind::EndpointSlice
+                && has_slices(now, &related.name)
+                && has_slices(before, &related.name);
+            if let Some(other) = place(&related).filter(|_| !is_free) {
+                groups.join(index, other);
+            }
+        }
+        if part.kind == Kind::Namespace {
+            let is_inside = |other: &usize| parts[*other].name.namespace == part.name.name;
+            (0..parts.len()).filter(is_inside).for_each(|other| groups.join(index, other));
+        }
+    }
+    let mut by_root: BTreeMap<usize, BTreeSet<ObjectKey>> = BTreeMap::new();
+    for (index, part) in parts.iter().enumerate() {
+        by_root.entry(groups.root(index)).or_default().insert((*part).clone());
+    }
+    by_root.into_values().collect()
+}
+
+/// By index, the index of another member of the same group, or its own.
+struct Groups(Vec<usize>);
+
+impl Groups {
+    fn root(&mut self, mut index: usize) -> usize {
+        while self.0[index] != index {
+            self.0[index] = self.0[self.0[index]];
+            index = self.0[index];
+        }
+        index
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        self.0[other] = one;
+    }
+}
+
+fn has_slices(snapshot: &OwnerSnapshot, service: &ObjectName) -> bool {
+    let referents = match snapshot {
+        OwnerSnapshot::Gateway(snapshot) => &snapshot.referents,
+        OwnerSnapshot::Ingress(snapshot) => &snapshot.referents,
+    };
+    referents.endpoint_slices.contains_key(service)
+}
+
+/// Whether routes of all kinds are judged by it.
+pub(super) const fn concerns_all(kind: Kind) -> bool {
+    match kind {
+        Kind::GatewayClass
+        | Kind::Gateway
+        | Kind::ListenerSet
+        | Kind::BackendTlsPolicy
+        | Kind::ReferenceGrant
+        | Kind::IngressClass
+        | Kind::ConfigMap
+        | Kind::PingsixProxy => true,
+        Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::TlsRoute
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::Ingress
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Secret
+        | Kind::Namespace => false,
+    }
+}
+
+/// The parts that a part refers to.
+fn related(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<ObjectKey> {
+    fn services<R: RouteReferences>(
+        routes: &SharedMap<ObjectName, Arc<R>>,
+        name: &ObjectName,
+    ) -> Vec<ObjectName> {
+        routes.get(name).map(|route| route.services(&name.namespace)).unwrap_or_default()
+    }
+    let name = &part.name;
+    let mut secrets = BTreeSet::new();
+    let services: Vec<ObjectName> = match (snapshot, part.kind) {
+        (OwnerSnapshot::Gateway(snapshot), Kind::HttpRoute) => services(&snapshot.http_routes, name),
+        (OwnerSnapshot::Gateway(snapshot), Kind::GrpcRoute) => services(&snapshot.grpc_routes, name),
+        (OwnerSnapshot::Gateway(snapshot), Kind::TlsRoute) => services(&snapshot.tls_routes, name),
+        (OwnerSnapshot::Gateway(snapshot), Kind::TcpRoute) => services(&snapshot.tcp_routes, name),
+        (OwnerSnapshot::Gateway(snapshot), Kind::UdpRoute) => services(&snapshot.udp_routes, name),
+        (OwnerSnapshot::Ingress(snapshot), Kind::Ingress) => {
+            let ingress = snapshot.ingresses.get(name);
+            secrets
+                .extend(ingress.into_iter().flat_map(|ingress| secrets_of_ingress(ingress, &name.namespace)));
+            let services =
+                ingress.into_iter().flat_map(|ingress| services_of_ingress(ingress, &name.namespace));
+            services.collect()
+        }
+        (_, Kind::Service) => vec![name.clone()],
+        _ => Vec::new(),
+    };
+    let of_services = services.into_iter().flat_map(|name| {
+        [Kind::Service, Kind::EndpointSlice].map(|kind| ObjectKey { kind, name: name.clone() })
+    });
+    let secrets = secrets.into_iter().map(|name| ObjectKey { kind: Kind::Secret, name });
+    of_services.chain(secrets).collect()
+}

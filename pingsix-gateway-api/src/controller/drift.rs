@@ -1,0 +1,161 @@
+//! What somebody else changes at a target is published again.
+//!
+//! At once, the first time. Two who publish different things to one scope undo each other's work for ever, so what is
+//! changed again soon after waits, longer each time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pingsix_sink::Scope;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// The shortest time between two repairs of one scope.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// The longest.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// How many times as long a scope has to be left in peace until it counts as any other.
+const PEACE: u32 = 3;
+
+/// Follows what targets tell, until it is stopped. Each scope that comes is to be published again.
+pub(super) fn start(
+    sources: Vec<watch::Receiver<BTreeSet<Scope>>>,
+    stop: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) -> mpsc::Receiver<Scope> {
+    let (scopes, receiver) = mpsc::channel(16);
+    for source in sources {
+        let (stop, scopes) = (stop.clone(), scopes.clone());
+        tasks.spawn(async move {
+            stop.run_until_cancelled(follow(source, scopes)).await;
+        });
+    }
+    receiver
+}
+
+/// When a scope was repaired last, and how long the next repair waits after that.
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    at: Instant,
+    pause: Duration,
+}
+
+async fn follow(mut source: watch::Receiver<BTreeSet<Scope>>, scopes: mpsc::Sender<Scope>) {
+    let mut repairs: BTreeMap<Scope, Repair> = BTreeMap::new();
+    loop {
+        let drifted = source.borrow_and_update().clone();
+        let now = Instant::now();
+        repairs.retain(|scope, repair| {
+            drifted.contains(scope) || now.duration_since(repair.at) < repair.pause * PEACE
+        });
+        let mut next: Option<Instant> = None;
+        for scope in drifted {
+            let last = repairs.get(&scope).copied();
+            let mut due = last.map_or(now, |last| last.at + last.pause);
+            if due <= now {
+                let pause = last.map_or(SHORTEST, |last| LONGEST.min(last.pause * 2));
+                repairs.insert(scope.clone(), Repair { at: now, pause });
+                due = now + pause;
+                if scopes.send(scope).await.is_err() {
+                    return;
+                }
+            }
+            next = Some(next.map_or(due, |next| next.min(due)));
+        }
+        let again = async {
+            match next {
+                Some(next) => sleep_until(next).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = source.changed() => if changed.is_err() { return },
+            () = again => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    fn scope(name: &str) -> Scope {
+        Scope::new(format!("/pingsix/{name}")).unwrap()
+    }
+
+    struct Rig {
+        drift: watch::Sender<BTreeSet<Scope>>,
+        repairs: mpsc::Receiver<Scope>,
+        _tasks: JoinSet<()>,
+    }
+
+    impl Rig {
+        fn start() -> Self {
+            let (drift, stop, mut tasks) =
+                (watch::Sender::new(BTreeSet::new()), CancellationToken::new(), JoinSet::new());
+            let repairs = start(vec![drift.subscribe()], &stop, &mut tasks);
+            Self { drift, repairs, _tasks: tasks }
+        }
+
+        fn set(&self, name: &str, is_drifted: bool) {
+            self.drift.send_modify(|scopes| {
+                if is_drifted {
+                    scopes.insert(scope(name))
+                } else {
+                    scopes.remove(&scope(name))
+                };
+            });
+        }
+
+        /// How long it takes until a scope is to be repaired.
+        async fn repaired(&mut self, name: &str) -> Duration {
+            let from = Instant::now();
+            let repaired = timeout(LONGEST * 2, self.repairs.recv()).await.expect("nothing is repaired");
+            assert_eq!(repaired, Some(scope(name)));
+            from.elapsed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_change_is_repaired_at_once_and_who_changes_it_for_ever_finds_us_slower() {
+        let mut rig = Rig::start();
+        rig.set("a", true);
+        assert_eq!(rig.repaired("a").await, Duration::ZERO);
+        let mut waited = Vec::new();
+        for _ in 0..8 {
+            // It is repaired, and changed by the other.
+            rig.set("a", false);
+            tokio::task::yield_now().await;
+            rig.set("a", true);
+            waited.push(rig.repaired("a").await.as_secs());
+            // That keeps nobody else waiting.
+            rig.set("b", true);
+            if waited.len() == 1 {
+                assert_eq!(rig.repaired("b").await, Duration::ZERO);
+            }
+            rig.set("b", false);
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(waited, [1, 2, 4, 8, 16, 32, 60, 60]);
+        rig.set("a", false);
+        advance(LONGEST * PEACE).await;
+        rig.set("a", true);
+        assert_eq!(rig.repaired("a").await, Duration::ZERO, "there is peace");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_repaired_is_asked_for_again() {
+        let mut rig = Rig::start();
+        rig.set("a", true);
+        assert_eq!(rig.repaired("a").await, Duration::ZERO);
+        assert_eq!(rig.repaired("a").await, SHORTEST);
+        rig.set("a", false);
+        assert!(timeout(LONGEST * 9, rig.repairs.recv()).await.is_err(), "it is as it was published");
+    }
+}

@@ -1,0 +1,254 @@
+//! Data planes that the controller runs: what they need goes to the provisioner, and what has become of it comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use pingsix_translate::infrastructure::{Infrastructure, SecretKey};
+use pingsix_translate::snapshot::{EndpointState, Gateway, Ingress, Secret};
+use pingsix_translate::verdict::{
+    Address, Condition, ConditionStatus, ConditionType, GatewayVerdict, Problem, Reason,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use tokio::sync::watch;
+
+use super::Engine;
+use crate::controller::Feed;
+use crate::controller::instances::{AskedPages, PageKey};
+use crate::delivery::status_page::StatusUrl;
+use crate::provision::{
+    AddressFault, Installation, InstallationKey, Keyring, Need, Standings, Wanted, judge_addresses,
+    service_name, status_ports,
+};
+
+/// How an engine has data planes run.
+#[derive(Debug)]
+pub(in crate::controller) struct Provisioning {
+    pub(in crate::controller) installation: Arc<Installation>,
+    pub(in crate::controller) wanted: watch::Sender<Wanted>,
+    pub(in crate::controller) standings: watch::Receiver<Standings>,
+    pub(in crate::controller) key: watch::Receiver<Option<InstallationKey>>,
+}
+
+/// What is run.
+#[derive(Debug, Default)]
+pub(super) struct Managed {
+    /// The Service of each owner.
+    services: BTreeMap<ObjectKey, ObjectName>,
+    /// Whose Service it is.
+    owners: BTreeMap<ObjectName, ObjectKey>,
+    /// What was last told of.
+    standings: Standings,
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Says what has to run for an owner, after it was reconsidered.
+    pub(super) fn provide(&mut self, owner: &ObjectKey) {
+        let Some(provisioning) = &self.parts.provisioning else { return };
+        let infrastructure = self.parts.reconciler.infrastructure(owner).cloned();
+        let service = infrastructure.as_deref().map(service_name);
+        if self.managed.services.get(owner) != service.as_ref() {
+            if let Some(before) = self.managed.services.remove(owner) {
+                self.managed.owners.remove(&before);
+            }
+            if let Some(service) = service {
+                self.managed.owners.insert(service.clone(), owner.clone());
+                self.managed.services.insert(owner.clone(), service);
+            }
+        }
+        let Some(infrastructure) = infrastructure else {
+            let (is_unclear, is_there) =
+                (self.is_unclear(owner), self.parts.reconciler.world().contains(owner));
+            provisioning.wanted.send_if_modified(|wanted| match (is_unclear, is_there) {
+                (true, _) => wanted.leave(owner.clone()),
+                (false, true) => wanted.dismiss(owner),
+                (false, false) => wanted.remove(owner),
+            });
+            return;
+        };
+        let keyring = self.keyring_of(&infrastructure).unwrap_or_else(|| Ok(Keyring::default()));
+        let need = Need { infrastructure, keyring };
+        provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
+    }
+
+    /// Whether something is wrong with what would say what has to run. To take everything away for that would cost a Gateway
+    /// its address, and all Gateways of a class theirs for a slip in one object.
+    fn is_unclear(&self, owner: &ObjectKey) -> bool {
+        let is_about_that = |problem: &Problem| {
+            *problem.object == *owner
+                && matches!(problem.reason, Reason::InvalidParameters | Reason::UnsupportedAddress)
+        };
+        self.undecodable.contains_key(owner)
+            || self.is_of_refused_class(owner)
+            || self.parts.reconciler.attached(owner).is_none()
+                && self.parts.reconciler.problems(owner).iter().any(is_about_that)
+    }
+
+    /// Whether an owner is a Gateway of a class of ours that is not accepted, as when its parameters cannot be used.
+    fn is_of_refused_class(&self, owner: &ObjectKey) -> bool {
+        let reconciler = &self.parts.reconciler;
+        let gateway = (owner.kind == Kind::Gateway).then(|| reconciler.world().get::<Gateway>(&owner.name));
+        gateway.flatten().is_some_and(|gateway| {
+            let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
+            reconciler.class(&class).is_some_and(|verdict| !verdict.is_accepted())
+        })
+    }
+
+    /// Which are the keys that secrets are encrypted with; `None` when they are not.
+    pub(super) fn keyring_of(&self, infrastructure: &Infrastructure) -> Option<Result<Keyring, String>> {
+        infrastructure.parameters.process.keyring.as_ref().map(|key| self.keyring(key))
+    }
+
+    /// Which are the keys that parameters name, one a line.
+    fn keyring(&self, key: &SecretKey) -> Result<Keyring, String> {
+        let SecretKey { secret, key } = key;
+        let object = self.parts.reconciler.world().get::<Secret>(secret);
+        let object = object.ok_or_else(|| format!("Secret \"{secret}\" with the keyring does not exist."))?;
+        let bytes = object.data.as_ref().and_then(|data| data.get(key));
+        let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).unwrap_or_default();
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        if lines.is_empty() {
+            return Err(format!("Secret \"{secret}\" holds no keyring in its entry \"{key}\"."));
+        }
+        Ok(Keyring(lines))
+    }
+
+    /// EndpointSlices of Services have changed.
+    pub(super) fn look_at_sliced(&mut self, services: &BTreeSet<ObjectName>) {
+        let owners: BTreeSet<ObjectKey> =
+            services.iter().filter_map(|service| self.managed.owners.get(service)).cloned().collect();
+        for owner in owners {
+            self.follow_parameters(&owner);
+        }
+    }
+
+    /// The key of status pages has come.
+    pub(super) fn look_at_all_instances(&mut self) {
+        let owners: Vec<ObjectKey> = self.managed.services.keys().cloned().collect();
+        for owner in owners {
+            self.follow_parameters(&owner);
+        }
+    }
+
+    /// The status pages of the Pods behind the Service of an owner; nothing when the controller does not run them.
+    pub(super) fn pages_of_service(&self, owner: &ObjectKey) -> AskedPages {
+        let mut asked = AskedPages::new();
+        let Some(provisioning) = &self.parts.provisioning else { return asked };
+        let Some(infrastructure) = self.parts.reconciler.infrastructure(owner) else { return asked };
+        let key = provisioning.key.borrow().as_ref().map(|key| key.diagnostics(owner));
+        let (mut ready, mut coming) = (BTreeSet::new(), BTreeSet::new());
+        // Without the key nobody is let in.
+        if key.is_some() {
+            let slices = self.parts.reconciler.world().slices_of(&service_name(infrastructure));
+            for endpoint in slices.values().flat_map(|slice| slice.endpoints.iter()) {
+                // Processes listen on IPv4 addresses; the same Pod may have one of IPv6 in another slice.
+                let Some(ip) = endpoint.address.filter(IpAddr::is_ipv4) else { continue };
+                match endpoint.state {
+                    EndpointState::Ready => ready.insert(ip),
+                    EndpointState::Down => coming.insert(ip),
+                    // It serves what it has, to its end.
+                    EndpointState::Leaving => continue,
+                };
+            }
+        }
+        let key = key.map_or(PageKey::None, PageKey::Own);
+        let ports = status_ports(infrastructure, &provisioning.installation);
+        for (listener, port) in &infrastructure.ports {
+            let Some(status) = ports.get(listener) else { continue };
+            let pages = asked.entry(port.data_plane.clone()).or_default();
+            pages.key = key.clone();
+            pages.urls.extend(urls(&ready, *status));
+            pages.coming.extend(urls(&coming, *status));
+        }
+        for pages in asked.values_mut().filter(|pages| pages.urls.is_empty()) {
+            // Nobody serves yet: then all of them have to confirm.
+            pages.urls = std::mem::take(&mut pages.coming);
+        }
+        asked
+    }
+
+    /// The provisioner has told what has become of what should run.
+    pub(super) fn look_at_standings(&mut self) {
+        let Some(provisioning) = &mut self.parts.provisioning else { return };
+        let standings = provisioning.standings.borrow_and_update().clone();
+        let held = std::mem::take(&mut self.managed.standings);
+        let known: BTreeSet<&ObjectKey> = held.keys().chain(standings.keys()).collect();
+        let changed: Vec<ObjectKey> =
+            known.into_iter().filter(|owner| held.get(*owner) != standings.get(*owner)).cloned().collect();
+        self.managed.standings = standings;
+        for owner in changed {
+            self.tell_later(&owner);
+            self.tell_delivery(&owner);
+            if owner.kind == Kind::IngressClass {
+                let ingresses = self.parts.reconciler.world().keys::<Ingress>();
+                self.tell(ingresses.iter().filter(|ingress| self.speaker(ingress) == Some(&owner)));
+            }
+        }
+    }
+
+    /// Everything is known: whatever else runs is to go.
+    pub(super) fn complete_provisioning(&self) {
+        if let Some(provisioning) = &self.parts.provisioning {
+            provisioning.wanted.send_if_modified(Wanted::complete);
+        }
+    }
+
+    /// Where the Service of an owner is reached; `None` as long as that is not known.
+    pub(super) fn addresses_of_service(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
+        Some(self.managed.standings.get(owner)?.addresses.clone())
+    }
+
+    /// Adds what keeps an accepted Gateway from being programmed besides its configuration.
+    pub(super) fn hinder(&self, verdict: &mut GatewayVerdict) {
+        let owner = &*verdict.key;
+        let Some(infrastructure) = self.parts.reconciler.infrastructure(owner) else { return };
+        let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned() else { return };
+        if !verdict.conditions.is_true(ConditionType::Accepted)
+            || programmed.reason == Reason::AddressNotUsable
+        {
+            return;
+        }
+        let Some((reason, message)) = self.hindrance(owner, infrastructure) else { return };
+        let is_programmed = programmed.status == ConditionStatus::True;
+        // What can be helped by waiting is said after what is awaited anyway.
+        let (reason, message) = if reason == Reason::AddressNotAssigned && !is_programmed {
+            (programmed.reason, format!("{} {message}", programmed.message))
+        } else {
+            (reason, message)
+        };
+        verdict.conditions.set(Condition { status: ConditionStatus::False, reason, message, ..programmed });
+    }
+
+    /// Whether it is not known yet what has become of what should run for an owner.
+    pub(super) fn is_standing_unknown(&self, owner: &ObjectKey) -> bool {
+        self.parts.provisioning.is_some()
+            && self.parts.reconciler.infrastructure(owner).is_some()
+            && !self.managed.standings.contains_key(owner)
+    }
+
+    fn hindrance(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
+        if self.parts.provisioning.is_none() {
+            let message = "This controller runs no data planes: it was started without what that takes.";
+            return Some((Reason::NoResources, message.to_owned()));
+        }
+        let Some(standing) = self.managed.standings.get(owner) else {
+            let service = service_name(infrastructure);
+            let message = format!("It is not known yet whether Service \"{service}\" has an address.");
+            return Some((Reason::AddressNotAssigned, message));
+        };
+        if let Some(fault) = &standing.fault {
+            return Some((Reason::NoResources, fault.clone()));
+        }
+        let service = format!("\"{}\"", service_name(infrastructure));
+        match judge_addresses(&infrastructure.addresses, &standing.addresses, &service) {
+            Ok(()) => None,
+            Err(AddressFault::NotAssigned(message)) => Some((Reason::AddressNotAssigned, message)),
+            Err(AddressFault::NotUsable(message)) => Some((Reason::AddressNotUsable, message)),
+        }
+    }
+}
+
+fn urls(addresses: &BTreeSet<IpAddr>, port: u16) -> impl Iterator<Item = StatusUrl> {
+    addresses.iter().filter_map(move |ip| format!("http://{ip}:{port}").parse().ok())
+}

@@ -1,0 +1,376 @@
+//! Data planes that the controller runs.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use pingsix_sink::resource;
+use pingsix_translate::verdict::ConditionType;
+
+use super::*;
+use crate::delivery::Instances;
+use crate::delivery::status_page::{StatusPage, StatusUrl};
+use crate::provision::tests::installation;
+use crate::provision::{InstallationKey, Provisioned, Standings, Wanted as Needs};
+
+/// The other ends of what the engine is connected with.
+struct Ends {
+    wanted: watch::Receiver<Needs>,
+    standings: watch::Sender<Standings>,
+    pages: watch::Receiver<AskedPages>,
+    key: watch::Sender<Option<InstallationKey>>,
+}
+
+impl Rig {
+    /// With a Gateway whose data planes the controller runs.
+    fn managing() -> (Self, Ends) {
+        let mut rig = Self::new();
+        let (wanted, needs) = watch::channel(Needs::default());
+        let (standings, told) = watch::channel(Standings::new());
+        let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
+        let pages = rig.engine.parts.asked.subscribe();
+        rig.engine.parts.provisioning = Some(Provisioning {
+            installation: Arc::new(installation()),
+            wanted,
+            standings: told,
+            key: known,
+        });
+        for kind in Kind::ALL {
+            rig.tell(*kind, watcher::Event::Init);
+        }
+        for (kind, object) in [
+            (Kind::PingsixProxy, proxy(json!({"managed": {}}))),
+            (Kind::GatewayClass, managed_class()),
+            (Kind::Gateway, managed_gateway()),
+            (Kind::HttpRoute, route(1)),
+        ] {
+            rig.tell(kind, watcher::Event::InitApply(object));
+        }
+        for kind in Kind::ALL {
+            rig.tell(*kind, watcher::Event::InitDone);
+        }
+        assert!(!needs.borrow().is_complete, "not before everything was looked at");
+        rig.settle();
+        (rig, Ends { wanted: needs, standings, pages, key })
+    }
+
+    /// Two slices of the Service, with these endpoints: address, whether it is ready, whether it is terminating.
+    fn endpoints(&mut self, version: u32, endpoints: &[(&str, bool, bool)]) {
+        let endpoints: Vec<Value> = endpoints
+            .iter()
+            .map(|(ip, ready, leaving)| {
+                json!({"addresses": [ip], "conditions": {"ready": ready, "serving": *ready || *leaving, "terminating": leaving}})
+            })
+            .collect();
+        self.apply(
+            Kind::EndpointSlice,
+            json!({
+                "metadata": {
+                    "name": "web-1", "namespace": "infra", "resourceVersion": version.to_string(),
+                    "labels": {"kubernetes.io/service-name": "web-pingsix"},
+                },
+                "addressType": "IPv4", "endpoints": endpoints,
+            }),
+        );
+    }
+
+    fn stand(&mut self, ends: &Ends, standing: Provisioned) {
+        ends.standings.send_replace(Standings::from([(web(), standing)]));
+        self.engine.look_at_standings();
+    }
+
+    /// All instances confirm what was published.
+    fn confirm(&mut self, ends: &Ends) {
+        for port in [80, 8080] {
+            let page = StatusPage { published_revision: i64::MAX, ..StatusPage::default() };
+            let urls = ends.pages.borrow()[&plane(port)].urls.clone();
+            let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
+            self.engine.look_at_pages(&plane(port), Instances::Pages(pages));
+        }
+    }
+
+    /// Status and reason of `Programmed`, its message, and the addresses.
+    fn told(&self) -> (String, String, Option<usize>) {
+        let Some(Wanted::Gateway { verdict, addresses }) = self.wanted(&web()) else {
+            panic!("nothing is said")
+        };
+        let programmed = verdict.conditions.get(ConditionType::Programmed).unwrap();
+        let short = format!("{:?} {}", programmed.status, programmed.reason);
+        (short, programmed.message.clone(), addresses.map(|addresses| addresses.len()))
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it is always written where it is called")]
+fn proxy(spec: Value) -> Value {
+    json!({"metadata": {"name": "edge", "namespace": "infra", "resourceVersion": spec.to_string()}, "spec": spec})
+}
+
+fn managed_class() -> Value {
+    let mut class = class();
+    class["spec"]["parametersRef"] =
+        json!({"group": "pingsix.io", "kind": "PingsixProxy", "name": "edge", "namespace": "infra"});
+    class
+}
+
+fn managed_gateway() -> Value {
+    let mut gateway = gateway();
+    gateway["metadata"]["uid"] = json!("4a1c8f06");
+    gateway["spec"]["listeners"] = json!([
+        {"name": "a", "port": 80, "protocol": "HTTP"}, {"name": "b", "port": 8080, "protocol": "HTTP"},
+    ]);
+    gateway
+}
+
+fn plane(port: u16) -> DataPlaneKey {
+    DataPlaneKey::Gateway { gateway: web().name, port: Some(port) }
+}
+
+/// Which pages have to confirm, and which may refuse.
+fn urls(ends: &Ends, port: u16) -> (Vec<String>, Vec<String>) {
+    let pages = ends.pages.borrow();
+    let text = |urls: &BTreeSet<StatusUrl>| urls.iter().map(ToString::to_string).collect();
+    let pages = &pages[&plane(port)];
+    (text(&pages.urls), text(&pages.coming))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_to_run_is_said_when_it_changes_and_taken_back_when_it_has_not() {
+    let (mut rig, mut ends) = Rig::managing();
+    let needs = ends.wanted.borrow_and_update().clone();
+    assert!(needs.is_complete);
+    assert_eq!(needs.needs[&web()].infrastructure.ports.keys().collect::<Vec<_>>(), [&80, &8080]);
+    rig.apply(Kind::HttpRoute, route(2));
+    rig.settle();
+    assert!(!ends.wanted.has_changed().unwrap(), "routes change nothing");
+    let mut other = managed_gateway();
+    other["metadata"]["resourceVersion"] = json!("2");
+    other["spec"]["listeners"].as_array_mut().unwrap().pop();
+    rig.apply(Kind::Gateway, other);
+    rig.settle();
+    assert_eq!(ends.wanted.borrow_and_update().needs[&web()].infrastructure.ports.len(), 1);
+    assert!(!ends.pages.borrow().contains_key(&plane(8080)), "nobody asks any more");
+    rig.apply(Kind::PingsixProxy, proxy(json!({"attached": {}})));
+    rig.settle();
+    assert!(ends.wanted.borrow_and_update().needs.is_empty());
+    assert!(ends.pages.borrow().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
+    let (mut rig, ends) = Rig::managing();
+    let held = |ends: &Ends| {
+        let wanted = ends.wanted.borrow();
+        (wanted.needs.contains_key(&web()), wanted.unclear.contains(&web()), wanted.is_unwanted(&web()))
+    };
+    assert_eq!(held(&ends), (true, false, false));
+    let mut of_another_type = managed_gateway();
+    of_another_type["metadata"]["resourceVersion"] = json!("2");
+    of_another_type["spec"]["addresses"] = json!([{"type": "example.com/Name", "value": "a"}]);
+    let mut undecodable = managed_gateway();
+    undecodable["metadata"]["resourceVersion"] = json!("3");
+    undecodable["spec"]["listeners"] = json!("none");
+    for (kind, wrong, right) in [
+        (Kind::PingsixProxy, proxy(json!({})), proxy(json!({"managed": {}}))),
+        (Kind::Gateway, of_another_type, managed_gateway()),
+        (Kind::Gateway, undecodable, managed_gateway()),
+    ] {
+        rig.apply(kind, wrong);
+        rig.settle();
+        assert_eq!(held(&ends), (false, true, false), "{kind}");
+        rig.apply(kind, right);
+        rig.settle();
+        assert_eq!(held(&ends), (true, false, false), "{kind}");
+    }
+    // The parameters are gone, and then the Gateway.
+    rig.tell(Kind::PingsixProxy, watcher::Event::Delete(proxy(json!({"managed": {}}))));
+    rig.settle();
+    assert_eq!(held(&ends), (false, true, false));
+    rig.tell(Kind::Gateway, watcher::Event::Delete(managed_gateway()));
+    rig.settle();
+    assert_eq!(held(&ends), (false, false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_selected_any_more_keeps_what_runs_for_it() {
+    let (mut rig, ends) = Rig::managing();
+    let provisioning = rig.engine.parts.provisioning.as_ref().unwrap();
+    provisioning.wanted.send_modify(|wanted| wanted.is_partial = true);
+    let is_unwanted = |ends: &Ends| ends.wanted.borrow().is_unwanted(&web());
+    rig.apply(Kind::PingsixProxy, proxy(json!({"attached": {}})));
+    rig.settle();
+    assert!(is_unwanted(&ends), "somebody else runs its data planes");
+    rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
+    rig.settle();
+    assert!(!is_unwanted(&ends));
+    rig.tell(Kind::Gateway, watcher::Event::Delete(managed_gateway()));
+    rig.settle();
+    assert!(ends.wanted.borrow().needs.is_empty() && !is_unwanted(&ends));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_instances_are_the_pods_behind_the_service() {
+    let (mut rig, ends) = Rig::managing();
+    assert_eq!(urls(&ends, 80), (vec![], vec![]));
+    let url = |ip: &str, port: u16| format!("http://{ip}:{port}/status/config");
+    // While none is ready, all have to confirm.
+    rig.endpoints(1, &[("10.0.0.1", false, false), ("fd00::1", true, false)]);
+    assert_eq!(urls(&ends, 80), (vec![url("10.0.0.1", 30_080)], vec![]));
+    rig.endpoints(2, &[("10.0.0.1", true, false), ("10.0.0.2", false, false), ("10.0.0.3", false, true)]);
+    assert_eq!(urls(&ends, 80), (vec![url("10.0.0.1", 30_080)], vec![url("10.0.0.2", 30_080)]));
+    assert_eq!(urls(&ends, 8080).0, [url("10.0.0.1", 28_080)]);
+    // Nobody is asked without the key.
+    ends.key.send_replace(None);
+    rig.engine.look_at_all_instances();
+    assert_eq!(urls(&ends, 80), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_managed_gateway_is_programmed_when_it_runs_is_reached_and_has_confirmed() {
+    let (mut rig, ends) = Rig::managing();
+    let (short, _, addresses) = rig.told();
+    assert_eq!((short.as_str(), addresses), ("False Pending", None), "nothing is known of the Service");
+    rig.stand(&ends, Provisioned::default());
+    let (short, message, addresses) = rig.told();
+    assert_eq!((short.as_str(), addresses), ("False Pending", Some(0)));
+    assert!(message.contains("Service \"infra/web-pingsix\" has no address yet."), "{message}");
+
+    // The instances confirm, and the address is missing.
+    rig.endpoints(1, &[("10.0.0.1", true, false)]);
+    rig.confirm(&ends);
+    assert_eq!(rig.told().0, "False AddressNotAssigned");
+    let address = Address::Ip([192, 0, 2, 7].into());
+    rig.stand(&ends, Provisioned { addresses: vec![address.clone()], fault: None });
+    let (short, _, addresses) = rig.told();
+    assert_eq!((short.as_str(), addresses), ("True Programmed", Some(1)));
+
+    let fault = Some("It belongs to somebody else.".to_owned());
+    rig.stand(&ends, Provisioned { addresses: vec![address], fault: fault.clone() });
+    let (short, message, _) = rig.told();
+    assert_eq!((short.as_str(), Some(message)), ("False NoResources", fault));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothing_is_taken_back_for_that() {
+    let (mut rig, ends) = Rig::managing();
+    rig.endpoints(1, &[("10.0.0.1", true, false)]);
+    rig.confirm(&ends);
+    let (short, message, addresses) = rig.told();
+    assert_eq!((short.as_str(), addresses), ("False AddressNotAssigned", None));
+    assert!(message.contains("not known yet whether Service \"infra/web-pingsix\""), "{message}");
+    // Another process has seen more: what it said stays for a while.
+    let mut said = managed_gateway();
+    said["metadata"]["resourceVersion"] = json!("2");
+    said["status"] = json!({"conditions": [{"type": "Programmed", "status": "True"}]});
+    rig.apply(Kind::Gateway, said);
+    assert!(!rig.engine.parts.status.contains(&web()));
+    rig.stand(&ends, Provisioned { addresses: vec![Address::Ip([192, 0, 2, 7].into())], fault: None });
+    assert_eq!(rig.told().0, "True Programmed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_runs_no_data_planes_says_so() {
+    let (mut rig, _ends) = Rig::managing();
+    rig.engine.parts.provisioning = None;
+    rig.engine.tell_delivery(&web());
+    let (short, message, _) = rig.told();
+    assert_eq!(short, "False NoResources");
+    assert!(message.contains("runs no data planes"), "{message}");
+}
+
+/// Names a Secret with keys.
+fn encrypted() -> Value {
+    proxy(json!({"managed": {"process": {"dataEncryption": {"keyringSecretRef": {"name": "keys"}}}}}))
+}
+
+fn keys(version: u32, keyring: &str) -> Value {
+    json!({
+        "metadata": {"name": "keys", "namespace": "infra", "resourceVersion": version.to_string()},
+        "data": {"keyring": BASE64_STANDARD.encode(keyring)},
+    })
+}
+
+impl Rig {
+    /// With a certificate on a third port.
+    fn with_certificate() -> (Self, Ends) {
+        let (mut rig, ends) = Self::managing();
+        let pair = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let (cert, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+        rig.apply(
+            Kind::Secret,
+            json!({
+                "metadata": {"name": "tls", "namespace": "infra", "resourceVersion": "1"},
+                "type": "kubernetes.io/tls",
+                "data": {"tls.crt": BASE64_STANDARD.encode(cert), "tls.key": BASE64_STANDARD.encode(key)},
+            }),
+        );
+        let mut other = managed_gateway();
+        other["metadata"]["resourceVersion"] = json!("2");
+        other["spec"]["listeners"].as_array_mut().unwrap().push(json!({
+            "name": "c", "port": 443, "protocol": "HTTPS", "hostname": "a.example",
+            "tls": {"certificateRefs": [{"name": "tls"}]},
+        }));
+        rig.apply(Kind::Gateway, other);
+        rig.settle();
+        (rig, ends)
+    }
+
+    /// The certificate as it is handed out: whether it is in plaintext, and which of the keys opens it.
+    fn certificate(&self, keys: &[&'static str]) -> (bool, Vec<&'static str>) {
+        let scope = Scope::new("/pingsix/infra/web:443").unwrap();
+        let documents = self.engine.parts.feed.sink.documents(&scope).unwrap();
+        let ssl = documents.iter().find(|document| document.key.as_str().starts_with("ssls/")).unwrap();
+        let text = String::from_utf8_lossy(&ssl.value);
+        assert_eq!(text.contains("$pingsix-enc:v1$"), !text.contains("PRIVATE KEY"));
+        let opens = |entry: &&&str| resource::Keyring::new([**entry]).unwrap().open(ssl).is_some();
+        (text.contains("PRIVATE KEY"), keys.iter().filter(opens).copied().collect())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_are_handed_out_encrypted_with_the_keys_that_parameters_name() {
+    let (mut rig, _ends) = Rig::with_certificate();
+    let all = &["old", "new", "other"];
+    assert_eq!(rig.certificate(all), (true, vec![]));
+    rig.apply(Kind::Secret, keys(1, "old\n"));
+    rig.apply(Kind::PingsixProxy, encrypted());
+    rig.settle();
+    assert_eq!(rig.certificate(all), (false, vec!["old"]));
+    // Processes that run know this one, whichever comes first now.
+    rig.apply(Kind::Secret, keys(2, "new\nold\n"));
+    rig.settle();
+    assert_eq!(rig.certificate(all), (false, vec!["old"]));
+    rig.apply(Kind::Secret, keys(3, "new\nother\n"));
+    rig.settle();
+    assert_eq!(rig.certificate(all), (false, vec!["new"]));
+    // While there is none, routes go on changing.
+    rig.tell(Kind::Secret, watcher::Event::Delete(keys(3, "")));
+    rig.apply(Kind::HttpRoute, route(2));
+    rig.settle();
+    assert_eq!(rig.certificate(all), (false, vec!["new"]));
+    assert!(!format!("{:?}", rig.engine.seals).contains("new"), "keys are not shown");
+    rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
+    rig.settle();
+    assert_eq!(rig.certificate(all), (true, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypted() {
+    let (mut rig, mut ends) = Rig::managing();
+    let keyring = |ends: &mut Ends| ends.wanted.borrow_and_update().needs[&web()].keyring.clone();
+    let before = rig.engine.parts.feed.begun().len();
+    rig.apply(Kind::PingsixProxy, encrypted());
+    rig.settle();
+    assert_eq!(rig.engine.parts.feed.begun().len(), before);
+    assert_eq!(keyring(&mut ends), Err("Secret \"infra/keys\" with the keyring does not exist.".to_owned()));
+    let (short, message, _) = rig.told();
+    assert_eq!(short, "False Pending");
+    assert!(message.contains("Secret \"infra/keys\" with the keyring does not exist."), "{message}");
+    // It is watched, and followed.
+    let secret = ObjectKey::new(Kind::Secret, "infra", "keys");
+    assert_eq!(rig.engine.parts.reconciler.referenced(), [secret].into());
+    rig.apply(Kind::Secret, keys(1, "\n\n"));
+    rig.settle();
+    assert!(keyring(&mut ends).unwrap_err().contains("holds no keyring in its entry \"keyring\""));
+    assert_eq!(rig.engine.parts.feed.begun().len(), before);
+    rig.apply(Kind::Secret, keys(2, "old\n"));
+    rig.settle();
+    assert!(keyring(&mut ends).is_ok() && rig.engine.parts.feed.begun().len() > before);
+}

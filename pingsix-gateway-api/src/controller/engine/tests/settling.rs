@@ -1,0 +1,83 @@
+//! What is said of Gateways while their instances are elsewhere, or have not come back yet.
+
+use tokio::time::sleep;
+
+use super::*;
+use crate::controller::Reach;
+use crate::delivery::Instances;
+
+/// The Gateway as its status says that it is programmed, or that it is not.
+fn told(version: u32, is_programmed: &str) -> Value {
+    let mut gateway = gateway();
+    gateway["metadata"]["resourceVersion"] = json!(version.to_string());
+    gateway["status"] = json!({"conditions": [{"type": "Programmed", "status": is_programmed}]});
+    gateway
+}
+
+fn another_route(index: u32) -> Value {
+    let mut route = route(index);
+    route["metadata"]["name"] = json!(format!("cart-{index}"));
+    route
+}
+
+impl Rig {
+    fn is_spoken_of(&self) -> bool {
+        self.engine.parts.status.contains(&web())
+    }
+
+    /// Whether the Gateway is said to be programmed, and how many routes its listener is said to have.
+    fn said(&self) -> (bool, i32) {
+        let Some(Wanted::Gateway { verdict, .. }) = self.wanted(&web()) else { panic!("nothing is said") };
+        let programmed = verdict.conditions.get(ConditionType::Programmed).unwrap();
+        (programmed.status == ConditionStatus::True, verdict.listeners[0].attached_routes)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_follows_has_nothing_old_to_say_when_it_comes_to_lead() {
+    let mut rig = Rig::known();
+    let (lead, leadership) = watch::channel(None);
+    rig.engine.parts.leadership = Leadership::of(leadership);
+    *rig.engine.parts.feed.reach.lock() = Some(Reach::Nothing);
+    rig.settle();
+    rig.engine.beat();
+    assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)), "nobody has published it");
+    // The leader has, and what this replica thinks of it is out of date from then on.
+    rig.apply(Kind::Gateway, told(2, "True"));
+    assert!(!rig.is_spoken_of());
+    rig.apply(Kind::HttpRoute, another_route(2));
+    rig.settle();
+    assert!(!rig.is_spoken_of());
+    // When the leader takes it back, there is something to say again, and it is the newest.
+    rig.apply(Kind::Gateway, told(3, "False"));
+    assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 2)));
+    rig.apply(Kind::Gateway, told(4, "True"));
+    rig.apply(Kind::HttpRoute, another_route(3));
+    rig.settle();
+    assert!(!rig.is_spoken_of());
+    lead.send_replace(Some(Instant::now() + Duration::from_hours(1)));
+    rig.engine.beat();
+    assert!(!rig.is_spoken_of());
+    *rig.engine.parts.feed.reach.lock() = None;
+    rig.engine.take_over();
+    rig.settle();
+    assert_eq!((rig.is_spoken_of(), rig.said()), (true, (true, 3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_said_while_instances_come_back_is_said_when_they_had_the_time() {
+    let mut rig = Rig::ready();
+    rig.engine.beat();
+    assert_eq!(rig.said(), (true, 1));
+    rig.apply(Kind::Gateway, told(2, "True"));
+    assert!(rig.is_spoken_of(), "it is as its status says");
+    let planes = rig.engine.parts.reconciler.data_planes(&web());
+    rig.engine.observe(&planes[0], Instances::Connected(0));
+    assert!(!rig.is_spoken_of());
+    sleep(Duration::from_secs(9)).await;
+    rig.engine.beat();
+    assert!(!rig.is_spoken_of());
+    sleep(Duration::from_secs(2)).await;
+    rig.engine.beat();
+    assert_eq!((rig.is_spoken_of(), rig.said()), (true, (false, 1)));
+}

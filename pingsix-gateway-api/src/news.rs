@@ -1,0 +1,13 @@
+//! Waiting for what others tell.
+
+use tokio::sync::watch;
+
+/// Waits for a change, for ever if there is nothing that changes.
+pub(crate) async fn changed<T>(receiver: Option<&mut watch::Receiver<T>>) {
+    if let Some(receiver) = receiver
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}

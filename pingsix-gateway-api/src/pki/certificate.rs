@@ -1,0 +1,138 @@
+//! A certificate as it was read.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{BasicConstraints, SubjectAltName};
+use x509_cert::name::Name;
+
+/// How much of its time a certificate has left when it is to be renewed: this part of it.
+const LEFT: i32 = 3;
+
+/// A certificate, as PEM and as what matters of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Certificate {
+    pem: String,
+    der: CertificateDer<'static>,
+    not_before: Timestamp,
+    not_after: Timestamp,
+    common_name: Option<String>,
+    public_key: Vec<u8>,
+    uris: Vec<String>,
+    is_authority: bool,
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("common_name", &self.common_name)
+            .field("uris", &self.uris)
+            .field("not_before", &self.not_before)
+            .field("not_after", &self.not_after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Certificate {
+    /// Reads one certificate; `None` when there is none, or another one behind it.
+    pub fn read(pem: &str) -> Option<Self> {
+        let mut all = CertificateDer::pem_slice_iter(pem.as_bytes());
+        let der = all.next()?.ok()?.into_owned();
+        if all.next().is_some() {
+            return None;
+        }
+        let parsed = CertificateInner::<Raw>::from_der(&der).ok()?;
+        let tbs = parsed.tbs_certificate();
+        let time = |time: &x509_cert::time::Time| {
+            let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok()?;
+            Timestamp::from_second(seconds).ok()
+        };
+        let names = tbs.get_extension::<SubjectAltName>().ok()?;
+        let names = names.map(|(_, SubjectAltName(names))| names).unwrap_or_default();
+        let constraints = tbs.get_extension::<BasicConstraints>().ok()?;
+        Some(Self {
+            not_before: time(&tbs.validity().not_before)?,
+            not_after: time(&tbs.validity().not_after)?,
+            common_name: common_name(tbs.subject()),
+            public_key: tbs.subject_public_key_info().subject_public_key.as_bytes()?.to_vec(),
+            uris: names.iter().filter_map(uri).collect(),
+            is_authority: constraints.is_some_and(|(_, constraints)| constraints.ca),
+            pem: pem.to_owned(),
+            der,
+        })
+    }
+
+    /// As it was read.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// From then on nobody accepts it.
+    pub const fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+
+    /// When it is to be replaced: two thirds of its time are over.
+    pub fn renewal(&self) -> Timestamp {
+        let left = self.not_after.duration_since(self.not_before) / LEFT;
+        self.not_after.checked_sub(left).unwrap_or(self.not_before)
+    }
+
+    /// Whether it is to be replaced now: it is time, or it is of a time that has yet to come.
+    pub fn needs_renewal(&self, now: Timestamp) -> bool {
+        now >= self.renewal() || now < self.not_before
+    }
+
+    /// Whether its time is over.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        now > self.not_after
+    }
+
+    pub(super) const fn der(&self) -> &CertificateDer<'static> {
+        &self.der
+    }
+
+    /// Whether it is a certificate of whoever has this common name, and no other attribute.
+    pub(super) fn is_of(&self, name: &str) -> bool {
+        self.common_name.as_deref() == Some(name)
+    }
+
+    pub(super) fn public_key(&self) -> &[u8] {
+        &self.public_key
+    }
+
+    pub(super) fn uris(&self) -> &[String] {
+        &self.uris
+    }
+
+    pub(super) const fn is_authority(&self) -> bool {
+        self.is_authority
+    }
+}
+
+/// The attribute `commonName` of a distinguished name.
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+
+/// The common name, of a name that has nothing else.
+fn common_name(name: &Name) -> Option<String> {
+    let mut attributes = name.iter();
+    let attribute = attributes.next().filter(|first| first.oid == COMMON_NAME)?;
+    if attributes.next().is_some() {
+        return None;
+    }
+    std::str::from_utf8(attribute.value.value()).ok().map(str::to_owned)
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "there are kinds of names, and one of them is meant")]
+fn uri(name: &GeneralName) -> Option<String> {
+    match name {
+        GeneralName::UniformResourceIdentifier(uri) => Some(uri.as_str().to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,205 @@
+//! What a data plane proves itself with: whether it is good as it is, and another one where it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use pingsix_sink::Scope;
+use pingsix_sink::embedded::feed_uri;
+use rcgen::{KeyPair, SanType};
+
+use super::IssueError;
+use super::authority::Purpose;
+use super::certificate::Certificate;
+use super::rotation::{Authorities, Lifetimes};
+use crate::digest::short_digest;
+
+/// The keys of a Secret, as `kubernetes.io/tls` has them.
+const CA: &str = "ca.crt";
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
+
+/// The longest common name that there may be.
+const LONGEST_NAME: usize = 64;
+
+/// What a PingSIX needs to read a feed: what it trusts, and what it proves itself with. The key is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FeedIdentity {
+    ca_bundle: String,
+    certificate: String,
+    key: String,
+}
+
+impl fmt::Debug for FeedIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let certificate = Certificate::read(&self.certificate);
+        f.debug_struct("FeedIdentity").field("certificate", &certificate).finish_non_exhaustive()
+    }
+}
+
+impl FeedIdentity {
+    /// Of PEM that somebody holds, whatever it may be worth.
+    pub fn new(ca_bundle: impl Into<String>, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        Self { ca_bundle: ca_bundle.into(), certificate: certificate.into(), key: key.into() }
+    }
+
+    /// The authorities of the server: `pingsix.etcd.tls.ca_cert`, PEM.
+    pub fn ca_bundle(&self) -> &str {
+        &self.ca_bundle
+    }
+
+    /// The certificate: `pingsix.etcd.tls.client_cert`, PEM.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    /// Its key: `pingsix.etcd.tls.client_key`, PEM.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The data of a Secret of the type `kubernetes.io/tls`: `ca.crt`, `tls.crt` and `tls.key`.
+    pub fn to_data(&self) -> BTreeMap<String, ByteString> {
+        let entry = |name: &str, pem: &String| (name.to_owned(), ByteString(pem.clone().into_bytes()));
+        [entry(CA, &self.ca_bundle), entry(CERTIFICATE, &self.certificate), entry(KEY, &self.key)].into()
+    }
+
+    /// Reads the data of such a Secret, whatever it may be worth; `None` where part of it is missing or is no text.
+    pub fn from_data(data: &BTreeMap<String, ByteString>) -> Option<Self> {
+        let text = |name: &str| String::from_utf8(data.get(name)?.0.clone()).ok();
+        Some(Self { ca_bundle: text(CA)?, certificate: text(CERTIFICATE)?, key: text(KEY)? })
+    }
+
+    /// When it has to be looked at again, even if nothing else changes; `None` where that cannot be read.
+    pub fn renewal(&self) -> Option<Timestamp> {
+        Certificate::read(&self.certificate).map(|certificate| certificate.renewal())
+    }
+}
+
+/// What is to be done about the identity of a data plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientIdentity {
+    /// It is good as it is.
+    Keep,
+    /// This one has to be put in its place, as a whole.
+    Write {
+        /// What to write.
+        identity: FeedIdentity,
+        /// What is the matter with the one that is there.
+        because: IdentityFault,
+    },
+}
+
+/// What is the matter with an identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentityFault {
+    /// There is none.
+    Missing,
+    /// It is not a certificate with its key.
+    Unusable,
+    /// It names other prefixes, or another owner.
+    OtherPrefixes,
+    /// The authority that signs now would not have signed it, or it has expired.
+    OtherAuthority,
+    /// It is time for another one.
+    Renewal,
+    /// The certificate is good; the authorities beside it are others than they should be.
+    OtherBundle,
+}
+
+impl IdentityFault {
+    /// What it is, for logs and Events.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "there is none",
+            Self::Unusable => "it is not a certificate with its key",
+            Self::OtherPrefixes => "it is for other prefixes",
+            Self::OtherAuthority => "its authority does not sign any more",
+            Self::Renewal => "it is to be renewed",
+            Self::OtherBundle => "the authorities to trust have changed",
+        }
+    }
+}
+
+impl Authorities {
+    /// What is to be done about the identity of `owner`, a name for people, which may read these prefixes and no others.
+    /// `in_force` is what its Secret holds.
+    ///
+    /// A certificate that is good is kept, also when the authorities beside it have to be others.
+    ///
+    /// # Errors
+    /// [`IssueError`] when a certificate cannot be made.
+    pub fn client_identity(
+        &self,
+        owner: &str,
+        prefixes: &BTreeSet<Scope>,
+        in_force: Option<&FeedIdentity>,
+        now: Timestamp,
+        lifetimes: &Lifetimes,
+    ) -> Result<ClientIdentity, IssueError> {
+        let name = common_name(owner);
+        let fault = match in_force {
+            None => Some(IdentityFault::Missing),
+            Some(identity) => self.fault_of(identity, &name, prefixes, now),
+        };
+        let identity = match (fault, in_force) {
+            (None, _) => return Ok(ClientIdentity::Keep),
+            (Some(IdentityFault::OtherBundle), Some(good)) => {
+                FeedIdentity { ca_bundle: self.bundle(), ..good.clone() }
+            }
+            (Some(_), _) => {
+                let uris = prefixes.iter().map(|prefix| feed_uri(prefix).try_into().map(SanType::URI));
+                let uris = uris.collect::<Result<Vec<_>, _>>()?;
+                let issued =
+                    self.signing().issue(&Purpose::Client, &name, uris, now, lifetimes.certificate())?;
+                let ca_bundle = self.bundle();
+                FeedIdentity { ca_bundle, certificate: issued.certificate, key: issued.key }
+            }
+        };
+        let because = fault.unwrap_or(IdentityFault::Missing);
+        Ok(ClientIdentity::Write { identity, because })
+    }
+
+    fn fault_of(
+        &self,
+        identity: &FeedIdentity,
+        name: &str,
+        prefixes: &BTreeSet<Scope>,
+        now: Timestamp,
+    ) -> Option<IdentityFault> {
+        let Some(certificate) = Certificate::read(&identity.certificate) else {
+            return Some(IdentityFault::Unusable);
+        };
+        let is_its_key = KeyPair::from_pem(&identity.key)
+            .is_ok_and(|key| key.public_key_raw() == certificate.public_key());
+        let uris: BTreeSet<&str> = certificate.uris().iter().map(String::as_str).collect();
+        let wanted: Vec<String> = prefixes.iter().map(feed_uri).collect();
+        let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+        if !is_its_key {
+            Some(IdentityFault::Unusable)
+        } else if uris != wanted || !certificate.is_of(name) {
+            Some(IdentityFault::OtherPrefixes)
+        } else if certificate.needs_renewal(now) && !certificate.has_expired(now) {
+            Some(IdentityFault::Renewal)
+        } else if !self.signing().accepts_client(&certificate, now) {
+            Some(IdentityFault::OtherAuthority)
+        } else if identity.ca_bundle != self.bundle() {
+            Some(IdentityFault::OtherBundle)
+        } else {
+            None
+        }
+    }
+}
+
+/// A name for people, made to fit, without what has a meaning in a name.
+fn common_name(owner: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || " -._/:".contains(letter);
+    let name: String = owner.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+    if name.len() <= LONGEST_NAME && !name.is_empty() {
+        return name;
+    }
+    let digest = short_digest(owner);
+    let begin: String = name.chars().take(LONGEST_NAME - digest.len() - 1).collect();
+    format!("{begin} {digest}")
+}

@@ -1,0 +1,101 @@
+//! The authorities as the data of a Secret.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde::{Deserialize, Serialize};
+
+use super::authority::{Authority, read_certificate};
+use super::rotation::{Authorities, Pace, Phase};
+
+/// The annotation of the Secret that asks for a rotation: each other value asks for another one.
+pub const ROTATE: &str = "pingsix.io/rotate";
+
+/// The authority that signs.
+const SIGNING: [&str; 2] = ["tls.crt", "tls.key"];
+/// The one that will sign.
+const NEXT: [&str; 2] = ["next.crt", "next.key"];
+/// The one that signed before.
+const PREVIOUS: &str = "previous.crt";
+/// Where the rotation is.
+const ROTATION: &str = "rotation.json";
+/// All that are to be trusted. Written for people and programs that copy it, and never read.
+const BUNDLE: &str = "ca.crt";
+
+/// What a Secret holds is not what the controller has written. Never shows what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its key {key} {problem}")]
+pub struct RecordFault {
+    /// The key of the Secret's data.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// What there is besides certificates and keys.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rotation {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    heard: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    introducing: Option<Pace>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retiring: Option<Pace>,
+}
+
+impl Authorities {
+    /// As the data of a Secret. The keys of authorities are among it.
+    pub fn to_data(&self) -> BTreeMap<String, ByteString> {
+        let mut data = BTreeMap::new();
+        let mut put = |name: &str, text: String| {
+            data.insert(name.to_owned(), ByteString(text.into_bytes()));
+        };
+        let mut put_authority = |[of_certificate, of_key]: [&str; 2], authority: &Authority| {
+            put(of_certificate, authority.certificate().pem().to_owned());
+            put(of_key, authority.key_pem());
+        };
+        put_authority(SIGNING, self.signing());
+        let mut rotation =
+            Rotation { heard: self.heard().map(str::to_owned), introducing: None, retiring: None };
+        match self.phase() {
+            Phase::Settled => {}
+            Phase::Introducing { next, pace } => {
+                put_authority(NEXT, next);
+                rotation.introducing = Some(*pace);
+            }
+            Phase::Retiring { previous, pace } => {
+                put(PREVIOUS, previous.pem().to_owned());
+                rotation.retiring = Some(*pace);
+            }
+        }
+        put(BUNDLE, self.bundle());
+        put(ROTATION, serde_json::to_string(&rotation).expect("times and texts can be written as JSON"));
+        data
+    }
+
+    /// Reads the data of a Secret.
+    ///
+    /// # Errors
+    /// [`RecordFault`] names the key that is wrong.
+    pub fn from_data(data: &BTreeMap<String, ByteString>) -> Result<Self, RecordFault> {
+        let text = |key: &'static str| {
+            let bytes = data.get(key).ok_or(RecordFault { key, problem: "is missing" })?;
+            std::str::from_utf8(&bytes.0).map_err(|_| RecordFault { key, problem: "is not text" })
+        };
+        let authority = |names: [&'static str; 2]| Authority::read(text(names[0])?, text(names[1])?, names);
+        let problem = "does not say where the rotation of authorities is";
+        let unclear = RecordFault { key: ROTATION, problem };
+        let rotation: Rotation = serde_json::from_str(text(ROTATION)?).map_err(|_| unclear)?;
+        let signing = authority(SIGNING)?;
+        let phase = match (rotation.introducing, rotation.retiring) {
+            (None, None) => Phase::Settled,
+            (Some(pace), None) => Phase::Introducing { next: authority(NEXT)?, pace },
+            (None, Some(pace)) => {
+                Phase::Retiring { previous: read_certificate(text(PREVIOUS)?, PREVIOUS)?, pace }
+            }
+            (Some(_), Some(_)) => return Err(unclear),
+        };
+        Ok(Self::of(signing, phase, rotation.heard))
+    }
+}

@@ -1,0 +1,278 @@
+//! The authorities of a feed, and how one follows another.
+//!
+//! ```text
+//!             it is time, or somebody asks                  everybody trusts it
+//!  Settled ───────────────────────────────► Introducing ─────────────────────────► Retiring ───► Settled
+//!  A signs                                  A signs                                B signs       B signs
+//!  A is trusted                             A and B are trusted                    A and B are   B is trusted
+//!                                                                                  trusted
+//!                                                                  nothing that A signed is in use any more ─┘
+//! ```
+//!
+//! Whoever writes the Secrets of data planes says when all of them hold what the present edition asks for
+//! ([`Authorities::told`]). A file follows its Secret, and a replica of the server follows ours, within the overlap
+//! ([`Lifetimes::overlap`]), which also has to cover how far clocks of leaders are apart. So an overlap after that was said,
+//! everybody knows it, and the next step may be made. Where nobody says so, as when there is no leader for a long time, the
+//! step is made when all certificates have been replaced since, or else have expired: a lifetime and an overlap later.
+//!
+//! **Nobody who keeps to the rules refuses another.** While Introducing, only A has signed, and all trust A. B signs no
+//! sooner than all trust it. While Retiring, all trust both, until whoever had a certificate of A has one of B in its files.
+//! To be trusted no more is what is left, and by then nobody shows a certificate of A. The test
+//! `nobody_who_keeps_to_the_rules_refuses_another` goes through it with any clock and any order of events.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::IssueError;
+use super::authority::{Authority, accepts_client};
+use super::certificate::Certificate;
+use crate::digest::short_digest;
+
+/// How many times as long as a certificate, with an overlap, an authority has to be good: a third of its time is left when
+/// its rotation begins, and that has two steps, each of which may have to wait for certificates to expire.
+const TIMES: u32 = 6;
+
+/// No authority is good for longer.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+
+/// How long certificates are good, and how long it takes until everybody knows something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    authority: Duration,
+    certificate: Duration,
+    overlap: Duration,
+}
+
+/// The times do not go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LifetimesError {
+    /// A certificate would be good for less than a second.
+    #[error("a certificate has to be good for a second at least")]
+    Certificate,
+    /// An authority would be good for longer than a century.
+    #[error("an authority may not be good for longer than 100 years")]
+    Authority,
+    /// An authority could expire before everything it has signed is replaced.
+    #[error(
+        "an authority has to be good for at least six times as long as a certificate and the overlap together"
+    )]
+    TooShort,
+}
+
+impl Default for Lifetimes {
+    /// An authority is good for ten years, a certificate for 90 days, and everybody knows something after ten minutes.
+    fn default() -> Self {
+        let day = Duration::from_hours(24);
+        Self { authority: 3_650 * day, certificate: 90 * day, overlap: Duration::from_mins(10) }
+    }
+}
+
+impl Lifetimes {
+    /// Times of one's own: for how long an authority and a certificate are good, and how long it takes at most until what is
+    /// written into a Secret is in the files that Pods have of it, and known to all replicas.
+    ///
+    /// # Errors
+    /// [`LifetimesError`] when they do not go together.
+    pub fn new(
+        authority: Duration,
+        certificate: Duration,
+        overlap: Duration,
+    ) -> Result<Self, LifetimesError> {
+        if certificate < Duration::from_secs(1) {
+            return Err(LifetimesError::Certificate);
+        }
+        if authority > LONGEST {
+            return Err(LifetimesError::Authority);
+        }
+        if authority < certificate.saturating_add(overlap).saturating_mul(TIMES) {
+            return Err(LifetimesError::TooShort);
+        }
+        Ok(Self { authority, certificate, overlap })
+    }
+
+    /// How long an authority is good.
+    pub const fn authority(&self) -> Duration {
+        self.authority
+    }
+
+    /// How long a certificate is good.
+    pub const fn certificate(&self) -> Duration {
+        self.certificate
+    }
+
+    /// How long it takes at most until everybody knows what was written.
+    pub const fn overlap(&self) -> Duration {
+        self.overlap
+    }
+}
+
+/// What the data planes have to be told: the authorities to trust, and the one that signs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Edition(String);
+
+/// The authorities of a feed: the one that signs, and another on its way in or out. See the module's own text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorities {
+    signing: Authority,
+    phase: Phase,
+    /// The last request for a rotation that was heard.
+    heard: Option<String>,
+}
+
+/// Where a rotation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Settled,
+    Introducing { next: Authority, pace: Pace },
+    Retiring { previous: Certificate, pace: Pace },
+}
+
+/// How far a phase has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pace {
+    /// When it began.
+    pub(super) since: Timestamp,
+    /// When every data plane was first known to have what it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Timestamp>,
+}
+
+impl Pace {
+    const fn begin(now: Timestamp) -> Self {
+        Self { since: now, told: None }
+    }
+
+    /// When everybody knows what it asks for, or has nothing from before that is good.
+    fn end(&self, lifetimes: &Lifetimes) -> Timestamp {
+        let waited = later(self.since, lifetimes.certificate.saturating_add(lifetimes.overlap));
+        self.told.map_or(waited, |told| waited.min(later(told, lifetimes.overlap)))
+    }
+}
+
+impl Authorities {
+    /// One authority that nobody knows yet. A request for a rotation counts as heard.
+    ///
+    /// # Errors
+    /// [`IssueError`] when no certificate can be made.
+    pub fn new(now: Timestamp, request: Option<&str>, lifetimes: &Lifetimes) -> Result<Self, IssueError> {
+        let signing = Authority::new(now, lifetimes.authority)?;
+        Ok(Self::of(signing, Phase::Settled, request.map(str::to_owned)))
+    }
+
+    pub(super) const fn of(signing: Authority, phase: Phase, heard: Option<String>) -> Self {
+        Self { signing, phase, heard }
+    }
+
+    /// The one that signs.
+    pub const fn signing(&self) -> &Authority {
+        &self.signing
+    }
+
+    pub(super) const fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Where a rotation is, for logs.
+    pub(super) const fn phase_name(&self) -> &'static str {
+        match &self.phase {
+            Phase::Settled => "settled",
+            Phase::Introducing { .. } => "introducing",
+            Phase::Retiring { .. } => "retiring",
+        }
+    }
+
+    pub(super) fn heard(&self) -> Option<&str> {
+        self.heard.as_deref()
+    }
+
+    /// All that are to be trusted, the one that signs first.
+    pub fn trusted(&self) -> impl Iterator<Item = &Certificate> {
+        let other = match &self.phase {
+            Phase::Settled => None,
+            Phase::Introducing { next, .. } => Some(next.certificate()),
+            Phase::Retiring { previous, .. } => Some(previous),
+        };
+        [self.signing.certificate()].into_iter().chain(other)
+    }
+
+    /// All that are to be trusted, as PEM.
+    pub fn bundle(&self) -> String {
+        self.trusted().map(Certificate::pem).collect()
+    }
+
+    /// What the data planes have to be told.
+    pub fn edition(&self) -> Edition {
+        // The one that signs is the first.
+        Edition(short_digest(&self.bundle()))
+    }
+
+    /// Whether a server that trusts these lets in the holder of a certificate now.
+    pub fn accept_client(&self, certificate: &Certificate, now: Timestamp) -> bool {
+        accepts_client(self.trusted(), certificate, now)
+    }
+
+    /// What becomes of them as time passes; `None` as long as they stay. `request` asks for a rotation when it is another
+    /// than the one before.
+    ///
+    /// # Errors
+    /// [`IssueError`] when no certificate can be made.
+    pub fn step(
+        &self,
+        now: Timestamp,
+        request: Option<&str>,
+        lifetimes: &Lifetimes,
+    ) -> Result<Option<Self>, IssueError> {
+        // Nothing that it signed is good for anything, so nobody is refused for another.
+        if self.signing.certificate().has_expired(now) {
+            return Self::new(now, request, lifetimes).map(Some);
+        }
+        let heard = self.heard.clone();
+        Ok(match &self.phase {
+            Phase::Settled => {
+                let is_asked = request.is_some() && request != self.heard();
+                if !is_asked && !self.signing.certificate().needs_renewal(now) {
+                    return Ok(None);
+                }
+                let next = Authority::new(now, lifetimes.authority)?;
+                let phase = Phase::Introducing { next, pace: Pace::begin(now) };
+                Some(Self::of(self.signing.clone(), phase, request.map(str::to_owned).or(heard)))
+            }
+            Phase::Introducing { next, pace } => (now >= pace.end(lifetimes)).then(|| {
+                let previous = self.signing.certificate().clone();
+                let phase = Phase::Retiring { previous, pace: Pace::begin(now) };
+                Self::of(next.clone(), phase, heard)
+            }),
+            Phase::Retiring { pace, .. } => {
+                (now >= pace.end(lifetimes)).then(|| Self::of(self.signing.clone(), Phase::Settled, heard))
+            }
+        })
+    }
+
+    /// Notes that every data plane has what an edition asks for; `None` where that is nothing new.
+    #[must_use]
+    pub fn told(&self, edition: &Edition, now: Timestamp) -> Option<Self> {
+        if *edition != self.edition() {
+            return None;
+        }
+        let noted = |pace: &Pace| Pace { told: Some(now), ..*pace };
+        let phase = match &self.phase {
+            Phase::Introducing { next, pace } if pace.told.is_none() => {
+                Phase::Introducing { next: next.clone(), pace: noted(pace) }
+            }
+            Phase::Retiring { previous, pace } if pace.told.is_none() => {
+                Phase::Retiring { previous: previous.clone(), pace: noted(pace) }
+            }
+            Phase::Settled | Phase::Introducing { .. } | Phase::Retiring { .. } => return None,
+        };
+        Some(Self { phase, ..self.clone() })
+    }
+}
+
+fn later(time: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    time.checked_add(by).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,150 @@
+//! What a replica proves itself with.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::embedded::ServerTls;
+use rcgen::SanType;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::IssueError;
+use super::authority::Purpose;
+use super::certificate::Certificate;
+use super::keeper::{AuthorityOptions, FeedAuthority};
+use super::rotation::{Authorities, Edition, Lifetimes};
+use crate::operations::health::Gate;
+
+/// How often it is looked whether a certificate has to be renewed, in parts of its lifetime, and at most.
+const LOOKS: u32 = 20;
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// How long to wait after a failure.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// A server's certificate and key, and the authorities that its clients need. The key is never shown.
+#[derive(Clone)]
+pub struct ServerIdentity {
+    certificate: Certificate,
+    key: String,
+    client_ca: String,
+    edition: Edition,
+}
+
+impl fmt::Debug for ServerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerIdentity").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+impl ServerIdentity {
+    /// Its certificate.
+    pub const fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// As the embedded server takes it.
+    pub fn tls(&self) -> ServerTls {
+        ServerTls::from_pem(self.certificate.pem(), self.key.as_str()).client_ca_pem(self.client_ca.as_str())
+    }
+
+    pub(super) fn is_good(&self, authorities: &Authorities, now: Timestamp) -> bool {
+        self.edition == authorities.edition() && !self.certificate.needs_renewal(now)
+    }
+}
+
+impl Authorities {
+    /// A certificate for a server with these DNS names, which trusts clients of all authorities.
+    ///
+    /// # Errors
+    /// [`IssueError`] when a certificate cannot be made, for instance for a name that is none.
+    pub fn server_identity(
+        &self,
+        names: &[String],
+        now: Timestamp,
+        lifetimes: &Lifetimes,
+    ) -> Result<ServerIdentity, IssueError> {
+        let alternatives = names.iter().map(|name| name.as_str().try_into().map(SanType::DnsName));
+        let alternatives = alternatives.collect::<Result<Vec<_>, _>>()?;
+        let issued = self.signing().issue(
+            &Purpose::Server,
+            "PingSIX feed",
+            alternatives,
+            now,
+            lifetimes.certificate(),
+        )?;
+        let certificate =
+            Certificate::read(&issued.certificate).ok_or(rcgen::Error::CouldNotParseCertificate)?;
+        let (client_ca, edition) = (self.bundle(), self.edition());
+        Ok(ServerIdentity { certificate, key: issued.key, client_ca, edition })
+    }
+}
+
+/// Keeps a server in certificates of the authority until it is stopped, whether or not the API server is there. `ready` is
+/// opened when it has the first one.
+pub async fn serve(
+    authority: FeedAuthority,
+    etcd: EmbeddedEtcd,
+    ready: Option<Gate>,
+    stop: CancellationToken,
+) {
+    stop.run_until_cancelled(keep(authority, etcd, ready)).await;
+}
+
+async fn keep(authority: FeedAuthority, etcd: EmbeddedEtcd, ready: Option<Gate>) {
+    let options = authority.options().clone();
+    let look = (options.lifetimes.certificate() / LOOKS).min(LONGEST_PAUSE);
+    let mut changes = authority.changes();
+    let mut identity: Option<ServerIdentity> = None;
+    loop {
+        let known = changes.borrow_and_update().clone();
+        let mut pause = look;
+        if let Some(authorities) = known {
+            let now = options.clock.now();
+            let is_good = identity.as_ref().is_some_and(|identity| identity.is_good(&authorities, now));
+            if !is_good {
+                match made(&authorities, &etcd, &options, now) {
+                    Ok(made) => {
+                        tracing::info!(
+                            until = %made.certificate.not_after(),
+                            "the feed proves itself with a new certificate"
+                        );
+                        if let Some(gate) = &ready {
+                            gate.open();
+                        }
+                        identity = Some(made);
+                    }
+                    Err(error) => {
+                        tracing::error!(
+                            error,
+                            "the feed cannot be given a certificate; it goes on with the one before"
+                        );
+                        pause = RETRY;
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            news = changes.changed() => if news.is_err() {
+                // Nobody keeps the authority any more; certificates are made of the one that is known.
+                sleep(pause).await;
+            },
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// Makes a certificate, and hands it to the server.
+fn made(
+    authorities: &Authorities,
+    etcd: &EmbeddedEtcd,
+    options: &AuthorityOptions,
+    now: Timestamp,
+) -> Result<ServerIdentity, String> {
+    let made = authorities.server_identity(&options.server_names, now, &options.lifetimes);
+    let made = made.map_err(|error| error.to_string())?;
+    etcd.replace_tls(made.tls()).map_err(|error| error.to_string())?;
+    Ok(made)
+}

@@ -1,0 +1,308 @@
+//! Data planes that the controller runs: what Kubernetes has to hold for a Gateway, or an IngressClass, and its way there.
+//!
+//! ```text
+//! Infrastructure (pingsix-translate) ──► objects ──► Board ──► Provisioner ──► API server
+//!                                         pure                  the leader      │ children, watched
+//!                               Provisioned: addresses, faults ◄────────────────┘
+//! ```
+//!
+//! For each owner there is a Deployment with one PingSIX container per port and the responder, a Service in front of it,
+//! two Secrets (what processes are configured with, what the feed asks for), a `ServiceAccount` that may do nothing and a
+//! `PodDisruptionBudget`; and a Secret with a certificate, where there is TLS.
+//!
+//! - [`objects()`] is pure: the same in, the same out. Everything it makes is owned by the Gateway, so that Kubernetes
+//!   removes it with it.
+//! - Pods are replaced when what their processes read at their start has changed, and not because of routes or of
+//!   certificates: PingSIX follows the first, and reads the second when it connects anew.
+//! - What is made passes the Pod Security Standard "restricted".
+//! - An object of the same name that is not owned by the Gateway is left alone, and named.
+
+mod addresses;
+mod apply;
+mod certificate;
+mod children;
+mod key;
+mod merge;
+mod names;
+mod object;
+mod pod;
+mod ports;
+mod process;
+mod provisioner;
+mod service;
+pub(crate) mod shared_key;
+#[cfg(test)]
+pub(crate) mod tests;
+mod wanted;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+use pingsix_translate::infrastructure::{Infrastructure, PortProtocol};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use serde_json::{Value, json};
+
+pub use addresses::{AddressFault, judge_addresses};
+pub use key::{DiagnosticsKey, InstallationKey};
+pub use object::{Child, ChildKind};
+pub(crate) use provisioner::{Parts, Provisioner};
+pub use wanted::{Need, Provisioned, Standings, Wanted};
+
+use crate::digest::short_digest;
+use crate::pki::FeedIdentity;
+use names::Names;
+use object::encoded;
+use ports::ProcessPorts;
+
+/// The label of everything that an installation has made: its controller name, as far as labels can hold it.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// The label with which Pods may reach the feed.
+const DATA_PLANE: &str = "pingsix.io/data-plane";
+
+/// The annotation of Pods with a digest of what their processes are configured with.
+const CONFIGURATION: &str = "pingsix.io/configuration";
+
+/// What is the same for all data planes of an installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// The controller name of the classes.
+    pub controller_name: String,
+    /// What the prefix of every data plane starts with.
+    pub root: String,
+    /// Where data planes reach the feed, as PingSIX takes it: `https://HOST:PORT`, or `http://HOST:PORT` without TLS.
+    pub feed: Vec<String>,
+    /// The image of PingSIX, where parameters name none.
+    pub image: String,
+    /// The image of the responder, where parameters name none.
+    pub responder_image: String,
+    /// Where the responder of a Pod listens, an address of loopback: what rules were translated for.
+    pub responder: SocketAddr,
+}
+
+impl Installation {
+    /// Whether the feed is served over TLS.
+    pub fn has_tls(&self) -> bool {
+        self.feed.iter().any(|endpoint| endpoint.starts_with("https://"))
+    }
+
+    /// The value of [`MANAGED_BY`].
+    pub fn managed_by(&self) -> String {
+        names::label_value(&self.controller_name.replace('/', "-"))
+    }
+}
+
+/// What is secret about the data planes of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Material {
+    /// Shown to the feed; `None` for a feed without TLS.
+    pub identity: Option<FeedIdentity>,
+    /// Opens status pages.
+    pub diagnostics: DiagnosticsKey,
+    /// What secrets in the configuration are encrypted with, the first to encrypt; none when they are not.
+    pub keyring: Keyring,
+}
+
+/// The keys that secrets in the configuration are encrypted with.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Keyring(pub Vec<String>);
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keyring").field(&self.0.len()).finish()
+    }
+}
+
+/// What Kubernetes has to hold for an owner.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Objects {
+    /// In the order in which they are applied: what Pods need comes before them.
+    pub children: Vec<Child>,
+    /// A Secret that gets a certificate when it is made, and keeps it: clients that ask for no name, or for an unknown one,
+    /// get it. It is read at the start of processes only, so another one would start them anew.
+    pub certificate: Option<Child>,
+}
+
+/// What Kubernetes has to hold so that the data planes of an owner run; `None` when nothing is to be served on any port.
+pub fn objects(
+    infrastructure: &Infrastructure,
+    installation: &Installation,
+    material: &Material,
+) -> Option<Objects> {
+    if infrastructure.ports.is_empty() {
+        return None;
+    }
+    let plan = Plan::new(infrastructure, installation);
+    let parameters = &*infrastructure.parameters;
+    let config: BTreeMap<String, String> = plan
+        .processes
+        .iter()
+        .map(|process| (process.config_file(), process::config(&plan, process, material)))
+        .collect();
+    let digest = short_digest(&json!(config).to_string());
+    let mut children = Vec::new();
+    if parameters.service_account_name.is_none() {
+        let account = json!({ "automountServiceAccountToken": false });
+        children.push(plan.child(ChildKind::ServiceAccount, &plan.names.main, &account));
+    }
+    children.push(plan.child(ChildKind::Secret, &plan.names.config, &secret(&config)));
+    if let Some(identity) = &material.identity {
+        let secret = json!({ "type": "kubernetes.io/tls", "data": identity.to_data() });
+        children.push(plan.child(ChildKind::Secret, &plan.names.feed, &secret));
+    }
+    children.push(plan.child(ChildKind::Service, &plan.names.main, &service::service(&plan)));
+    children.push(plan.child(ChildKind::Deployment, &plan.names.main, &pod::deployment(&plan, &digest)));
+    children.push(plan.child(ChildKind::PodDisruptionBudget, &plan.names.main, &pod::budget(&plan)));
+    let certificate = plan.has_tls().then(|| {
+        plan.child(ChildKind::Secret, &plan.names.certificate, &json!({ "type": "kubernetes.io/tls" }))
+    });
+    Some(Objects { children, certificate })
+}
+
+/// The Service of an owner.
+pub fn service_name(infrastructure: &Infrastructure) -> ObjectName {
+    ObjectName::new(infrastructure.namespace.clone(), Names::of(&infrastructure.owner).main)
+}
+
+/// The port of the status page of each process, by the port it serves.
+pub fn status_ports(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, u16> {
+    let allotted = allotted(infrastructure, installation);
+    allotted.into_iter().map(|(listener, ports)| (listener, ports.status)).collect()
+}
+
+fn allotted(infrastructure: &Infrastructure, installation: &Installation) -> BTreeMap<u16, ProcessPorts> {
+    ports::allot(
+        infrastructure.ports.keys().copied(),
+        installation.responder.port(),
+        infrastructure.parameters.process.metrics_port,
+    )
+}
+
+fn secret(data: &BTreeMap<String, String>) -> Value {
+    let data: BTreeMap<&String, Value> = data.iter().map(|(name, text)| (name, encoded(text))).collect();
+    json!({ "type": "Opaque", "data": data })
+}
+
+/// What all objects of an owner are made from.
+struct Plan<'i> {
+    infrastructure: &'i Infrastructure,
+    installation: &'i Installation,
+    names: Names,
+    processes: Vec<Process>,
+}
+
+/// A PingSIX process, which serves one port.
+struct Process {
+    /// The port of the listeners.
+    listener: u16,
+    protocol: PortProtocol,
+    ports: ProcessPorts,
+    /// What it reads its configuration from.
+    prefix: String,
+}
+
+impl Process {
+    /// The name of its container.
+    fn name(&self) -> String {
+        format!("pingsix-{}", self.listener)
+    }
+
+    /// The key of its configuration in the Secret.
+    fn config_file(&self) -> String {
+        format!("{}.yaml", self.listener)
+    }
+}
+
+impl<'i> Plan<'i> {
+    fn new(infrastructure: &'i Infrastructure, installation: &'i Installation) -> Self {
+        let ports = allotted(infrastructure, installation);
+        let processes = infrastructure.ports.iter().filter_map(|(listener, port)| {
+            Some(Process {
+                listener: *listener,
+                protocol: port.protocol,
+                ports: *ports.get(listener)?,
+                prefix: port.data_plane.prefix(&installation.root),
+            })
+        });
+        Self {
+            infrastructure,
+            installation,
+            names: Names::of(&infrastructure.owner),
+            processes: processes.collect(),
+        }
+    }
+
+    fn has_tls(&self) -> bool {
+        self.processes.iter().any(|process| process.protocol == PortProtocol::Tls)
+    }
+
+    /// What the Pods of the owner are known by. It cannot be changed once there is a Deployment.
+    fn selector(&self) -> Value {
+        json!({ "app.kubernetes.io/name": "pingsix", "app.kubernetes.io/instance": self.names.main })
+    }
+
+    /// The labels of everything: those that the Gateway asks for, and ours, which count where both say something.
+    fn labels(&self) -> BTreeMap<String, String> {
+        let Infrastructure { owner, class, labels, .. } = self.infrastructure;
+        let mut labels = labels.clone();
+        let mut add = |name: &str, value: String| labels.insert(name.to_owned(), value);
+        add("app.kubernetes.io/name", "pingsix".to_owned());
+        add("app.kubernetes.io/instance", self.names.main.clone());
+        add("app.kubernetes.io/component", "data-plane".to_owned());
+        add(MANAGED_BY, self.installation.managed_by());
+        if owner.kind == Kind::IngressClass {
+            add("pingsix.io/ingress-class", names::label_value(class));
+        } else {
+            add("gateway.networking.k8s.io/gateway-name", names::label_value(&owner.name.name));
+            add("gateway.networking.k8s.io/gateway-class-name", names::label_value(class));
+        }
+        labels
+    }
+
+    /// The annotations that the Gateway asks for. What Kubernetes itself writes on Deployments is not to be had: it would be
+    /// written back and forth for ever.
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let mut annotations = self.infrastructure.annotations.clone();
+        annotations.retain(|name, _| !name.starts_with("deployment.kubernetes.io/"));
+        annotations
+    }
+
+    /// An object of the owner; `content` is everything but what all of them have.
+    fn child(&self, kind: ChildKind, name: &str, content: &Value) -> Child {
+        let Infrastructure { owner, uid, namespace, .. } = self.infrastructure;
+        let mut annotations = self.annotations();
+        if kind == ChildKind::Service {
+            let own = self.infrastructure.parameters.service.annotations.iter();
+            annotations.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        let mut object = json!({
+            "apiVersion": kind.api_version(),
+            "kind": kind.as_str(),
+            "metadata": {
+                "name": name,
+                "namespace": **namespace,
+                "labels": self.labels(),
+            },
+        });
+        if !annotations.is_empty() {
+            object["metadata"]["annotations"] = json!(annotations);
+        }
+        if let Some(uid) = uid {
+            // Nothing is blocked by these: to block, a controller needs rights over the finalizers of the owner.
+            object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": api_version(owner), "kind": owner.kind.as_str(), "name": *owner.name.name, "uid": **uid,
+                "controller": true,
+            }]);
+        }
+        for (field, value) in content.as_object().into_iter().flatten() {
+            object[field] = value.clone();
+        }
+        Child { kind, name: ObjectName::new(namespace.clone(), name), object }
+    }
+}
+
+fn api_version(owner: &ObjectKey) -> String {
+    format!("{}/v1", owner.kind.group())
+}

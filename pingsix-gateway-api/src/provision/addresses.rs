@@ -1,0 +1,177 @@
+//! Whether the addresses of a Service are those that a Gateway asks for.
+
+use std::net::IpAddr;
+
+use pingsix_translate::FieldPath;
+use pingsix_translate::infrastructure::{RequestedAddress, RequestedAddressKind};
+use pingsix_translate::verdict::Address;
+
+/// Why a Gateway is not reached where it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressFault {
+    /// There is none yet, or none of the type that is asked for.
+    NotAssigned(String),
+    /// What is asked for cannot be had: others were given.
+    NotUsable(String),
+}
+
+/// Compares what the Gateway asks for (`spec.addresses`) with what its Service has. A load balancer is asked for the first
+/// IP address (`asked_for`); everything else may come true by chance only, or by annotations of the Service.
+///
+/// # Errors
+///
+/// [`AddressFault`]: the Gateway is not programmed.
+pub fn judge_addresses(
+    requested: &[RequestedAddress],
+    assigned: &[Address],
+    service: &str,
+) -> Result<(), AddressFault> {
+    if assigned.is_empty() {
+        let too_many = beyond(requested);
+        return Err(if too_many.is_empty() {
+            AddressFault::NotAssigned(format!("Service {service} has no address yet."))
+        } else {
+            AddressFault::NotUsable(too_many.join(" "))
+        });
+    }
+    let (mut unusable, mut missing) = (Vec::new(), Vec::new());
+    for RequestedAddress { index, kind, value } in requested {
+        let at = FieldPath::new("spec").child("addresses").index(*index);
+        let has = |wanted: &str| assigned.iter().any(|address| is(address, *kind, wanted));
+        match value.as_deref() {
+            Some(value) if !has(value) => {
+                unusable
+                    .push(format!("{}: \"{value}\" was not given to Service {service}.", at.child("value")));
+            }
+            None if !assigned.iter().any(|address| kind_of(address) == *kind) => {
+                missing.push(format!("{at}: Service {service} was given no address of this type."));
+            }
+            Some(_) | None => {}
+        }
+    }
+    if !unusable.is_empty() {
+        return Err(AddressFault::NotUsable(unusable.join(" ")));
+    }
+    if !missing.is_empty() {
+        return Err(AddressFault::NotAssigned(missing.join(" ")));
+    }
+    Ok(())
+}
+
+/// The address to ask a load balancer for: a Service has room for one.
+pub(super) fn asked_for(requested: &[RequestedAddress]) -> Option<&RequestedAddress> {
+    requested
+        .iter()
+        .find(|address| address.kind == RequestedAddressKind::IpAddress && address.value.is_some())
+}
+
+/// What is said of addresses that nothing need be awaited for: one Service has one address of a family at most.
+fn beyond(requested: &[RequestedAddress]) -> Vec<String> {
+    let ip = |address: &RequestedAddress| address.value.as_deref()?.parse::<IpAddr>().ok();
+    let Some((first, asked)) = asked_for(requested).and_then(|first| Some((first, ip(first)?))) else {
+        return Vec::new();
+    };
+    let same_family = |ip: IpAddr| ip != asked && ip.is_ipv4() == asked.is_ipv4();
+    let addresses = FieldPath::new("spec").child("addresses");
+    requested
+        .iter()
+        .filter(|address| address.kind == RequestedAddressKind::IpAddress)
+        .filter_map(|address| ip(address).filter(|ip| same_family(*ip)).map(|ip| (address.index, ip)))
+        .map(|(index, ip)| {
+            let (at, first) = (addresses.index(index).child("value"), addresses.index(first.index));
+            format!("{at}: \"{ip}\" cannot be had beside {first}: a load balancer is asked for one address.")
+        })
+        .collect()
+}
+
+const fn kind_of(address: &Address) -> RequestedAddressKind {
+    match address {
+        Address::Ip(_) => RequestedAddressKind::IpAddress,
+        Address::Hostname(_) => RequestedAddressKind::Hostname,
+    }
+}
+
+fn is(address: &Address, kind: RequestedAddressKind, wanted: &str) -> bool {
+    match (address, kind) {
+        (Address::Ip(ip), RequestedAddressKind::IpAddress) => {
+            wanted.parse::<IpAddr>().is_ok_and(|wanted| wanted == *ip)
+        }
+        (Address::Hostname(name), RequestedAddressKind::Hostname) => name.eq_ignore_ascii_case(wanted),
+        (Address::Ip(_), RequestedAddressKind::Hostname)
+        | (Address::Hostname(_), RequestedAddressKind::IpAddress) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IP: RequestedAddressKind = RequestedAddressKind::IpAddress;
+    const HOSTNAME: RequestedAddressKind = RequestedAddressKind::Hostname;
+
+    fn judged(
+        requested: &[(RequestedAddressKind, Option<&str>)],
+        assigned: &[Address],
+    ) -> Result<(), AddressFault> {
+        let requested = requested.iter().enumerate().map(|(index, (kind, value))| RequestedAddress {
+            index,
+            kind: *kind,
+            value: value.map(str::to_owned),
+        });
+        judge_addresses(&requested.collect::<Vec<_>>(), assigned, "\"infra/web\"")
+    }
+
+    fn ip() -> Address {
+        Address::Ip([192, 0, 2, 1].into())
+    }
+
+    #[test]
+    fn without_an_address_nothing_is_assigned() {
+        let fault = AddressFault::NotAssigned("Service \"infra/web\" has no address yet.".to_owned());
+        assert_eq!(judged(&[], &[]), Err(fault.clone()));
+        assert_eq!(judged(&[(IP, Some("192.0.2.1"))], &[]), Err(fault));
+        assert_eq!(judged(&[], &[ip()]), Ok(()));
+    }
+
+    #[test]
+    fn of_two_addresses_of_a_family_one_is_never_had() {
+        for addresses in [["192.0.2.1", "192.0.2.9"], ["2001:db8::1", "2001:db8::9"]] {
+            let asked = addresses.map(|address| (IP, Some(address)));
+            let Err(AddressFault::NotUsable(message)) = judged(&asked, &[]) else { panic!() };
+            assert_eq!(
+                message,
+                format!(
+                    "spec.addresses[1].value: \"{}\" cannot be had beside spec.addresses[0]: a load balancer is asked \
+                     for one address.",
+                    addresses[1]
+                )
+            );
+        }
+        // Both families may come, and one address twice is one.
+        for other in ["2001:db8::1", "192.0.2.1"] {
+            let judged =
+                judged(&[(IP, Some("192.0.2.1")), (IP, Some(other)), (HOSTNAME, Some("a.example"))], &[]);
+            assert!(matches!(judged, Err(AddressFault::NotAssigned(_))), "{judged:?}");
+        }
+        // What is there after all is usable.
+        let both = [ip(), Address::Ip([192, 0, 2, 9].into())];
+        assert_eq!(judged(&[(IP, Some("192.0.2.1")), (IP, Some("192.0.2.9"))], &both), Ok(()));
+    }
+
+    #[test]
+    fn what_is_asked_for_has_to_be_there() {
+        let name = Address::Hostname("lb.example".to_owned());
+        assert_eq!(
+            judged(&[(IP, Some("192.0.2.1")), (HOSTNAME, Some("LB.example"))], &[ip(), name.clone()]),
+            Ok(())
+        );
+        assert_eq!(judged(&[(IP, None)], &[ip()]), Ok(()));
+        let Err(AddressFault::NotUsable(message)) = judged(&[(IP, None), (IP, Some("192.0.2.9"))], &[ip()])
+        else {
+            panic!()
+        };
+        assert_eq!(message, "spec.addresses[1].value: \"192.0.2.9\" was not given to Service \"infra/web\".");
+        let Err(AddressFault::NotAssigned(message)) = judged(&[(IP, None)], &[name]) else { panic!() };
+        assert_eq!(message, "spec.addresses[0]: Service \"infra/web\" was given no address of this type.");
+    }
+}

@@ -1,0 +1,260 @@
+//! One pass over what is made for an owner: what differs is applied, what is not wanted any more is deleted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::{
+    Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
+};
+use serde_json::{Value, json};
+
+use super::children::{ChildKey, Noted, Observed};
+use super::object::encoded;
+use super::{Child, ChildKind, Objects, certificate};
+use crate::digest::short_digest;
+use crate::fault::{Fault, FaultCategory, within};
+
+/// What was applied, and what the object was after that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    intent: String,
+    result: String,
+}
+
+/// How requests are made.
+pub(super) struct Hand {
+    pub(super) client: Client,
+    pub(super) field_manager: String,
+    pub(super) timeout: Duration,
+}
+
+/// What a pass is about.
+#[derive(Debug)]
+pub(super) struct Work {
+    /// The UID of the owner; nothing is applied without one.
+    pub(super) uid: Option<String>,
+    /// What should be there; `None` when everything is to go.
+    pub(super) objects: Option<Objects>,
+    /// What is there, of this owner or by these names.
+    pub(super) observed: BTreeMap<ChildKey, Observed>,
+    /// What was applied before.
+    pub(super) applied: BTreeMap<ChildKey, Applied>,
+}
+
+/// What came of a pass.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// What is known of objects now.
+    pub(super) seen: Vec<(ChildKey, Noted)>,
+    /// What was applied, in this pass and before.
+    pub(super) applied: BTreeMap<ChildKey, Applied>,
+    /// Why the pass has stopped.
+    pub(super) fault: Option<PassFault>,
+}
+
+/// Why a pass has stopped.
+#[derive(Debug)]
+pub(super) enum PassFault {
+    /// An object of this name is not the owner's.
+    Foreign { kind: ChildKind, name: String, uid: String },
+    /// A request failed.
+    Request { verb: &'static str, kind: ChildKind, name: String, fault: Fault },
+    /// A certificate cannot be made.
+    Certificate,
+}
+
+impl PassFault {
+    /// How long the API server asks to be left alone.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Request { fault, .. } => fault.retry_after,
+            Self::Foreign { .. } | Self::Certificate => None,
+        }
+    }
+
+    /// For logs.
+    pub(super) const fn category(&self) -> &'static str {
+        match self {
+            Self::Foreign { .. } => "foreign",
+            Self::Request { fault, .. } => fault.category.as_str(),
+            Self::Certificate => "certificate",
+        }
+    }
+}
+
+impl fmt::Display for PassFault {
+    /// Full sentences.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign { kind, name, .. } => {
+                write!(f, "{kind} \"{name}\" exists and belongs to somebody else; it is left alone.")
+            }
+            Self::Request { verb, kind, name, fault } if fault.category == FaultCategory::Forbidden => {
+                write!(f, "The controller is not allowed to {verb} {kind} \"{name}\": {}.", sentence(fault))
+            }
+            Self::Request { verb, kind, name, fault } => {
+                write!(f, "The controller cannot {verb} {kind} \"{name}\": {}.", sentence(fault))
+            }
+            Self::Certificate => f.write_str("A certificate cannot be made."),
+        }
+    }
+}
+
+fn sentence(fault: &Fault) -> String {
+    fault.to_string().trim_end_matches('.').to_owned()
+}
+
+impl Work {
+    /// Does what is to be done, up to the first fault.
+    pub(super) async fn pass(mut self, hand: &Hand) -> Outcome {
+        let mut seen = Vec::new();
+        let fault = self.try_pass(hand, &mut seen).await.err();
+        Outcome { seen, applied: self.applied, fault }
+    }
+
+    async fn try_pass(&mut self, hand: &Hand, seen: &mut Vec<(ChildKey, Noted)>) -> Result<(), PassFault> {
+        let objects = self.objects.take();
+        if let (Some(objects), Some(uid)) = (&objects, &self.uid) {
+            if let Some(child) = &objects.certificate {
+                let key = (child.kind, child.name.clone());
+                if !self.observed.contains_key(&key) && hand.get(child, uid).await?.is_none() {
+                    let observed = hand.create(child).await?;
+                    self.observed.insert(key.clone(), observed.clone());
+                    seen.push((key, Noted::There(observed)));
+                }
+            }
+            for child in objects.children.iter().chain(&objects.certificate) {
+                let key = (child.kind, child.name.clone());
+                let observed = self.observed.get(&key);
+                let intent = short_digest(&child.object.to_string());
+                let has = |applied: &Applied| {
+                    applied.intent == intent
+                        && observed.is_some_and(|observed| observed.digest == applied.result)
+                };
+                if self.applied.get(&key).is_some_and(has) {
+                    continue;
+                }
+                let there = match observed {
+                    Some(observed) => Some(owned(child, observed, uid)?.uid.clone()),
+                    // It may be there without our label.
+                    None => hand.get(child, uid).await?,
+                };
+                let observed = hand.apply(child, there).await?;
+                let result = observed.digest.clone();
+                self.applied.insert(key.clone(), Applied { intent, result });
+                seen.push((key, Noted::There(observed)));
+            }
+        }
+        let wanted = |key: &ChildKey| {
+            let mut children =
+                objects.iter().flat_map(|objects| objects.children.iter().chain(&objects.certificate));
+            children.any(|child| child.kind == key.0 && child.name == key.1)
+        };
+        let unwanted: Vec<(ChildKey, String)> = self
+            .observed
+            .iter()
+            .filter(|(key, observed)| {
+                let is_ours = match &self.uid {
+                    Some(uid) => observed.is_owned_by(uid),
+                    None => observed.owner.is_some(),
+                };
+                is_ours && !wanted(key)
+            })
+            .map(|(key, observed)| (key.clone(), observed.uid.clone()))
+            .collect();
+        // In the reverse of the order in which they are made.
+        for (key, uid) in unwanted.into_iter().rev() {
+            hand.delete(&key, uid.clone()).await?;
+            self.applied.remove(&key);
+            seen.push((key, Noted::Deleted { uid }));
+        }
+        Ok(())
+    }
+}
+
+/// An object, if it is the owner's.
+fn owned<'o>(child: &Child, observed: &'o Observed, uid: &str) -> Result<&'o Observed, PassFault> {
+    if observed.is_owned_by(uid) {
+        return Ok(observed);
+    }
+    Err(PassFault::Foreign { kind: child.kind, name: child.name.to_string(), uid: observed.uid.clone() })
+}
+
+impl Hand {
+    fn api(&self, kind: ChildKind, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource())
+    }
+
+    async fn ask<T>(
+        &self,
+        verb: &'static str,
+        (kind, name): (ChildKind, &pingsix_translate::ObjectName),
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, PassFault> {
+        let answer = within(self.timeout, request).await;
+        answer.map_err(|fault| PassFault::Request { verb, kind, name: name.to_string(), fault })
+    }
+
+    /// The UID of an object, if it is there and the owner's.
+    async fn get(&self, child: &Child, uid: &str) -> Result<Option<String>, PassFault> {
+        let api = self.api(child.kind, &child.name.namespace);
+        let found = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
+        let found = found.map(|object| Observed::of(child.kind, object));
+        found.map(|observed| Ok(owned(child, &observed, uid)?.uid.clone())).transpose()
+    }
+
+    /// Applies an object. Of one that is there, the UID is given, so that another one in its place is left alone. One that
+    /// comes into being at this very moment is merged into, unless somebody controls it: then the API server refuses a
+    /// second controller.
+    async fn apply(&self, child: &Child, there: Option<String>) -> Result<Observed, PassFault> {
+        let api = self.api(child.kind, &child.name.namespace);
+        let mut object = child.object.clone();
+        if let Some(uid) = there {
+            object["metadata"]["uid"] = json!(uid);
+        }
+        let mut params = PatchParams::apply(&self.field_manager).force();
+        // A field that Kubernetes does not know, in a patch of Pods, is refused rather than dropped.
+        params.field_validation = Some(ValidationDirective::Strict);
+        let patch = Patch::Apply(&object);
+        let request = api.patch(&child.name.name, &params, &patch);
+        let applied = self.ask("apply", (child.kind, &child.name), request).await?;
+        tracing::debug!(object = %child, "applied");
+        Ok(Observed::of(child.kind, applied))
+    }
+
+    /// Creates a Secret with a certificate. Who applies it later does not say what it holds, so that stays.
+    async fn create(&self, child: &Child) -> Result<Observed, PassFault> {
+        let (certificate, key) =
+            certificate::certificate(&child.name.to_string()).ok_or(PassFault::Certificate)?;
+        let mut object: Value = child.object.clone();
+        object["data"] = json!({ "tls.crt": encoded(&certificate), "tls.key": encoded(&key) });
+        let api = self.api(child.kind, &child.name.namespace);
+        let params = PostParams { field_manager: Some(self.field_manager.clone()), ..PostParams::default() };
+        let request = async {
+            let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+            api.create(&params, &object).await
+        };
+        let created = self.ask("create", (child.kind, &child.name), request).await?;
+        Ok(Observed::of(child.kind, created))
+    }
+
+    async fn delete(&self, key: &ChildKey, uid: String) -> Result<(), PassFault> {
+        let (kind, name) = (key.0, &key.1);
+        let api = self.api(kind, &name.namespace);
+        let mut params = DeleteParams::background();
+        params.preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+        let request = async {
+            match api.delete(&name.name, &params).await {
+                Ok(_) => Ok(()),
+                // It is gone already, or another one has its name.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        self.ask("delete", (kind, name), request).await?;
+        tracing::info!(%kind, %name, "deleted, since it is not wanted any more");
+        Ok(())
+    }
+}

@@ -1,0 +1,425 @@
+//! What the API server holds of what was made for owners.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{BoxStream, SelectAll, StreamExt as _, select_all};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, DynamicObject};
+use kube::{Client, ResourceExt as _};
+use kube_runtime::{WatchStreamExt as _, watcher};
+use pingsix_translate::verdict::Address;
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
+use serde_json::Value;
+
+use super::{ChildKind, MANAGED_BY};
+use crate::controller::addresses_of_service;
+use crate::digest::short_digest;
+use crate::fault::{Fault, FaultCategory};
+use crate::pki::FeedIdentity;
+use crate::watch::Namespaces;
+
+/// Kind and name of an object.
+pub(super) type ChildKey = (ChildKind, ObjectName);
+
+/// An object as the API server has it, as far as it matters.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    pub(super) uid: String,
+    /// Its `resourceVersion`: of two of one kind, the newer is the greater.
+    version: u64,
+    /// Whose it is, and the UID of that; `None` when it is nobody's, or of a kind that we make nothing for.
+    pub(super) owner: Option<(ObjectKey, String)>,
+    /// Of everything but what the API server and controllers write about it.
+    pub(super) digest: String,
+    /// Of a Service.
+    pub(super) addresses: Vec<Address>,
+    /// Of a Secret for the feed.
+    pub(super) identity: Option<FeedIdentity>,
+}
+
+impl Observed {
+    /// Reads an object.
+    pub(super) fn of(kind: ChildKind, object: DynamicObject) -> Self {
+        let owner = object.owner_references().iter().find(|owner| owner.controller == Some(true));
+        let owner = owner.and_then(|reference| {
+            let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+            let kinds = [Kind::Gateway, Kind::IngressClass];
+            let kind =
+                kinds.into_iter().find(|kind| kind.as_str() == reference.kind && kind.group() == group)?;
+            let namespace =
+                if kind == Kind::Gateway { object.namespace().unwrap_or_default() } else { String::new() };
+            Some((ObjectKey::new(kind, namespace, reference.name.as_str()), reference.uid.clone()))
+        });
+        let uid = object.uid().unwrap_or_default();
+        let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default();
+        let value = serde_json::to_value(object).unwrap_or_default();
+        Self {
+            uid,
+            version,
+            owner,
+            digest: digest(&value),
+            identity: (kind == ChildKind::Secret).then(|| identity(&value)).flatten(),
+            addresses: match kind {
+                ChildKind::Service => serde_json::from_value::<Service>(value)
+                    .map(|service| addresses_of_service(&service))
+                    .unwrap_or_default(),
+                ChildKind::ServiceAccount
+                | ChildKind::Secret
+                | ChildKind::Deployment
+                | ChildKind::PodDisruptionBudget => Vec::new(),
+            },
+        }
+    }
+
+    /// Whether nothing that matters is different.
+    fn says_the_same(&self, other: &Self) -> bool {
+        let essence = |observed: &Self| {
+            let Self { uid, version: _, owner, digest, addresses, identity } = observed.clone();
+            (uid, owner, digest, addresses, identity)
+        };
+        essence(self) == essence(other)
+    }
+
+    pub(super) fn is_owned_by(&self, uid: &str) -> bool {
+        self.owner.as_ref().is_some_and(|(_, owner)| owner == uid)
+    }
+}
+
+/// What an object is asked to be, by whomever: without its status, and without what changes with every write.
+fn digest(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["resourceVersion", "generation", "managedFields", "creationTimestamp"] {
+            metadata.remove(field);
+        }
+    }
+    short_digest(&object.to_string())
+}
+
+fn identity(secret: &Value) -> Option<FeedIdentity> {
+    let data: BTreeMap<String, ByteString> = serde_json::from_value(secret.get("data")?.clone()).ok()?;
+    FeedIdentity::from_data(&data)
+}
+
+/// What a request has found out about an object.
+#[derive(Clone, Debug)]
+pub(super) enum Noted {
+    /// It is there.
+    There(Observed),
+    /// That with this UID was deleted.
+    Deleted { uid: String },
+}
+
+/// Everything that carries the label of an installation, as watches see it.
+pub(super) struct Children {
+    known: BTreeMap<ChildKey, Observed>,
+    watches: Vec<Watch>,
+    events: SelectAll<BoxStream<'static, (usize, watcher::Result<watcher::Event<DynamicObject>>)>>,
+}
+
+/// One of the watches.
+struct Watch {
+    kind: ChildKind,
+    namespace: Option<String>,
+    /// What a list has had so far.
+    listing: BTreeMap<ChildKey, Observed>,
+    is_listed: bool,
+    /// The newest version that it has told of.
+    seen: u64,
+    /// What was last complained about: a fault that stays is said once.
+    complaint: Option<FaultCategory>,
+}
+
+impl Children {
+    pub(super) fn watch(client: &Client, namespaces: &Namespaces, managed_by: &str) -> Self {
+        let places: Vec<Option<String>> = match namespaces {
+            Namespaces::All => vec![None],
+            Namespaces::Only(namespaces) => namespaces.iter().cloned().map(Some).collect(),
+        };
+        let config = watcher::Config::default().labels(&format!("{MANAGED_BY}={managed_by}"));
+        let (mut watches, mut streams) = (Vec::new(), Vec::new());
+        for kind in ChildKind::ALL {
+            for namespace in &places {
+                let index = watches.len();
+                let resource = kind.api_resource();
+                let api: Api<DynamicObject> = match namespace {
+                    None => Api::all_with(client.clone(), &resource),
+                    Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+                };
+                let events = watcher(api, config.clone()).default_backoff();
+                streams.push(events.map(move |event| (index, event)).boxed());
+                watches.push(Watch {
+                    kind: *kind,
+                    namespace: namespace.clone(),
+                    listing: BTreeMap::new(),
+                    is_listed: false,
+                    seen: 0,
+                    complaint: None,
+                });
+            }
+        }
+        Self { known: BTreeMap::new(), watches, events: select_all(streams) }
+    }
+
+    /// Whether everything was listed once.
+    pub(super) fn is_listed(&self) -> bool {
+        self.watches.iter().all(|watch| watch.is_listed)
+    }
+
+    pub(super) fn get(&self, key: &ChildKey) -> Option<&Observed> {
+        self.known.get(key)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ChildKey, &Observed)> {
+        self.known.iter()
+    }
+
+    /// Takes in what a request has found, or made. The watch may have told of it before that, and of what came after.
+    pub(super) fn note(&mut self, key: ChildKey, noted: Noted) {
+        match noted {
+            Noted::There(observed) => {
+                let is_news = match self.known.get(&key) {
+                    Some(known) => known.version < observed.version,
+                    // A watch that has come so far has told of its end as well.
+                    None => self.seen(&key) < observed.version,
+                };
+                if is_news {
+                    self.known.insert(key, observed);
+                }
+            }
+            Noted::Deleted { uid } => {
+                if self.known.get(&key).is_some_and(|known| known.uid == uid) {
+                    self.known.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// How far the watch has come that tells of an object.
+    fn seen(&self, (kind, name): &ChildKey) -> u64 {
+        let watches = self.watches.iter().filter(|watch| watch.kind == *kind);
+        let mut of_it = watches
+            .filter(|watch| watch.namespace.as_deref().is_none_or(|namespace| *name.namespace == *namespace));
+        of_it.next().map_or(0, |watch| watch.seen)
+    }
+
+    /// Waits for the next event, and takes it in. Returns the owners of what it is about.
+    pub(super) async fn next(&mut self) -> Vec<ObjectKey> {
+        match self.events.next().await {
+            Some((index, event)) => self.take(index, event),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn take(
+        &mut self,
+        index: usize,
+        event: watcher::Result<watcher::Event<DynamicObject>>,
+    ) -> Vec<ObjectKey> {
+        let Some(watch) = self.watches.get_mut(index) else { return Vec::new() };
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let fault = Fault::from(&error);
+                // What may not be watched is read before it is written; that somebody changes it is not seen.
+                watch.is_listed |= fault.category == FaultCategory::Forbidden;
+                watch.complain(&fault);
+                return Vec::new();
+            }
+        };
+        let kind = watch.kind;
+        let read = |object: DynamicObject| {
+            let name = ObjectName::new(object.namespace().unwrap_or_default(), object.name_any());
+            ((kind, name), Observed::of(kind, object))
+        };
+        match event {
+            watcher::Event::Init => {
+                watch.listing.clear();
+                Vec::new()
+            }
+            watcher::Event::InitApply(object) => {
+                let (key, observed) = read(object);
+                watch.seen = watch.seen.max(observed.version);
+                watch.listing.insert(key, observed);
+                Vec::new()
+            }
+            watcher::Event::InitDone => {
+                let listed = std::mem::take(&mut watch.listing);
+                (watch.is_listed, watch.complaint) = (true, None);
+                let namespace = watch.namespace.clone();
+                let is_of_watch = |(known, name): &ChildKey| {
+                    *known == kind
+                        && namespace.as_deref().is_none_or(|namespace| *name.namespace == *namespace)
+                };
+                let gone: Vec<ChildKey> = self
+                    .known
+                    .keys()
+                    .filter(|key| is_of_watch(key) && !listed.contains_key(*key))
+                    .cloned()
+                    .collect();
+                let mut owners: Vec<ObjectKey> =
+                    gone.iter().filter_map(|key| owner(self.known.remove(key))).collect();
+                for (key, observed) in listed {
+                    let is_other = |known: &Observed| !known.says_the_same(&observed);
+                    if self.known.get(&key).is_none_or(is_other) {
+                        owners.extend(owner(Some(observed.clone())));
+                    }
+                    self.known.insert(key, observed);
+                }
+                owners
+            }
+            watcher::Event::Apply(object) => {
+                watch.complaint = None;
+                let (key, observed) = read(object);
+                watch.seen = watch.seen.max(observed.version);
+                // What a request has found may be newer.
+                if self.known.get(&key).is_some_and(|known| known.version > observed.version) {
+                    return Vec::new();
+                }
+                let before = self.known.insert(key, observed.clone());
+                if before.as_ref().is_some_and(|before| before.says_the_same(&observed)) {
+                    return Vec::new();
+                }
+                [owner(before), owner(Some(observed))].into_iter().flatten().collect()
+            }
+            watcher::Event::Delete(object) => {
+                let (key, observed) = read(object);
+                watch.seen = watch.seen.max(observed.version);
+                // Another one of its name may have been made since.
+                if self.known.get(&key).is_some_and(|known| known.uid != observed.uid) {
+                    return Vec::new();
+                }
+                owner(self.known.remove(&key)).into_iter().collect()
+            }
+        }
+    }
+}
+
+impl Watch {
+    fn complain(&mut self, fault: &Fault) {
+        if self.complaint.replace(fault.category) == Some(fault.category) {
+            return;
+        }
+        let (resource, namespace) = (self.kind.resource(), self.namespace.as_deref().unwrap_or("*"));
+        tracing::warn!(resource, namespace, error = %fault, "what runs for Gateways cannot be watched");
+    }
+}
+
+fn owner(observed: Option<Observed>) -> Option<ObjectKey> {
+    observed?.owner.map(|(owner, _)| owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(kind: ChildKind, object: Value) -> Observed {
+        Observed::of(kind, serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn what_others_write_about_an_object_is_not_what_it_is_asked_to_be() {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "7", "generation": 2},
+            "spec": {"replicas": 1}, "status": {"replicas": 1}});
+        let same = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "9", "generation": 3},
+            "spec": {"replicas": 1}, "status": {"replicas": 0}});
+        let mut other = same.clone();
+        other["spec"]["replicas"] = json!(2);
+        let digest = |object| read(ChildKind::Deployment, object).digest;
+        assert_eq!(digest(object.clone()), digest(same));
+        assert_ne!(digest(object), digest(other));
+    }
+
+    fn service(uid: &str, version: u64, address: Option<&str>) -> DynamicObject {
+        let ingress: Vec<Value> = address.iter().map(|ip| json!({ "ip": ip })).collect();
+        let object = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "a", "namespace": "b", "uid": uid, "resourceVersion": version.to_string()},
+            "spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": ingress}}});
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn noted(uid: &str, version: u64) -> Noted {
+        Noted::There(Observed::of(ChildKind::Service, service(uid, version, None)))
+    }
+
+    /// What is known of one Service after what its watch has told, and requests have found.
+    struct Known(Children, ChildKey);
+
+    impl Known {
+        fn new() -> Self {
+            let client = crate::fixture::api_server::ApiServer::default().client();
+            let name = ObjectName::new("b", "a");
+            Self(Children::watch(&client, &Namespaces::All, "us"), (ChildKind::Service, name))
+        }
+
+        fn hear(&mut self, event: watcher::Event<DynamicObject>) {
+            let index = ChildKind::ALL.iter().position(|kind| *kind == ChildKind::Service).unwrap();
+            self.0.take(index, Ok(event));
+        }
+
+        fn note(&mut self, noted: Noted) {
+            self.0.note(self.1.clone(), noted);
+        }
+
+        /// Its UID and its version, and how many addresses it has.
+        fn is(&self) -> Option<(&str, u64, usize)> {
+            self.0.get(&self.1).map(|known| (known.uid.as_str(), known.version, known.addresses.len()))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_request_has_found_does_not_undo_what_came_after_it() {
+        let mut known = Known::new();
+        known.note(noted("1", 5));
+        assert_eq!(known.is(), Some(("1", 5, 0)), "before the watch tells of it");
+        known.hear(watcher::Event::Apply(service("1", 5, None)));
+        known.hear(watcher::Event::Apply(service("1", 7, Some("192.0.2.1"))));
+        known.note(noted("1", 5));
+        assert_eq!(known.is(), Some(("1", 7, 1)), "the address stays");
+        known.note(noted("1", 9));
+        known.hear(watcher::Event::Apply(service("1", 8, Some("192.0.2.1"))));
+        assert_eq!(known.is(), Some(("1", 9, 0)), "nor does a watch that is behind");
+
+        known.hear(watcher::Event::Delete(service("1", 11, None)));
+        known.note(noted("1", 9));
+        assert_eq!(known.is(), None, "what is gone stays so");
+        known.note(noted("2", 13));
+        known.note(Noted::Deleted { uid: "1".to_owned() });
+        known.hear(watcher::Event::Delete(service("1", 11, None)));
+        assert_eq!(known.is(), Some(("2", 13, 0)), "another one of its name");
+        known.note(Noted::Deleted { uid: "2".to_owned() });
+        assert_eq!(known.is(), None);
+    }
+
+    #[test]
+    fn the_owner_is_the_one_that_controls_and_of_a_kind_of_ours() {
+        let object = |owner: Value| {
+            json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": "a", "namespace": "b", "uid": "1", "ownerReferences": [owner]}})
+        };
+        let gateway = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": "web", "uid": "7",
+            "controller": true});
+        let observed = read(ChildKind::Secret, object(gateway.clone()));
+        assert_eq!(observed.owner, Some((ObjectKey::new(Kind::Gateway, "b", "web"), "7".to_owned())));
+        assert!(observed.is_owned_by("7") && !observed.is_owned_by("8"));
+        for (field, value) in
+            [("controller", json!(false)), ("kind", json!("Cart")), ("apiVersion", json!("other/v1"))]
+        {
+            let mut other = gateway.clone();
+            other[field] = value;
+            assert_eq!(read(ChildKind::Secret, object(other)).owner, None);
+        }
+        let class = json!({"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "name": "web", "uid": "7",
+            "controller": true});
+        let owner = read(ChildKind::Secret, object(class)).owner.unwrap().0;
+        assert_eq!(owner, ObjectKey::new(Kind::IngressClass, "", "web"));
+    }
+}

@@ -1,0 +1,109 @@
+//! An object to be held by Kubernetes.
+
+use std::fmt;
+
+use k8s_openapi::ByteString;
+use kube::core::{ApiResource, GroupVersionKind};
+use pingsix_translate::ObjectName;
+use serde_json::{Value, json};
+
+/// A kind of object that is made for owners, in the order in which they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChildKind {
+    /// Of Pods.
+    ServiceAccount,
+    /// What Pods read.
+    Secret,
+    /// In front of Pods.
+    Service,
+    /// Of Pods.
+    Deployment,
+    /// How many Pods may be taken away.
+    PodDisruptionBudget,
+}
+
+impl ChildKind {
+    /// Every kind, in declaration order.
+    pub const ALL: &'static [Self] =
+        &[Self::ServiceAccount, Self::Secret, Self::Service, Self::Deployment, Self::PodDisruptionBudget];
+
+    /// The spelling Kubernetes uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ServiceAccount => "ServiceAccount",
+            Self::Secret => "Secret",
+            Self::Service => "Service",
+            Self::Deployment => "Deployment",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
+        }
+    }
+
+    /// Its API group.
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::ServiceAccount | Self::Secret | Self::Service => "",
+            Self::Deployment => "apps",
+            Self::PodDisruptionBudget => "policy",
+        }
+    }
+
+    /// How it is named in what may be asked of the API server.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::ServiceAccount => "serviceaccounts",
+            Self::Secret => "secrets",
+            Self::Service => "services",
+            Self::Deployment => "deployments",
+            Self::PodDisruptionBudget => "poddisruptionbudgets",
+        }
+    }
+
+    pub(super) fn api_version(self) -> String {
+        self.api_resource().api_version
+    }
+
+    pub(crate) fn api_resource(self) -> ApiResource {
+        let kind = GroupVersionKind::gvk(self.group(), "v1", self.as_str());
+        ApiResource::from_gvk_with_plural(&kind, self.resource())
+    }
+}
+
+impl fmt::Display for ChildKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An object as it is applied. What nobody says is left to Kubernetes, and to others.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Child {
+    /// Its kind.
+    pub kind: ChildKind,
+    /// Where it is, and its name.
+    pub name: ObjectName,
+    /// All of it.
+    pub object: Value,
+}
+
+impl fmt::Display for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} \"{}\"", self.kind, self.name)
+    }
+}
+
+impl fmt::Debug for Child {
+    /// Without what Secrets hold.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.object.clone();
+        if shown.get("data").is_some() {
+            shown["data"] = json!("not shown");
+        }
+        f.debug_struct("Child").field("object", &shown).finish_non_exhaustive()
+    }
+}
+
+/// What Secrets hold, as the API has it.
+pub(super) fn encoded(text: &str) -> Value {
+    serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap_or_default()
+}

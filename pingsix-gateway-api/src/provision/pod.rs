@@ -1,0 +1,214 @@
+//! The Deployment, its Pods, and how many of them may be taken away.
+
+use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
+use serde_json::{Value, json};
+
+use super::process::{CERTIFICATE, FEED, FOLDER, GRACE};
+use super::{CONFIGURATION, DATA_PLANE, Plan, Process, merge};
+
+/// How long a Pod goes on serving after it was told to stop, in seconds: PingSIX closes its sockets at once, and load
+/// balancers have to take it out before.
+const DELAY: u32 = 10;
+
+/// What is left of the time that a Pod has to end, in seconds.
+const MARGIN: u32 = 5;
+
+/// The user and the group of all processes. Images name users by words, which nobody can tell from root.
+const USER: u32 = 65_532;
+
+/// Everything of the Deployment but what all objects have.
+pub(super) fn deployment(plan: &Plan<'_>, digest: &str) -> Value {
+    let mut spec = json!({
+        "revisionHistoryLimit": 3,
+        "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } },
+        "selector": { "matchLabels": plan.selector() },
+        "template": template(plan, digest),
+    });
+    // Otherwise it is for whoever scales the Deployment to say.
+    if let Some(replicas) = plan.infrastructure.parameters.replicas {
+        spec["replicas"] = json!(replicas);
+    }
+    json!({ "spec": spec })
+}
+
+/// Everything of the `PodDisruptionBudget` but what all objects have.
+pub(super) fn budget(plan: &Plan<'_>) -> Value {
+    let (field, limit) = match &plan.infrastructure.parameters.disruption_budget {
+        None => ("maxUnavailable", json!(1)),
+        Some(DisruptionLimit::MaxUnavailable(limit)) => ("maxUnavailable", json!(limit)),
+        Some(DisruptionLimit::MinAvailable(limit)) => ("minAvailable", json!(limit)),
+    };
+    json!({ "spec": {
+        field: limit,
+        "selector": { "matchLabels": plan.selector() },
+        // One that is not ready serves nothing, and must not keep a node from being drained.
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    } })
+}
+
+/// The template, with the patch in it. What the Deployment and the Service know Pods by stays whatever the patch says.
+fn template(plan: &Plan<'_>, digest: &str) -> Value {
+    let mut labels = plan.labels();
+    labels.insert(DATA_PLANE.to_owned(), "true".to_owned());
+    let mut annotations = plan.annotations();
+    annotations.insert(CONFIGURATION.to_owned(), digest.to_owned());
+    let ours = json!({ "metadata": { "labels": labels, "annotations": annotations } });
+    let mut template = ours.clone();
+    template["spec"] = pod(plan);
+    if let Some(patch) = &plan.infrastructure.parameters.pod_template_patch {
+        merge::merge(&mut template, &Value::Object(patch.clone()));
+        merge::merge(&mut template, &ours);
+    }
+    template
+}
+
+fn pod(plan: &Plan<'_>) -> Value {
+    let parameters = &plan.infrastructure.parameters;
+    let scheduling = &parameters.scheduling;
+    let account = parameters.service_account_name.as_ref().unwrap_or(&plan.names.main);
+    let containers: Vec<Value> = plan.processes.iter().map(|process| container(plan, process)).collect();
+    let mut pod = json!({
+        "serviceAccountName": account,
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": DELAY + 2 * GRACE + MARGIN,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": { "type": "RuntimeDefault" },
+        },
+        "initContainers": [responder(plan)],
+        "containers": containers,
+        "volumes": volumes(plan),
+        "topologySpreadConstraints": spread(plan),
+    });
+    if !scheduling.node_selector.is_empty() {
+        pod["nodeSelector"] = json!(scheduling.node_selector);
+    }
+    if !scheduling.tolerations.is_empty() {
+        pod["tolerations"] = json!(scheduling.tolerations);
+    }
+    if let Some(affinity) = &scheduling.affinity {
+        pod["affinity"] = json!(affinity);
+    }
+    if let Some(class) = &scheduling.priority_class_name {
+        pod["priorityClassName"] = json!(class);
+    }
+    pod
+}
+
+/// Over nodes, where parameters say nothing else.
+fn spread(plan: &Plan<'_>) -> Value {
+    let asked = &plan.infrastructure.parameters.scheduling.topology_spread_constraints;
+    if asked.is_empty() {
+        return json!([{
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": { "matchLabels": plan.selector() },
+        }]);
+    }
+    let constraints = asked.iter().map(|constraint| {
+        let mut constraint = json!(constraint);
+        if constraint.get("labelSelector").is_none() {
+            constraint["labelSelector"] = json!({ "matchLabels": plan.selector() });
+        }
+        constraint
+    });
+    constraints.collect()
+}
+
+/// The container of one process.
+fn container(plan: &Plan<'_>, process: &Process) -> Value {
+    let Process { listener, ports, .. } = process;
+    let parameters = &plan.infrastructure.parameters;
+    let port = |name: &str, port: u16| json!({ "name": format!("{name}-{listener}"), "containerPort": port, "protocol": "TCP" });
+    let mut open = vec![port("port", ports.traffic), port("status", ports.status)];
+    open.extend(ports.metrics.map(|metrics| port("metrics", metrics)));
+    let asked = |path: &str| json!({ "path": path, "port": format!("status-{listener}") });
+    let resources = parameters.resources.as_ref().map_or_else(
+        || json!({ "requests": { "cpu": "250m", "memory": "128Mi" }, "limits": { "memory": "1Gi" } }),
+        |resources| json!(resources),
+    );
+    json!({
+        "name": process.name(),
+        "image": parameters.image.as_ref().unwrap_or(&plan.installation.image),
+        // The image has no entry point.
+        "command": ["pingsix", "-c", format!("{FOLDER}/{listener}/config.yaml")],
+        "env": [{ "name": "RUST_LOG", "value": parameters.process.log_level.as_str() }],
+        "ports": open,
+        "startupProbe": { "httpGet": asked("/status/live"), "periodSeconds": 1, "failureThreshold": 60 },
+        "livenessProbe": { "httpGet": asked("/status/live"), "periodSeconds": 10, "timeoutSeconds": 3 },
+        // Its listeners are open before it has a configuration, and answer 404 until then.
+        "readinessProbe": { "httpGet": asked("/status/ready"), "periodSeconds": 2, "timeoutSeconds": 3 },
+        "lifecycle": { "preStop": { "sleep": { "seconds": DELAY } } },
+        "resources": resources,
+        "securityContext": security(),
+        "volumeMounts": mounts(plan, process),
+    })
+}
+
+/// The answers that PingSIX cannot give itself. A sidecar, so that it is there before PingSIX, and until after it.
+fn responder(plan: &Plan<'_>) -> Value {
+    let parameters = &plan.infrastructure.parameters;
+    let resources = parameters.responder_resources.as_ref().map_or_else(
+        || json!({ "requests": { "cpu": "10m", "memory": "16Mi" }, "limits": { "memory": "128Mi" } }),
+        |resources| json!(resources),
+    );
+    json!({
+        "name": "responder",
+        "image": parameters.responder_image.as_ref().unwrap_or(&plan.installation.responder_image),
+        "restartPolicy": "Always",
+        "args": [format!("--listen={}", plan.installation.responder), "--log-format=json"],
+        "resources": resources,
+        "securityContext": security(),
+    })
+}
+
+fn security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": { "drop": ["ALL"] },
+    })
+}
+
+fn config_volume(process: &Process) -> String {
+    format!("config-{}", process.listener)
+}
+
+/// What a container sees: its own configuration, not that of others.
+fn mounts(plan: &Plan<'_>, process: &Process) -> Value {
+    let mount = |name: &str, path: String| json!({ "name": name, "mountPath": path, "readOnly": true });
+    let mut mounts = vec![mount(&config_volume(process), format!("{FOLDER}/{}", process.listener))];
+    if plan.installation.has_tls() {
+        mounts.push(mount("feed", FEED.to_owned()));
+    }
+    if process.protocol == PortProtocol::Tls {
+        mounts.push(mount("certificate", CERTIFICATE.to_owned()));
+    }
+    mounts.into()
+}
+
+fn volumes(plan: &Plan<'_>) -> Value {
+    // 0440: for the group of the Pod.
+    let secret = |name: &str| json!({ "secretName": name, "defaultMode": 0o440 });
+    let mut volumes: Vec<Value> = plan
+        .processes
+        .iter()
+        .map(|process| {
+            let mut source = secret(&plan.names.config);
+            source["items"] = json!([{ "key": process.config_file(), "path": "config.yaml" }]);
+            json!({ "name": config_volume(process), "secret": source })
+        })
+        .collect();
+    if plan.installation.has_tls() {
+        volumes.push(json!({ "name": "feed", "secret": secret(&plan.names.feed) }));
+    }
+    if plan.has_tls() {
+        volumes.push(json!({ "name": "certificate", "secret": secret(&plan.names.certificate) }));
+    }
+    volumes.into()
+}

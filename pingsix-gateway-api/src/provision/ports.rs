@@ -1,0 +1,132 @@
+//! The ports that containers listen on.
+//!
+//! Processes without privileges cannot have ports below 1024, and all containers of a Pod share its address. Each port of a
+//! listener leads to ports of its own, whatever other listeners there are: clients of 80 come to 10080, and the status page
+//! of that process is on 30080; those of 8080 come to 8080, and 28080. The Service leads from one to the other.
+//!
+//! Two listeners whose ports lead to the same (80 and 10080, 8080 and 28080) are the exception: the lower port has what it
+//! leads to, the other one the next that is free. So a port is never affected by a higher one, and by a lower one only then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The lowest port that takes no privilege.
+const FIRST: u16 = 1024;
+/// How many there are of these.
+const COUNT: u16 = u16::MAX - FIRST + 1;
+/// What is added to the ports below that.
+const PRIVILEGED: u16 = 10_000;
+/// How far a status page is from what clients connect to.
+const STATUS: u16 = 20_000;
+
+/// The ports of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ProcessPorts {
+    /// Where clients are served.
+    pub(super) traffic: u16,
+    /// Where the status page is.
+    pub(super) status: u16,
+    /// Where metrics are, if there are any.
+    pub(super) metrics: Option<u16>,
+}
+
+/// The ports of the process of each listener port. `taken` belongs to others in the Pod; `metrics` is the first port for
+/// metrics, if there are to be any.
+pub(super) fn allot(
+    listeners: impl IntoIterator<Item = u16>,
+    taken: u16,
+    metrics: Option<u16>,
+) -> BTreeMap<u16, ProcessPorts> {
+    let listeners: BTreeSet<u16> = listeners.into_iter().collect();
+    let mut used = BTreeSet::from([taken]);
+    let mut allotted = BTreeMap::new();
+    for listener in listeners {
+        let wanted = if listener < FIRST { listener + PRIVILEGED } else { listener };
+        let traffic = claim(&mut used, wanted);
+        let status = claim(&mut used, rotated(wanted, STATUS));
+        allotted.insert(listener, ProcessPorts { traffic, status, metrics: None });
+    }
+    if let Some(first) = metrics {
+        let mut wanted = first;
+        for ports in allotted.values_mut() {
+            let port = claim(&mut used, wanted);
+            ports.metrics = Some(port);
+            wanted = rotated(port, 1);
+        }
+    }
+    allotted
+}
+
+/// The next port that nobody has. There are far fewer listeners than ports.
+fn claim(used: &mut BTreeSet<u16>, wanted: u16) -> u16 {
+    let free = (0..COUNT).map(|steps| rotated(wanted, steps)).find(|port| !used.contains(port));
+    let port = free.unwrap_or(wanted);
+    used.insert(port);
+    port
+}
+
+/// The port so many steps further; after the last comes the first that takes no privilege.
+fn rotated(port: u16, steps: u16) -> u16 {
+    let index = (u32::from(port.saturating_sub(FIRST)) + u32::from(steps)) % u32::from(COUNT);
+    FIRST + u16::try_from(index).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng as _, SeedableRng as _};
+
+    use super::*;
+
+    fn traffic(listeners: &[u16]) -> Vec<u16> {
+        allot(listeners.iter().copied(), 8089, None).values().map(|ports| ports.traffic).collect()
+    }
+
+    #[test]
+    fn ports_are_what_people_expect() {
+        let ports = allot([80, 443, 8080], 8089, Some(9091));
+        let metrics = |port| Some(port);
+        assert_eq!(ports[&80], ProcessPorts { traffic: 10_080, status: 30_080, metrics: metrics(9091) });
+        assert_eq!(ports[&443], ProcessPorts { traffic: 10_443, status: 30_443, metrics: metrics(9092) });
+        assert_eq!(ports[&8080], ProcessPorts { traffic: 8080, status: 28_080, metrics: metrics(9093) });
+    }
+
+    #[test]
+    fn of_ports_that_lead_to_the_same_the_lower_has_it() {
+        assert_eq!(traffic(&[10_080, 80]), [10_080, 10_081]);
+        assert_eq!(traffic(&[8089]), [8090], "the responder has it");
+        let ports = allot([8080, 28_080, u16::MAX], 8089, Some(u16::MAX));
+        assert_eq!((ports[&8080].status, ports[&28_080].traffic), (28_080, 28_081));
+        assert_eq!((ports[&u16::MAX].status, ports[&8080].metrics), (21_023, Some(1024)));
+    }
+
+    #[test]
+    fn no_port_is_given_twice_and_higher_listeners_change_nothing() {
+        let mut random = StdRng::seed_from_u64(1);
+        for _ in 0..2_000 {
+            let listeners: BTreeSet<u16> = (0..random.random_range(1..40))
+                .map(|_| {
+                    if random.random_bool(0.5) {
+                        random.random_range(1..=65_535)
+                    } else {
+                        random.random_range(1..300) + 9_990
+                    }
+                })
+                .collect();
+            let ports = allot(listeners.iter().copied(), 8089, Some(9091));
+            let mut used: Vec<u16> = ports
+                .values()
+                .flat_map(|ports| [ports.traffic, ports.status, ports.metrics.unwrap()])
+                .collect();
+            assert!(used.iter().all(|port| *port >= FIRST && *port != 8089));
+            used.sort_unstable();
+            used.dedup();
+            assert_eq!(used.len(), listeners.len() * 3);
+            let highest = *listeners.last().unwrap();
+            let without = allot(listeners.iter().copied().filter(|port| *port != highest), 8089, None);
+            for (listener, ports_before) in without {
+                let now = ProcessPorts { metrics: None, ..ports[&listener] };
+                assert_eq!(now, ports_before);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The configuration of a PingSIX process, which it reads at its start (`src/config/mod.rs` of PingSIX).
+
+use pingsix_translate::infrastructure::PortProtocol;
+use serde_json::{Value, json};
+
+use super::{Material, Plan, Process};
+
+/// Where a container finds its own configuration, below it.
+pub(super) const FOLDER: &str = "/etc/pingsix";
+/// Where containers find what they show the feed.
+pub(super) const FEED: &str = "/etc/pingsix/feed";
+/// Where containers find the certificate for clients that ask for no name, or for an unknown one.
+pub(super) const CERTIFICATE: &str = "/etc/pingsix/certificate";
+
+/// How long connections may go on after the listeners were closed, and after that, how long the process may take to end:
+/// seconds.
+pub(super) const GRACE: u32 = 5;
+
+/// How many threads a process has, where parameters do not say.
+const THREADS: u16 = 2;
+
+/// How often backends that are names are looked up, in seconds.
+const DNS_REFRESH: u32 = 30;
+
+/// What a process reads. It is YAML in the notation of JSON.
+pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &Material) -> String {
+    let parameters = &plan.infrastructure.parameters.process;
+    let everywhere = |port: u16| format!("0.0.0.0:{port}");
+    let mut listener = json!({ "address": everywhere(process.ports.traffic) });
+    match process.protocol {
+        PortProtocol::Tls => {
+            listener["tls"] = json!({
+                "cert_path": format!("{CERTIFICATE}/tls.crt"),
+                "key_path": format!("{CERTIFICATE}/tls.key"),
+            });
+            listener["offer_h2"] = json!(true);
+        }
+        // It would break HTTP/1.1 on listeners with TLS, of which this process has none.
+        PortProtocol::Plaintext => listener["offer_h2c"] = json!(true),
+    }
+    let mut status = json!({
+        "address": everywhere(process.ports.status),
+        "fail_readiness_when_stale": parameters.fail_readiness_when_stale,
+        // The controller asks from outside, and has the key.
+        "allow_insecure_remote": true,
+        "diagnostics_api_key": material.diagnostics.as_str(),
+    });
+    if let Some(seconds) = parameters.stale_after_seconds {
+        status["config_stale_after"] = json!(seconds);
+    }
+    let mut pingsix = json!({
+        "listeners": [listener],
+        "etcd": etcd(plan, process, material),
+        "status": status,
+        "defaults": { "dns_refresh_interval": DNS_REFRESH },
+    });
+    if let Some(port) = process.ports.metrics {
+        pingsix["prometheus"] = json!({ "address": everywhere(port) });
+    }
+    if !material.keyring.0.is_empty() {
+        pingsix["data_encryption"] = json!({ "enable": true, "keyring": material.keyring.0 });
+    }
+    let config = json!({
+        "pingora": {
+            "threads": parameters.threads.unwrap_or(THREADS),
+            "grace_period_seconds": GRACE,
+            "graceful_shutdown_timeout_seconds": GRACE,
+        },
+        "pingsix": pingsix,
+    });
+    format!("{config:#}\n")
+}
+
+fn etcd(plan: &Plan<'_>, process: &Process, material: &Material) -> Value {
+    let mut etcd = json!({
+        "host": plan.installation.feed,
+        "prefix": process.prefix,
+        "timeout": 5,
+        "connect_timeout": 3,
+    });
+    if material.identity.is_some() {
+        etcd["tls"] = json!({
+            "ca_cert": format!("{FEED}/ca.crt"),
+            "client_cert": format!("{FEED}/tls.crt"),
+            "client_key": format!("{FEED}/tls.key"),
+        });
+    }
+    etcd
+}

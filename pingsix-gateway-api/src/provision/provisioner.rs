@@ -1,0 +1,385 @@
+//! From what should run to the API server, and what has become of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use kube::Client;
+use pingsix_sink::Scope;
+use pingsix_translate::ObjectKey;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, info_span};
+
+use super::apply::{Applied, Hand, Outcome, PassFault, Work};
+use super::children::{ChildKey, Children};
+use super::{
+    ChildKind, Installation, InstallationKey, Material, Need, Provisioned, Standings, Wanted, names, objects,
+    service_name,
+};
+use crate::leader::Leadership;
+use crate::news::changed;
+use crate::pki::{Edition, FeedAuthority, Held, HeldError};
+use crate::status::{Pace, Pacing};
+use crate::watch::Namespaces;
+
+/// How many owners are looked at once.
+const CONCURRENCY: usize = 8;
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often everything is looked at though nothing has changed, in case something has been missed.
+const RECONSIDER: Duration = Duration::from_hours(1);
+
+/// What a [`Provisioner`] is made of.
+pub(crate) struct Parts {
+    pub(crate) client: Client,
+    pub(crate) installation: Arc<Installation>,
+    /// Where owners are.
+    pub(crate) namespaces: Namespaces,
+    pub(crate) field_manager: String,
+    /// Where the feed has TLS.
+    pub(crate) authority: Option<FeedAuthority>,
+    pub(crate) key: watch::Receiver<Option<InstallationKey>>,
+    pub(crate) wanted: watch::Receiver<Wanted>,
+    pub(crate) standings: watch::Sender<Standings>,
+}
+
+/// Has everything run that should, while this replica leads; and tells in every replica what has become of it.
+pub(crate) struct Provisioner {
+    parts: Parts,
+    children: Children,
+    desks: BTreeMap<ObjectKey, Desk>,
+    leads: bool,
+}
+
+/// What is known about an owner.
+#[derive(Default)]
+struct Desk {
+    /// What is wanted, as of the last pass.
+    need: Option<Need>,
+    is_due: bool,
+    is_under_way: bool,
+    pace: Pace,
+    applied: BTreeMap<ChildKey, Applied>,
+    fault: Option<String>,
+    /// When to look again for another identity.
+    renewal: Option<Instant>,
+    /// What the pass that is under way brings, and what the last one that succeeded has brought.
+    coming: Option<Edition>,
+    edition: Option<Edition>,
+}
+
+/// What is under way.
+type Passes = FuturesUnordered<BoxFuture<'static, (ObjectKey, Outcome)>>;
+
+impl Provisioner {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let managed_by = parts.installation.managed_by();
+        let children = Children::watch(&parts.client, &parts.namespaces, &managed_by);
+        Self { parts, children, desks: BTreeMap::new(), leads: false }
+    }
+
+    /// Runs until it is stopped. When leadership is lost, what is on its way is abandoned.
+    pub(crate) async fn run(mut self, leadership: Leadership, stop: CancellationToken) {
+        let mut passes = Passes::new();
+        let (mut gained, mut lost) = (leadership.clone(), leadership.clone());
+        let mut issued = self.parts.authority.as_ref().map(FeedAuthority::changes);
+        let (mut key, mut wanted) = (self.parts.key.clone(), self.parts.wanted.clone());
+        let mut reconsider = Instant::now() + RECONSIDER;
+        loop {
+            let due = self.due();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = gained.gained(), if !self.leads => {
+                    self.leads = true;
+                    self.look_at_all();
+                }
+                () = lost.lost(), if self.leads => {
+                    self.leads = false;
+                    passes.clear();
+                    // What has become of requests on their way is not known.
+                    self.desks.clear();
+                    self.tell();
+                }
+                owners = self.children.next() => owners.into_iter().for_each(|owner| self.look_at(owner)),
+                Ok(()) = wanted.changed() => self.compare(),
+                Ok(()) = key.changed() => self.look_at_all(),
+                () = changed(issued.as_mut()) => self.look_at_all(),
+                Some((owner, outcome)) = passes.next(), if !passes.is_empty() => self.conclude(&owner, outcome),
+                () = sleep_until(due.unwrap_or(reconsider).min(reconsider)) => {
+                    if Instant::now() >= reconsider {
+                        reconsider = Instant::now() + RECONSIDER;
+                        self.look_at_all();
+                    }
+                }
+            }
+            self.begin(&mut passes, &leadership);
+            self.tell();
+            self.acknowledge();
+        }
+    }
+
+    /// When the next owner may be looked at that is due, or has to be looked at again.
+    fn due(&self) -> Option<Instant> {
+        if !self.leads || !self.children.is_listed() {
+            return None;
+        }
+        let waiting = self.desks.values().filter(|desk| !desk.is_under_way);
+        let due = waiting.filter_map(|desk| match (desk.is_due, desk.pace.next()) {
+            (true, next) => next,
+            (false, _) => desk.renewal,
+        });
+        due.min()
+    }
+
+    fn look_at(&mut self, owner: ObjectKey) {
+        if self.leads {
+            self.desks.entry(owner).or_default().is_due = true;
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let wanted: BTreeSet<ObjectKey> = self.parts.wanted.borrow().needs.keys().cloned().collect();
+        let held = self.children.iter().filter_map(|(_, child)| Some(child.owner.as_ref()?.0.clone()));
+        let owners: BTreeSet<ObjectKey> = held.chain(wanted).chain(self.desks.keys().cloned()).collect();
+        for owner in owners {
+            self.look_at(owner);
+        }
+    }
+
+    /// Something else is wanted: of whom?
+    fn compare(&mut self) {
+        let wanted = self.parts.wanted.clone();
+        let wanted = wanted.borrow();
+        let mut others: Vec<ObjectKey> = Vec::new();
+        for (owner, need) in &wanted.needs {
+            if self.desks.get(owner).and_then(|desk| desk.need.as_ref()) != Some(need) {
+                others.push(owner.clone());
+            }
+        }
+        let held = self.children.iter().filter_map(|(_, child)| Some(&child.owner.as_ref()?.0));
+        let unwanted = held.chain(self.desks.keys()).filter(|owner| !wanted.needs.contains_key(owner));
+        others.extend(unwanted.cloned());
+        drop(wanted);
+        for owner in others {
+            self.look_at(owner);
+        }
+    }
+
+    /// Begins to look at owners that are due, as far as there is room.
+    fn begin(&mut self, passes: &mut Passes, leadership: &Leadership) {
+        if !self.leads || !self.children.is_listed() {
+            return;
+        }
+        let now = Instant::now();
+        let is_due = |desk: &Desk| {
+            let may = desk.pace.next().is_none_or(|next| next <= now);
+            !desk.is_under_way && (desk.is_due && may || desk.renewal.is_some_and(|renewal| renewal <= now))
+        };
+        let due: Vec<ObjectKey> =
+            self.desks.iter().filter(|(_, desk)| is_due(desk)).map(|(owner, _)| owner.clone()).collect();
+        for owner in due {
+            if passes.len() >= CONCURRENCY {
+                return;
+            }
+            let work = self.work(&owner);
+            let Some(desk) = self.desks.get_mut(&owner) else { continue };
+            (desk.is_due, desk.renewal) = (false, desk.renewal.filter(|renewal| *renewal > now));
+            match work {
+                Ok(Some(prepared)) => {
+                    (desk.is_under_way, desk.renewal) = (true, prepared.renewal.map(|at| now + until(at)));
+                    desk.coming.clone_from(&prepared.edition);
+                    let hand = Hand {
+                        client: self.parts.client.clone(),
+                        field_manager: self.parts.field_manager.clone(),
+                        timeout: TIMEOUT,
+                    };
+                    let (leadership, span) = (leadership.clone(), info_span!("provision", %owner));
+                    passes.push(Box::pin(async move {
+                        let pass = prepared.work.pass(&hand).instrument(span);
+                        match leadership.while_held(pass).await {
+                            Some(outcome) => (owner, outcome),
+                            // The end of the leadership ends all passes.
+                            None => std::future::pending().await,
+                        }
+                    }));
+                }
+                Ok(None) => {
+                    desk.fault = None;
+                    desk.pace.settled();
+                    if desk.need.is_none() {
+                        self.desks.remove(&owner);
+                    }
+                }
+                Err(fault) => {
+                    // What is not known yet at the start, or when a Secret comes after what names it, is known a moment later:
+                    // nobody's status is to turn for that.
+                    if desk.pace.has_failed() {
+                        desk.fault = Some(fault);
+                    }
+                    desk.pace.failed(now, None, &Pacing::default());
+                    desk.is_due = true;
+                }
+            }
+        }
+    }
+
+    /// What is to be done about an owner; nothing when it should be as it is, and an error when that cannot be said.
+    fn work(&mut self, owner: &ObjectKey) -> Result<Option<Prepared>, String> {
+        let wanted = self.parts.wanted.borrow();
+        let (need, is_unwanted) = (wanted.needs.get(owner).cloned(), wanted.is_unwanted(owner));
+        drop(wanted);
+        let Some(desk) = self.desks.get_mut(owner) else { return Ok(None) };
+        desk.need.clone_from(&need);
+        let applied = desk.applied.clone();
+        let of_owner =
+            self.children.iter().filter(|(_, child)| child.owner.as_ref().is_some_and(|(of, _)| of == owner));
+        let mut observed: BTreeMap<_, _> =
+            of_owner.map(|(key, child)| (key.clone(), child.clone())).collect();
+        let Some(need) = need else {
+            // Of an owner that was not looked at yet, or that says something wrong, it is not known what it needs.
+            let is_unwanted = is_unwanted && !observed.is_empty();
+            let work = Work { uid: None, objects: None, observed, applied };
+            return Ok(is_unwanted.then_some(Prepared { work, renewal: None, edition: None }));
+        };
+        let infrastructure = &*need.infrastructure;
+        let Some(key) = self.parts.key.borrow().clone() else {
+            return Err("The key of status pages is not known yet.".to_owned());
+        };
+        let issued = self.issue(owner, &need)?;
+        let renewal = issued.as_ref().and_then(|issued| issued.renewal);
+        let edition = issued.as_ref().map(|issued| issued.edition.clone());
+        let material = Material {
+            identity: issued.map(|issued| issued.identity),
+            diagnostics: key.diagnostics(owner),
+            keyring: need.keyring.clone()?,
+        };
+        // What runs for a Gateway that has no port for the time being stays, and with it the address.
+        let Some(objects) = objects(infrastructure, &self.parts.installation, &material) else {
+            return Ok(None);
+        };
+        for child in objects.children.iter().chain(&objects.certificate) {
+            let key = (child.kind, child.name.clone());
+            if let Some(child) = self.children.get(&key) {
+                observed.insert(key, child.clone());
+            }
+        }
+        let uid = infrastructure.uid.as_deref().map(str::to_owned);
+        let work = Work { uid, objects: Some(objects), observed, applied };
+        Ok(Some(Prepared { work, renewal, edition }))
+    }
+
+    /// What an owner is to show the feed: nothing where that has no TLS.
+    fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<Held>, String> {
+        let installation = &*self.parts.installation;
+        if !installation.has_tls() {
+            return Ok(None);
+        }
+        let authority = self.parts.authority.as_ref();
+        let authority =
+            authority.ok_or("The feed has TLS, and the controller has no authority for certificates.")?;
+        let planes =
+            need.infrastructure.ports.values().map(|port| port.data_plane.prefix(&installation.root));
+        let prefixes = planes.map(|prefix| Scope::new(prefix).map_err(|error| format!("{error}.")));
+        let prefixes = prefixes.collect::<Result<BTreeSet<_>, _>>()?;
+        let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
+        let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
+        let held = self.children.get(&feed).filter(|held| held.is_owned_by(uid));
+        let held = held.and_then(|held| held.identity.as_ref());
+        match authority.issue(&owner.name.to_string(), &prefixes, held) {
+            Ok(held) => Ok(Some(held)),
+            Err(HeldError::Unknown) => Err("The authority for certificates is not known yet.".to_owned()),
+            Err(HeldError::Issue(error)) => Err(format!("{error}.")),
+        }
+    }
+
+    /// Tells the authority when all data planes have what it issues now: a rotation waits for that.
+    fn acknowledge(&self) {
+        let Some(authority) = &self.parts.authority else { return };
+        let Some(authorities) = authority.authorities() else { return };
+        let (edition, wanted) = (authorities.edition(), self.parts.wanted.borrow());
+        let is_told = |(owner, need): (&ObjectKey, &Need)| {
+            need.infrastructure.ports.is_empty()
+                || self.desks.get(owner).is_some_and(|desk| desk.edition.as_ref() == Some(&edition))
+        };
+        if self.leads && self.children.is_listed() && wanted.is_complete && wanted.needs.iter().all(is_told) {
+            authority.told(edition);
+        }
+    }
+
+    fn conclude(&mut self, owner: &ObjectKey, outcome: Outcome) {
+        let Outcome { seen, applied, fault } = outcome;
+        for (key, observed) in seen {
+            self.children.note(key, observed);
+        }
+        let now = Instant::now();
+        let Some(desk) = self.desks.get_mut(owner) else { return };
+        desk.is_under_way = false;
+        desk.applied = applied;
+        match &fault {
+            None => {
+                if desk.fault.take().is_some() {
+                    tracing::info!(%owner, "what should run for it is there now");
+                }
+                desk.edition = desk.coming.take();
+                desk.pace.wrote(now, &Pacing::default());
+                if desk.need.is_none() && !desk.is_due {
+                    self.desks.remove(owner);
+                }
+            }
+            Some(fault) => {
+                let (message, category) = (fault.to_string(), fault.category());
+                if desk.fault.as_ref() != Some(&message) {
+                    tracing::warn!(%owner, category, error = message, "what should run for it is not there");
+                }
+                desk.pace.failed(now, fault.retry_after(), &Pacing::default());
+                (desk.is_due, desk.fault) = (true, Some(message));
+            }
+        }
+        if let Some(PassFault::Foreign { uid, .. }) = fault {
+            tracing::debug!(%owner, uid, "it is tried again in case the object goes");
+        }
+    }
+
+    /// Tells what has become of everything that is wanted.
+    fn tell(&self) {
+        if !self.children.is_listed() {
+            return;
+        }
+        let wanted = self.parts.wanted.borrow();
+        let standing = |(owner, need): (&ObjectKey, &Need)| {
+            let service = (ChildKind::Service, service_name(&need.infrastructure));
+            let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
+            let held = self.children.get(&service).filter(|held| held.is_owned_by(uid));
+            let addresses = held.map(|held| held.addresses.clone()).unwrap_or_default();
+            let fault = self.desks.get(owner).and_then(|desk| desk.fault.clone());
+            (owner.clone(), Provisioned { addresses, fault })
+        };
+        let standings: Standings = wanted.needs.iter().map(standing).collect();
+        self.parts.standings.send_if_modified(|held| {
+            let is_other = *held != standings;
+            *held = standings;
+            is_other
+        });
+    }
+}
+
+/// Work that is ready to be done.
+struct Prepared {
+    work: Work,
+    renewal: Option<Timestamp>,
+    edition: Option<Edition>,
+}
+
+/// How long it is until then, no less than a second.
+fn until(at: Timestamp) -> Duration {
+    let left = at.duration_since(Timestamp::now());
+    Duration::try_from(left).unwrap_or_default().max(Duration::from_secs(1))
+}

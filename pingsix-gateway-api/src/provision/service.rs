@@ -1,0 +1,38 @@
+//! The Service in front of the Pods.
+
+use pingsix_translate::crd::ServiceType;
+use serde_json::{Value, json};
+
+use super::Plan;
+use super::addresses::asked_for;
+
+/// Everything of the Service but its metadata.
+pub(super) fn service(plan: &Plan<'_>) -> Value {
+    let parameters = &plan.infrastructure.parameters.service;
+    let ports: Vec<Value> = plan
+        .processes
+        .iter()
+        .map(|process| {
+            let name = format!("port-{}", process.listener);
+            // By its name: Pods of before and after a change may listen elsewhere.
+            json!({ "name": name, "port": process.listener, "protocol": "TCP", "targetPort": name })
+        })
+        .collect();
+    let mut spec = json!({ "type": parameters.kind.as_str(), "selector": plan.selector(), "ports": ports });
+    if let Some(policy) =
+        parameters.external_traffic_policy.filter(|_| parameters.kind != ServiceType::ClusterIp)
+    {
+        spec["externalTrafficPolicy"] = json!(policy.as_str());
+    }
+    if parameters.kind == ServiceType::LoadBalancer {
+        if let Some(class) = &parameters.load_balancer_class {
+            spec["loadBalancerClass"] = json!(class);
+        }
+        let asked = asked_for(&plan.infrastructure.addresses);
+        if let Some(ip) = asked.and_then(|address| address.value.as_deref()) {
+            // Whether it comes is judged by what the Service has then.
+            spec["loadBalancerIP"] = json!(ip);
+        }
+    }
+    json!({ "spec": spec })
+}

@@ -1,0 +1,135 @@
+//! What should run, and what has become of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pingsix_translate::ObjectKey;
+use pingsix_translate::infrastructure::Infrastructure;
+use pingsix_translate::verdict::Address;
+
+use super::Keyring;
+
+/// What has to run for an owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Need {
+    /// What the translation says of it.
+    pub infrastructure: Arc<Infrastructure>,
+    /// The keys that its parameters name, or why there are none.
+    pub keyring: Result<Keyring, String>,
+}
+
+/// What has to run, by owner.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Wanted {
+    /// What has to run.
+    pub needs: BTreeMap<ObjectKey, Need>,
+    /// Of whom it cannot be said what has to run, because something is wrong with what says so: whatever runs for them stays.
+    pub unclear: BTreeSet<ObjectKey>,
+    /// Whether these are all: what runs for others is taken away.
+    pub is_complete: bool,
+    /// Whether not all owners are seen, and somebody else may serve the others: then what runs is taken away from those alone
+    /// that are [dismissed](Self::dismiss).
+    pub is_partial: bool,
+    /// Owners that are seen and need nothing; counted only when [others are not](Self::is_partial).
+    pub dismissed: BTreeSet<ObjectKey>,
+}
+
+impl Wanted {
+    /// Something has to run for an owner from now on. Returns whether that is news.
+    pub fn set(&mut self, owner: ObjectKey, need: Need) -> bool {
+        self.unclear.remove(&owner);
+        self.dismissed.remove(&owner);
+        if self.needs.get(&owner) == Some(&need) {
+            return false;
+        }
+        self.needs.insert(owner, need);
+        true
+    }
+
+    /// An owner is not seen any more. Returns whether that is news.
+    pub fn remove(&mut self, owner: &ObjectKey) -> bool {
+        let was_said = self.unclear.remove(owner) | self.dismissed.remove(owner);
+        self.needs.remove(owner).is_some() || was_said
+    }
+
+    /// Nothing has to run for an owner, which is there. Returns whether that is news.
+    pub fn dismiss(&mut self, owner: &ObjectKey) -> bool {
+        if self.dismissed.contains(owner) {
+            return false;
+        }
+        self.remove(owner) | (self.is_partial && self.dismissed.insert(owner.clone()))
+    }
+
+    /// What has to run for an owner cannot be said any more. Returns whether that is news.
+    pub fn leave(&mut self, owner: ObjectKey) -> bool {
+        let had_need = self.needs.remove(&owner).is_some();
+        self.dismissed.remove(&owner);
+        self.unclear.insert(owner) || had_need
+    }
+
+    /// Whether what runs for an owner is to be taken away.
+    pub fn is_unwanted(&self, owner: &ObjectKey) -> bool {
+        let is_said = self.needs.contains_key(owner) || self.unclear.contains(owner);
+        self.is_complete && !is_said && (!self.is_partial || self.dismissed.contains(owner))
+    }
+
+    /// Whether these are all is known now. Returns whether that is news.
+    pub const fn complete(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_complete, true)
+    }
+}
+
+/// What has become of what should run for an owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Provisioned {
+    /// Where its Service is reached; none as long as it is not.
+    pub addresses: Vec<Address>,
+    /// Why not everything is as it should be, one or more full sentences. The replica that leads alone knows.
+    pub fault: Option<String>,
+}
+
+/// What has become of it, by owner. Of one that is missing here it is not known yet.
+pub type Standings = BTreeMap<ObjectKey, Provisioned>;
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::Kind;
+
+    use super::*;
+    use crate::provision::tests::gateway;
+
+    #[test]
+    fn what_runs_is_taken_away_from_those_who_are_known_to_need_nothing() {
+        let owner = ObjectKey::new(Kind::Gateway, "infra", "web");
+        let need = Need { infrastructure: Arc::new(gateway(&[80])), keyring: Ok(Keyring::default()) };
+        let mut wanted = Wanted::default();
+        assert!(!wanted.is_unwanted(&owner), "not everything is known");
+        assert!(wanted.complete() && wanted.is_unwanted(&owner));
+        assert!(wanted.set(owner.clone(), need.clone()) && !wanted.is_unwanted(&owner));
+        assert!(wanted.leave(owner.clone()) && wanted.needs.is_empty() && !wanted.is_unwanted(&owner));
+        assert!(!wanted.leave(owner.clone()), "no news");
+        assert!(wanted.set(owner.clone(), need) && wanted.unclear.is_empty());
+        assert!(wanted.leave(owner.clone()) && wanted.remove(&owner) && wanted.is_unwanted(&owner));
+    }
+
+    #[test]
+    fn who_does_not_see_all_takes_nothing_from_those_it_does_not_see() {
+        let owner = ObjectKey::new(Kind::Gateway, "infra", "web");
+        let need = Need { infrastructure: Arc::new(gateway(&[80])), keyring: Ok(Keyring::default()) };
+        let mut wanted = Wanted { is_complete: true, is_partial: true, ..Wanted::default() };
+        assert!(!wanted.is_unwanted(&owner), "somebody else may serve it");
+        assert!(
+            wanted.set(owner.clone(), need.clone()) && wanted.dismiss(&owner) && wanted.is_unwanted(&owner)
+        );
+        assert!(!wanted.dismiss(&owner), "no news");
+        assert!(wanted.set(owner.clone(), need) && wanted.dismiss(&owner) && wanted.leave(owner.clone()));
+        assert!(!wanted.is_unwanted(&owner));
+        assert!(
+            wanted.dismiss(&owner) && wanted.remove(&owner) && !wanted.is_unwanted(&owner),
+            "it is not seen"
+        );
+        assert_eq!(wanted, Wanted { is_complete: true, is_partial: true, ..Wanted::default() });
+    }
+}

@@ -1,0 +1,285 @@
+//! A cluster whose node runs everything: the controller by its manifests, and the data planes that it makes.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, ResourceExt as _};
+use pingsix_test_cluster::{CONTROLLERS, Node, TestCluster, in_own_network};
+use pingsix_translate::Kind;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::traffic::{RIGHT, Target, Traffic};
+use crate::deploy::manifests::Manifests;
+use crate::lab::programs::program;
+use crate::lab::{OWN_KINDS, PATIENCE, conditions, eventually_found, objects, pingsix, shop};
+
+/// The controller's name: that of its Deployment, and of what belongs to it.
+pub(super) const CONTROLLER: &str = "pingsix-gateway-controller";
+
+/// Where the controller is.
+pub(super) const SYSTEM: &str = "pingsix-system";
+
+/// A class whose data planes the controller runs, what is behind them, and the certificate of the calm Gateway.
+const BASE: &str = "
+apiVersion: pingsix.io/v1alpha1
+kind: PingsixProxy
+metadata: {name: managed, namespace: default}
+spec: {managed: {process: {threads: 1}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: pingsix}
+spec:
+  controllerName: pingsix.io/gateway-controller
+  parametersRef: {group: pingsix.io, kind: PingsixProxy, namespace: default, name: managed}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: backend, namespace: default, labels: {app: backend}}
+spec:
+  containers:
+  - name: backend
+    image: test-pod
+    env: [{name: POD_NAME, value: backend}]
+    readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: backend, namespace: default}
+spec: {selector: {app: backend}, ports: [{port: 80, targetPort: 8080}]}
+";
+
+/// The Gateway that nothing is done to.
+pub(super) const CALM: &str = "calm";
+
+const CALM_LISTENERS: &str = "[{name: plain, port: 80, protocol: HTTP}, \
+    {name: secure, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: calm}]}}]";
+
+/// The containers of Pods: by Pod and name, which start of which container it is.
+pub(super) type Containers = Vec<(String, Vec<(String, String, i32)>)>;
+
+/// Everything that runs.
+pub(super) struct Stage {
+    pub(super) cluster: TestCluster,
+}
+
+impl Stage {
+    /// Starts a cluster in a network of its own, with the controller and the calm Gateway; or says why the test does not
+    /// run. `settings` are options of the controller, as variables without what they all begin with.
+    pub(super) async fn start(test: &str, settings: &[(&str, &str)]) -> Option<Self> {
+        let binary = pingsix::binary(test)?;
+        // What has to be built is built where something can be fetched.
+        let controller = program(CONTROLLER).await;
+        let responder = program("pingsix-gateway-responder").await;
+        if !in_own_network(&format!("managed::{test}")).await {
+            return None;
+        }
+        let node = Node::new()
+            .image("pingsix", PathBuf::from(binary))
+            .image(CONTROLLER, controller)
+            .image("pingsix-gateway-responder", responder);
+        let cluster = TestCluster::builder().controllers(CONTROLLERS).node(node).start_or_skip().await?;
+        cluster.apply(OWN_KINDS).await.unwrap();
+        let mut manifests = Manifests::cluster_wide();
+        manifests.set("Deployment", CONTROLLER, "/spec/replicas", json!(1));
+        for (name, value) in settings {
+            let pointer = format!("/data/PINGSIX_GATEWAY_{name}");
+            manifests.set("ConfigMap", CONTROLLER, &pointer, json!(value));
+        }
+        cluster.apply(&manifests.text()).await.unwrap();
+        let stage = Self { cluster };
+        eventually_found("the kind PingsixProxy", async || stage.cluster.apply(BASE).await.is_ok()).await;
+        let (certificate, key) = shop::pair("calm.example");
+        stage.apply(&shop::secret(CALM, &certificate, &key)).await;
+        stage.apply(&gateway(CALM, CALM_LISTENERS)).await;
+        stage.apply(&route("calm.example", CALM)).await;
+        for target in stage.calm().await {
+            stage.is_served(&target).await;
+        }
+        Some(stage)
+    }
+
+    pub(super) async fn apply(&self, manifests: &str) {
+        self.cluster.apply(manifests).await.unwrap();
+    }
+
+    /// What of the calm Gateway can be asked.
+    async fn calm(&self) -> Vec<Target> {
+        let address = self.address(CALM).await;
+        [80, 443].map(|port| Target::new(address, port, "calm.example")).to_vec()
+    }
+
+    /// Begins to ask the calm Gateway, and notes what runs for it.
+    pub(super) async fn watch_the_calm(&self) -> Watch {
+        let containers = self.containers(CALM).await;
+        assert_eq!(containers.len(), 1, "{containers:?}");
+        Watch { containers, traffic: Traffic::start(&self.calm().await) }
+    }
+
+    /// The address of a Gateway, once it is programmed as it is now.
+    pub(super) async fn address(&self, gateway: &str) -> IpAddr {
+        let mut address = None;
+        self.until(&format!("a programmed Gateway {gateway}"), async || {
+            let found = self.object(Kind::Gateway, "default", gateway).await;
+            address = found["status"]["addresses"][0]["value"].as_str().map(|value| value.parse().unwrap());
+            address.is_some() && is_programmed(&found)
+        })
+        .await;
+        address.unwrap()
+    }
+
+    pub(super) async fn object(&self, kind: Kind, namespace: &str, name: &str) -> Value {
+        let object = objects(&self.cluster.admin(), kind, namespace).get_opt(name).await.unwrap();
+        object.map(|object| serde_json::to_value(object).unwrap()).unwrap_or_default()
+    }
+
+    pub(super) async fn delete(&self, kind: Kind, name: &str) {
+        let objects = objects(&self.cluster.admin(), kind, "default");
+        objects.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(super) async fn is_served(&self, target: &Target) {
+        let asked = async || target.ask().await.is_ok_and(|answer| answer == RIGHT);
+        self.until(&format!("an answer of {target:?}"), asked).await;
+    }
+
+    pub(super) async fn is_closed(&self, target: &Target) {
+        self.until(&format!("that nobody answers {target:?}"), async || target.ask().await.is_err()).await;
+    }
+
+    /// A route that is made now is served by the calm Gateway.
+    pub(super) async fn a_change_arrives(&self, host: &str) {
+        self.apply(&route(host, CALM)).await;
+        self.is_served(&Target::new(self.address(CALM).await, 80, host)).await;
+    }
+
+    /// What runs for a Gateway now; Pods that are about to end do not count.
+    pub(super) async fn containers(&self, gateway: &str) -> Containers {
+        let selector = format!("gateway.networking.k8s.io/gateway-name={gateway}");
+        self.containers_of("default", &selector).await
+    }
+
+    pub(super) async fn containers_of(&self, namespace: &str, selector: &str) -> Containers {
+        let pods = Api::<Pod>::namespaced(self.cluster.admin(), namespace);
+        let found = pods.list(&ListParams::default().labels(selector)).await.unwrap();
+        let live = found.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let containers = |pod: &Pod| {
+            let status = pod.status.clone().unwrap_or_default();
+            let all = [status.init_container_statuses, status.container_statuses].into_iter().flatten();
+            let all =
+                all.flatten().map(|one| (one.name, one.container_id.unwrap_or_default(), one.restart_count));
+            all.collect()
+        };
+        live.map(|pod| (pod.name_any(), containers(&pod))).collect()
+    }
+
+    /// The Deployment of the controller, which says how many of its replicas are ready.
+    pub(super) fn deployments(&self) -> Api<Deployment> {
+        Api::namespaced(self.cluster.admin(), SYSTEM)
+    }
+
+    /// Waits until something holds; otherwise tells what everybody has said.
+    pub(super) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let started = std::time::Instant::now();
+        while !holds().await {
+            assert!(started.elapsed() < PATIENCE, "{what} does not come about\n{}", self.story().await);
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The statuses of all Gateways, and the end of what the controller has written.
+    async fn story(&self) -> String {
+        let mut story = Vec::new();
+        let gateways = objects(&self.cluster.admin(), Kind::Gateway, "default");
+        for gateway in gateways.list(&ListParams::default()).await.unwrap() {
+            story.push(format!("{} {:#}", gateway.name_any(), gateway.data["status"]));
+        }
+        let logs = self.cluster.folder().join("node/logs").join(SYSTEM);
+        for pod in std::fs::read_dir(logs).into_iter().flatten().flatten() {
+            let text = std::fs::read_to_string(pod.path().join("controller.log")).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let end = lines[lines.len().saturating_sub(30)..].join("\n");
+            story.push(format!("{}\n{end}", pod.path().display()));
+        }
+        story.join("\n")
+    }
+}
+
+/// The calm Gateway, whom somebody asks all the time.
+pub(super) struct Watch {
+    containers: Containers,
+    traffic: Traffic,
+}
+
+impl Watch {
+    /// Nobody who asked has noticed anything, and what ran still does.
+    pub(super) async fn saw_nothing(self, stage: &Stage) {
+        self.traffic.was_not_disturbed("the calm Gateway").await;
+        assert_eq!(stage.containers(CALM).await, self.containers);
+    }
+}
+
+/// Whether a Gateway is programmed as it is now.
+fn is_programmed(gateway: &Value) -> bool {
+    let status = &gateway["status"];
+    let all = status["conditions"].as_array().into_iter().flatten();
+    let mut current = all
+        .filter(|one| one["observedGeneration"] == gateway["metadata"]["generation"])
+        .map(|one| &one["type"]);
+    current.any(|kind| kind == "Programmed")
+        && conditions(status, "").contains(&"Programmed=True/Programmed".to_owned())
+}
+
+/// A Gateway with these listeners.
+pub(super) fn gateway(name: &str, listeners: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: {name}, namespace: default}}
+spec: {{gatewayClassName: pingsix, listeners: {listeners}}}
+"
+    )
+}
+
+/// A listener for plain HTTP.
+pub(super) fn plain(port: u16) -> String {
+    format!("{{name: p{port}, port: {port}, protocol: HTTP}}")
+}
+
+/// A route from a Gateway to the backend, of the name of its host.
+pub(super) fn route(host: &str, gateway: &str) -> String {
+    shop::ROUTE
+        .replace("name: cart, namespace: default", &format!("name: {host}, namespace: default"))
+        .replace("name: web", &format!("name: {gateway}"))
+        .replace("name: cart,", "name: backend,")
+        .replace("cart.example", host)
+}
+
+/// Processes of this network whose command line has this part; what runs in containers is among them.
+pub(super) fn processes(part: &str) -> Vec<u32> {
+    let own = std::fs::read_link("/proc/self/ns/user").unwrap();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut found: Vec<u32> = ids
+        .filter(|id| {
+            let of = |file: &str| PathBuf::from(format!("/proc/{id}/{file}"));
+            let line = std::fs::read(of("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).split('\0').any(|word| word.starts_with(part))
+                && std::fs::read_link(of("ns/user")).is_ok_and(|user| user == own)
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Ends a process as it stands.
+pub(super) async fn kill(process: u32) {
+    let status = Command::new("kill").args(["-KILL", &process.to_string()]).stdin(Stdio::null()).status();
+    assert!(status.await.unwrap().success(), "{process} cannot be killed");
+}

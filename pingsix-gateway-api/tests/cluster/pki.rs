@@ -1,0 +1,57 @@
+//! The certificates of the feed: who agrees on an authority, what becomes of it, and what a real PingSIX makes of it.
+
+mod pingsix;
+mod secret;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pingsix_gateway_api::pki::{Authorities, ClientIdentity, FeedIdentity, Lifetimes};
+use pingsix_sink::Scope;
+use pingsix_sink::proto::etcdserverpb::RangeRequest;
+use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use tonic::Status;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+/// The name that servers prove.
+const NAME: &str = "feed.test";
+
+/// What is good for long enough.
+fn hours(certificate: u64) -> Lifetimes {
+    let hour = Duration::from_hours(1);
+    Lifetimes::new(20_000 * hour, u32::try_from(certificate).unwrap() * hour, hour).unwrap()
+}
+
+/// What is written for a data plane that holds this; nothing where it keeps that.
+fn issued(
+    authorities: &Authorities,
+    prefix: &str,
+    held: Option<&FeedIdentity>,
+    lifetimes: &Lifetimes,
+) -> Option<FeedIdentity> {
+    let prefixes: BTreeSet<Scope> = [Scope::new(prefix).unwrap()].into();
+    let now = Timestamp::now();
+    match authorities.client_identity("Gateway default/web", &prefixes, held, now, lifetimes).unwrap() {
+        ClientIdentity::Keep => None,
+        ClientIdentity::Write { identity, .. } => Some(identity),
+    }
+}
+
+/// Lists a prefix with an identity.
+async fn list(feed: SocketAddr, identity: &FeedIdentity, prefix: &str) -> Result<usize, Status> {
+    let tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(identity.ca_bundle()))
+        .identity(Identity::from_pem(identity.certificate(), identity.key()))
+        .domain_name(NAME);
+    let endpoint = Endpoint::from_shared(format!("https://{feed}")).unwrap().tls_config(tls).unwrap();
+    let channel = endpoint.connect().await.map_err(|error| Status::unavailable(error.to_string()))?;
+    let request = RangeRequest {
+        key: format!("{prefix}/").into(),
+        range_end: format!("{prefix}0").into(),
+        ..RangeRequest::default()
+    };
+    let answer = KvClient::new(channel).range(request).await?;
+    Ok(answer.into_inner().kvs.len())
+}

@@ -1,0 +1,179 @@
+//! The Secret with the authority, on a real API server.
+
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use pingsix_gateway_api::controller::ControllerOptions;
+use pingsix_gateway_api::pki::{Authorities, AuthorityOptions, Lifetimes, ROTATE};
+use pingsix_gateway_api::replicas::Replicas;
+use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::embedded::{Access, Clients, ServerTls};
+use pingsix_translate::ObjectName;
+use serde_json::json;
+
+use super::{NAME, hours, issued, list};
+use crate::lab::readers::Served;
+use crate::lab::shop::{GATEWAY, PLANE, ROUTE, SERVICE};
+use crate::lab::{Lab, Running, eventually, eventually_found};
+use crate::leaders::options as replica_options;
+
+const SECRET: &str = "feed-authority";
+
+/// A replica with a feed that proves itself with certificates of the authority.
+struct Replica {
+    etcd: EmbeddedEtcd,
+    served: Served,
+    running: Running,
+}
+
+impl Replica {
+    async fn start(lab: &Lab, name: &str, lifetimes: Lifetimes) -> Self {
+        let client = lab.cluster.admin();
+        let mut options: ControllerOptions = replica_options(name);
+        let mut authority = AuthorityOptions::new(ObjectName::new("default", SECRET), "feed");
+        authority.server_names.push(NAME.to_owned());
+        authority.lifetimes = lifetimes;
+        options.feed_authority = Some(authority);
+        let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
+        let tls = ServerTls::to_come().reread_interval(Duration::from_millis(50));
+        let access = Access::of(Clients::new()).certificate_uris();
+        let builder = EmbeddedEtcd::builder().reservations(replicas.reservations()).tls(tls).access(access);
+        let etcd = builder.start().await.unwrap();
+        let served = Served::start(&etcd, None).await;
+        let mut running = Running::among(client, &etcd, replicas, options);
+        running.is_ready().await;
+        Self { etcd, served, running }
+    }
+
+    async fn has_a_certificate(&self) {
+        eventually("a certificate", || self.etcd.stats().tls_rotations > 0).await;
+    }
+}
+
+fn secrets(lab: &Lab) -> Api<Secret> {
+    Api::namespaced(lab.cluster.admin(), "default")
+}
+
+/// The authorities as they are at the API server, if they are there and can be used.
+async fn authorities(lab: &Lab) -> Option<Authorities> {
+    let secret = secrets(lab).get_opt(SECRET).await.unwrap()?;
+    Authorities::from_data(&secret.data.unwrap_or_default()).ok()
+}
+
+async fn lab() -> Option<Lab> {
+    let lab = Lab::start().await?;
+    for manifests in [GATEWAY, SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    Some(lab)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_agree_on_one_authority_and_each_proves_itself_with_it() {
+    let Some(lab) = lab().await else { return };
+    let lifetimes = hours(240);
+    let (one, other) =
+        tokio::join!(Replica::start(&lab, "one", lifetimes), Replica::start(&lab, "other", lifetimes));
+    for replica in [&one, &other] {
+        replica.has_a_certificate().await;
+    }
+    let known = authorities(&lab).await.unwrap();
+    let own = issued(&known, PLANE, None, &lifetimes).unwrap();
+    let foreign = issued(&known, "/pingsix/default/another", None, &lifetimes).unwrap();
+    for replica in [&one, &other] {
+        assert!(list(replica.served.address, &own, PLANE).await.unwrap() > 0);
+        let refused = list(replica.served.address, &foreign, PLANE).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::PermissionDenied);
+    }
+    // One that comes later, or leads later, makes no other.
+    one.running.kill().await;
+    let third = Replica::start(&lab, "third", lifetimes).await;
+    third.has_a_certificate().await;
+    assert!(list(third.served.address, &own, PLANE).await.unwrap() > 0);
+    assert_eq!(authorities(&lab).await.unwrap(), known);
+    other.running.stop().await;
+    third.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_leads_through_a_rotation_and_a_deleted_secret_to_another_authority() {
+    let Some(lab) = lab().await else { return };
+    // What nobody confirms is waited for until certificates have expired.
+    let second = Duration::from_secs(1);
+    let lifetimes = Lifetimes::new(3_600 * second, 6 * second, 2 * second).unwrap();
+    let replica = Replica::start(&lab, "one", lifetimes).await;
+    replica.has_a_certificate().await;
+    let first = authorities(&lab).await.unwrap();
+    let rotate = |value: &str| Patch::Merge(json!({"metadata": {"annotations": {ROTATE: value}}}));
+    secrets(&lab).patch(SECRET, &PatchParams::default(), &rotate("one")).await.unwrap();
+    // A client that keeps to the rules is served throughout.
+    let mut held = issued(&first, PLANE, None, &lifetimes).unwrap();
+    let mut editions = vec![first.edition()];
+    let mut lists = 0;
+    eventually_found("the end of the rotation", async || {
+        let known = authorities(&lab).await.unwrap();
+        if editions.last() != Some(&known.edition()) {
+            editions.push(known.edition());
+        }
+        if let Some(identity) = issued(&known, PLANE, Some(&held), &lifetimes) {
+            held = identity;
+        }
+        let listed = list(replica.served.address, &held, PLANE).await;
+        assert!(listed.is_ok(), "{editions:?}: {listed:?}");
+        lists += 1;
+        known.signing() != first.signing() && known.trusted().count() == 1
+    })
+    .await;
+    assert!(editions.len() == 4 && lists > 10, "{editions:?}, {lists} lists");
+
+    // Deleted: whoever was trusted is not any more, and there is another one at once.
+    let known = authorities(&lab).await.unwrap();
+    secrets(&lab).delete(SECRET, &DeleteParams::default()).await.unwrap();
+    eventually_found("another authority", async || {
+        authorities(&lab).await.is_some_and(|authorities| authorities.signing() != known.signing())
+    })
+    .await;
+    let fresh = authorities(&lab).await.unwrap();
+    let identity = issued(&fresh, PLANE, Some(&held), &lifetimes).unwrap();
+    eventually_found("the server has it", async || {
+        list(replica.served.address, &identity, PLANE).await.is_ok()
+    })
+    .await;
+    assert!(list(replica.served.address, &held, PLANE).await.is_err());
+    replica.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_cannot_be_used_leaves_the_feed_as_it_is_and_is_not_overwritten() {
+    let Some(lab) = lab().await else { return };
+    let lifetimes = hours(240);
+    let replica = Replica::start(&lab, "one", lifetimes).await;
+    replica.has_a_certificate().await;
+    let good = secrets(&lab).get(SECRET).await.unwrap().data.unwrap();
+    let identity = issued(&Authorities::from_data(&good).unwrap(), PLANE, None, &lifetimes).unwrap();
+    let write = async |name: &str, content: &ByteString| {
+        let patch = Patch::Merge(json!({"data": {name: content}}));
+        secrets(&lab).patch(SECRET, &PatchParams::default(), &patch).await.unwrap()
+    };
+    for name in ["tls.key", "rotation.json"] {
+        let wrong = write(name, &ByteString(b"nonsense".to_vec())).await;
+        // Time to notice, and to do something about it.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(list(replica.served.address, &identity, PLANE).await.unwrap() > 0);
+        let still = secrets(&lab).get(SECRET).await.unwrap();
+        assert_eq!(still.metadata.resource_version, wrong.metadata.resource_version, "{name}");
+        write(name, &good[name]).await;
+    }
+    // What was put right is in use again.
+    let rotate = Patch::Merge(json!({"metadata": {"annotations": {ROTATE: "now"}}}));
+    secrets(&lab).patch(SECRET, &PatchParams::default(), &rotate).await.unwrap();
+    eventually_found("the next authority", async || {
+        authorities(&lab).await.is_some_and(|authorities| authorities.trusted().count() == 2)
+    })
+    .await;
+    assert!(list(replica.served.address, &identity, PLANE).await.unwrap() > 0);
+    replica.running.stop().await;
+}

@@ -1,0 +1,339 @@
+//! Data planes that the controller runs, as far as that goes without nodes: Pods stay pending.
+
+use std::net::SocketAddr;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use pingsix_gateway_api::controller::{ControllerOptions, ProvisioningOptions};
+use pingsix_gateway_api::provision::Installation;
+use pingsix_test_cluster::TestCluster;
+use pingsix_translate::{Kind, ObjectName, Options};
+use serde_json::{Value, json};
+
+use crate::lab::shop::{GATEWAY, ROUTE, SERVICE, pair, secret, secure_gateway};
+use crate::lab::{Lab, conditions, eventually_found, options};
+
+/// What makes Pods of Deployments, and removes what nobody owns any more.
+const CONTROLLERS: [&str; 3] =
+    ["deployment-controller", "replicaset-controller", "garbage-collector-controller"];
+
+/// A class whose data planes the controller runs.
+const CLASS: &str = "
+apiVersion: pingsix.io/v1alpha1
+kind: PingsixProxy
+metadata: {name: edge, namespace: default}
+spec: {managed: {replicas: 2}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: pingsix}
+spec:
+  controllerName: pingsix.io/gateway-controller
+  parametersRef: {group: pingsix.io, kind: PingsixProxy, namespace: default, name: edge}
+";
+
+pub(crate) fn managing() -> ControllerOptions {
+    let mut options = options();
+    let Options { controller_name, root, .. } = options.translation.clone();
+    options.provisioning = Some(ProvisioningOptions {
+        installation: Installation {
+            controller_name,
+            root,
+            feed: vec!["http://10.0.0.1:2379".to_owned()],
+            image: "pingsix:test".to_owned(),
+            responder_image: "responder:test".to_owned(),
+            responder: SocketAddr::from(([127, 0, 0, 1], 8089)),
+        },
+        key: ObjectName::new("default", "pingsix-gateway-status"),
+    });
+    options
+}
+
+/// The definitions of our own kinds.
+pub(crate) fn definitions() -> String {
+    let definitions = pingsix_translate::crd::definitions();
+    let texts: Vec<String> =
+        definitions.iter().map(|definition| serde_json::to_string(definition).unwrap()).collect();
+    texts.join("\n---\n")
+}
+
+/// Nothing if the test cannot run.
+async fn start() -> Option<Lab> {
+    let lab = Lab::of(TestCluster::builder().controllers(CONTROLLERS).start_or_skip().await?).await;
+    lab.apply(&definitions()).await;
+    eventually_found("the kind PingsixProxy", async || lab.cluster.apply(CLASS).await.is_ok()).await;
+    Some(lab)
+}
+
+struct Apis {
+    deployments: Api<Deployment>,
+    services: Api<Service>,
+    secrets: Api<Secret>,
+    accounts: Api<ServiceAccount>,
+    budgets: Api<PodDisruptionBudget>,
+}
+
+impl Apis {
+    fn of(lab: &Lab) -> Self {
+        let client = || lab.cluster.admin();
+        Self {
+            deployments: Api::namespaced(client(), "default"),
+            services: Api::namespaced(client(), "default"),
+            secrets: Api::namespaced(client(), "default"),
+            accounts: Api::namespaced(client(), "default"),
+            budgets: Api::namespaced(client(), "default"),
+        }
+    }
+
+    /// Which of the objects of a Gateway there are.
+    async fn names(&self) -> Vec<String> {
+        let managed = ListParams::default()
+            .labels("gateway.networking.k8s.io/gateway-name=web,app.kubernetes.io/managed-by");
+        let mut names = Vec::new();
+        macro_rules! add {
+            ($api:expr, $kind:literal) => {
+                let list = $api.list(&managed).await.unwrap();
+                names.extend(list.items.iter().map(|object| format!("{} {}", $kind, object.name_any())));
+            };
+        }
+        add!(self.accounts, "ServiceAccount");
+        add!(self.secrets, "Secret");
+        add!(self.services, "Service");
+        add!(self.deployments, "Deployment");
+        add!(self.budgets, "PodDisruptionBudget");
+        names
+    }
+
+    async fn come_to_be(&self, expected: &[&str]) {
+        eventually_found(&format!("{expected:?}"), async || self.names().await == expected).await;
+    }
+}
+
+const ALL: &[&str] = &[
+    "ServiceAccount web-pingsix",
+    "Secret web-pingsix-config",
+    "Service web-pingsix",
+    "Deployment web-pingsix",
+    "PodDisruptionBudget web-pingsix",
+];
+
+fn programmed(gateway: &Value) -> String {
+    let all = conditions(&gateway["status"], "");
+    all.into_iter().find(|one| one.starts_with("Programmed=")).unwrap_or_default()
+}
+
+fn message(gateway: &Value) -> String {
+    let conditions = gateway["status"]["conditions"].as_array().into_iter().flatten();
+    let mut programmed = conditions.filter(|one| one["type"] == "Programmed");
+    programmed.next().map(|one| one["message"].to_string()).unwrap_or_default()
+}
+
+async fn admitted(lab: &Lab, namespace: &str, template: &Value) -> Result<(), String> {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "one", "labels": template["metadata"]["labels"]}, "spec": template["spec"],
+    }))
+    .unwrap();
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    let created = Api::<Pod>::namespaced(lab.cluster.admin(), namespace).create(&params, &pod).await;
+    created.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_managed_gateway_brings_up_what_serves_it_and_takes_it_along() {
+    let Some(lab) = start().await else { return };
+    let running = lab.ready(managing()).await;
+    lab.apply(GATEWAY).await;
+    let apis = Apis::of(&lab);
+    apis.come_to_be(ALL).await;
+    let gateway = lab.object(Kind::Gateway, "default", "web").await;
+    let deployment = apis.deployments.get("web-pingsix").await.unwrap();
+    let owner = &deployment.owner_references()[0];
+    assert_eq!(Some(owner.uid.as_str()), gateway["metadata"]["uid"].as_str());
+
+    // Kubernetes makes Pods of it, also where it enforces the strictest level.
+    let replica_sets: Api<ReplicaSet> = Api::namespaced(lab.cluster.admin(), "default");
+    eventually_found("a ReplicaSet with its Pods", async || {
+        let sets = replica_sets.list(&ListParams::default()).await.unwrap();
+        sets.items.iter().any(|set| set.spec.as_ref().is_some_and(|spec| spec.replicas == Some(2)))
+    })
+    .await;
+    lab.apply(
+        "{apiVersion: v1, kind: Namespace, metadata: {name: strict, labels: {pod-security.kubernetes.io/enforce: restricted}}}",
+    )
+    .await;
+    lab.cluster.service_account("strict", "web-pingsix").await.unwrap();
+    let template = serde_json::to_value(deployment.spec.unwrap().template).unwrap();
+    admitted(&lab, "strict", &template).await.unwrap();
+    let mut open = template.clone();
+    open["spec"]["containers"][0]["securityContext"].take();
+    let refused = admitted(&lab, "strict", &open).await.unwrap_err();
+    assert!(refused.contains("violates PodSecurity \"restricted"), "{refused}");
+
+    // There is neither an address nor a Pod that serves.
+    let waits = |gateway: &Value| {
+        programmed(gateway).starts_with("Programmed=False/")
+            && message(gateway).contains("has no address yet")
+    };
+    lab.until(Kind::Gateway, "default", "web", "no address yet", waits).await;
+    let address = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.7"}]}}});
+    apis.services
+        .patch_status("web-pingsix", &PatchParams::default(), &Patch::Merge(&address))
+        .await
+        .unwrap();
+    let has_address = |gateway: &Value| {
+        gateway["status"]["addresses"] == json!([{"type": "IPAddress", "value": "192.0.2.7"}])
+            && programmed(gateway) == "Programmed=False/Pending"
+    };
+    lab.until(Kind::Gateway, "default", "web", "its address", has_address).await;
+
+    lab.objects(Kind::Gateway, "default").delete("web", &DeleteParams::default()).await.unwrap();
+    apis.come_to_be(&[]).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_changes_is_put_right_and_routes_change_nothing() {
+    let Some(lab) = start().await else { return };
+    let running = lab.ready(managing()).await;
+    lab.apply(GATEWAY).await;
+    let apis = Apis::of(&lab);
+    apis.come_to_be(ALL).await;
+    let image = |deployment: &Deployment| {
+        deployment.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0].image.clone().unwrap()
+    };
+    let change =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "pingsix-80", "image": "other"}]}}}});
+    let (params, name) = (PatchParams::default(), "web-pingsix");
+    apis.deployments.patch(name, &params, &Patch::Strategic(&change)).await.unwrap();
+    eventually_found("the image", async || {
+        image(&apis.deployments.get(name).await.unwrap()) == "pingsix:test"
+    })
+    .await;
+    let unlabelled = json!({"metadata": {"labels": null}});
+    apis.accounts.patch(name, &params, &Patch::Merge(&unlabelled)).await.unwrap();
+    apis.services.delete(name, &DeleteParams::default()).await.unwrap();
+    apis.come_to_be(ALL).await;
+
+    // What others add is theirs.
+    let note = json!({"metadata": {"annotations": {"note": "mine"}}});
+    apis.deployments.patch(name, &params, &Patch::Merge(&note)).await.unwrap();
+    let before = apis.deployments.get(name).await.unwrap();
+    for manifests in [SERVICE, ROUTE] {
+        lab.apply(manifests).await;
+    }
+    lab.says(Kind::HttpRoute, "default", "cart", "/parents/0", "Accepted=True/Accepted").await;
+    let after = apis.deployments.get(name).await.unwrap();
+    assert_eq!(after.annotations()["note"], "mine");
+    assert_eq!((after.metadata.generation, after.spec), (before.metadata.generation, before.spec));
+
+    // What is not wanted any more goes, and what never was ours stays.
+    lab.cluster.service_account("default", "edge").await.unwrap();
+    lab.apply(&CLASS.replace("replicas: 2", "replicas: 2, serviceAccountName: edge")).await;
+    apis.come_to_be(&ALL[1..]).await;
+    assert!(apis.accounts.get_opt("edge").await.unwrap().is_some());
+
+    // A Gateway that somebody else runs the data planes of has none here.
+    lab.apply(&CLASS.replace("managed: {replicas: 2}", "attached: {}")).await;
+    apis.come_to_be(&[]).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_somebody_else_is_left_alone_and_named() {
+    let Some(lab) = start().await else { return };
+    lab.apply(
+        "{apiVersion: v1, kind: Service, metadata: {name: web-pingsix, namespace: default}, spec: {ports: [{port: 7}]}}",
+    )
+    .await;
+    let running = lab.ready(managing()).await;
+    lab.apply(GATEWAY).await;
+    let is_told = |gateway: &Value| {
+        programmed(gateway) == "Programmed=False/NoResources"
+            && message(gateway)
+                .contains("Service \\\"default/web-pingsix\\\" exists and belongs to somebody else")
+    };
+    lab.until(Kind::Gateway, "default", "web", "the name of the Service", is_told).await;
+    let apis = Apis::of(&lab);
+    let service = apis.services.get("web-pingsix").await.unwrap();
+    assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 7);
+    assert!(service.metadata.labels.is_none() && service.metadata.owner_references.is_none());
+
+    apis.services.delete("web-pingsix", &DeleteParams::default()).await.unwrap();
+    apis.come_to_be(ALL).await;
+    lab.until(Kind::Gateway, "default", "web", "no fault", |gateway| {
+        programmed(gateway) == "Programmed=False/Pending"
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certificate_of_a_tls_port_is_made_once_and_the_key_of_status_pages_too() {
+    let Some(lab) = start().await else { return };
+    let (certificate, key) = pair("cart.example");
+    lab.apply(&secret("own", &certificate, &key)).await;
+    let running = lab.ready(managing()).await;
+    lab.apply(&secure_gateway("{name: own}")).await;
+    let apis = Apis::of(&lab);
+    let mut all = ALL.to_vec();
+    all.insert(1, "Secret web-pingsix-certificate");
+    apis.come_to_be(&all).await;
+    let made = apis.secrets.get("web-pingsix-certificate").await.unwrap();
+    let pem = String::from_utf8(made.data.as_ref().unwrap()["tls.crt"].0.clone()).unwrap();
+    assert!(pem.starts_with("-----BEGIN CERTIFICATE-----"), "{pem}");
+    let config = apis.secrets.get("web-pingsix-config").await.unwrap();
+    running.stop().await;
+
+    // The next process changes neither.
+    let running = lab.ready(managing()).await;
+    let unlabelled = json!({"metadata": {"labels": {"gateway.networking.k8s.io/gateway-name": null}}});
+    for name in ["web-pingsix-certificate", "web-pingsix-config"] {
+        apis.secrets.patch(name, &PatchParams::default(), &Patch::Merge(&unlabelled)).await.unwrap();
+    }
+    apis.come_to_be(&all).await;
+    assert_eq!(apis.secrets.get("web-pingsix-certificate").await.unwrap().data, made.data);
+    assert_eq!(apis.secrets.get("web-pingsix-config").await.unwrap().data, config.data);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_as_long_as_names_can_be_is_served_like_any_other() {
+    let Some(lab) = start().await else { return };
+    let running = lab.ready(managing()).await;
+    let name = "g".repeat(253);
+    lab.apply(&GATEWAY.replace("name: web", &format!("name: {name}"))).await;
+    let deployments: Api<Deployment> = Api::namespaced(lab.cluster.admin(), "default");
+    eventually_found("a Deployment", async || {
+        let list = deployments.list(&ListParams::default()).await.unwrap();
+        list.items.iter().any(|deployment| deployment.owner_references()[0].name == name)
+    })
+    .await;
+    let owned = |gateway: &Value| message(gateway).contains("has no address yet");
+    lab.until(Kind::Gateway, "default", &name, "a Service", owned).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_is_asked_for_is_asked_of_the_load_balancer() {
+    let Some(lab) = start().await else { return };
+    let running = lab.ready(managing()).await;
+    lab.apply(&GATEWAY.replace("  listeners:", "  addresses: [{value: 192.0.2.9}]\n  listeners:")).await;
+    let apis = Apis::of(&lab);
+    apis.come_to_be(ALL).await;
+    let service = apis.services.get("web-pingsix").await.unwrap();
+    assert_eq!(service.spec.unwrap().load_balancer_ip.as_deref(), Some("192.0.2.9"));
+    for (given, expected) in
+        [("192.0.2.7", "Programmed=False/AddressNotUsable"), ("192.0.2.9", "Programmed=False/Pending")]
+    {
+        let address = json!({"status": {"loadBalancer": {"ingress": [{"ip": given}]}}});
+        apis.services
+            .patch_status("web-pingsix", &PatchParams::default(), &Patch::Merge(&address))
+            .await
+            .unwrap();
+        lab.until(Kind::Gateway, "default", "web", expected, |gateway| programmed(gateway) == expected).await;
+    }
+    running.stop().await;
+}

@@ -1,0 +1,320 @@
+//! What PingSIX refuses although our own rules let it pass, from an object at the API server to its status and back.
+//!
+//! Objects that PingSIX would refuse are refused by translation before, as far as is known; so what is published is poisoned
+//! on its way, where our rules do not see it. Everything else is real: objects, statuses and Events at an API server, a
+//! PingSIX that refuses, and the status page on which it says so.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
+use pingsix_gateway_api::controller::{ControllerOptions, Feed};
+use pingsix_sink::embedded::Reception;
+use pingsix_sink::{
+    Desired, Document, DocumentSet, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError,
+};
+use pingsix_test_cluster::Process;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::lab::shop::{self, PLANE, secret};
+use crate::lab::{Lab, Running, eventually_found, options, pingsix};
+
+/// A server whose documents are spoilt on their way into it: those of hosts that say how.
+struct Poisoned {
+    etcd: EmbeddedEtcd,
+}
+
+impl Poisoned {
+    fn spoil(key: &str, value: &mut Value) {
+        let text = value.to_string();
+        if !key.starts_with("routes/") || !text.contains("poison.example") {
+            // It is nobody's poison.
+        } else if text.contains("pattern.poison.example") {
+            // Whatever it does: also when it answers an error by itself.
+            if let Some(object) = value.as_object_mut() {
+                object.remove("uris");
+            }
+            value["uri"] = json!("/{a}/{b");
+        } else if !value["plugins"]["fault-injection"].is_null() {
+            // What answers an error by itself is another document.
+        } else if text.contains("plugin.poison.example") {
+            value["plugins"]["no-such-plugin"] = json!({});
+        } else if text.contains("name.poison.example") {
+            if let Some(object) = value.as_object_mut() {
+                object.remove("upstream_id");
+            }
+            value["upstream"] = json!({"nodes": {"nowhere.invalid:80": 1}});
+        }
+    }
+}
+
+impl Sink for Poisoned {
+    async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
+        let documents = desired.documents().iter().map(|document| {
+            let mut value: Value = serde_json::from_slice(&document.value).unwrap();
+            Self::spoil(document.key.as_str(), &mut value);
+            Document { value: value.to_string().into(), ..document.clone() }
+        });
+        let documents = DocumentSet::new(documents)?;
+        self.etcd.publish(&Desired::new(desired.scope().clone(), documents)).await
+    }
+}
+
+impl Feed for Poisoned {
+    fn open(&self) {
+        self.etcd.open();
+    }
+
+    fn readers_of(&self, scope: &Scope) -> Option<usize> {
+        Some(self.etcd.readers_of(scope))
+    }
+
+    fn readers_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.etcd.readers_changed())
+    }
+
+    fn gave(&self, scope: &Scope, revision: Revision) -> bool {
+        Feed::gave(&self.etcd, scope, revision)
+    }
+
+    fn reception_of(&self, scope: &Scope) -> Option<Reception> {
+        Some(self.etcd.reception_of(scope))
+    }
+
+    fn receptions_changed(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.etcd.receptions_changed())
+    }
+}
+
+/// Two listeners, one of them with a certificate.
+const GATEWAY: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: default}
+spec:
+  gatewayClassName: pingsix
+  listeners:
+  - {name: plain, port: 80, protocol: HTTP}
+  - {name: secure, port: 443, protocol: HTTPS, hostname: secure.example, tls: {certificateRefs: [{name: secure}]}}
+";
+
+/// A route that redirects: what can be seen without an endpoint, which an API server does not let be on this machine.
+fn redirect(name: &str, host: &str) -> String {
+    format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}, namespace: default}}
+spec:
+  parentRefs: [{{name: web, sectionName: plain}}]
+  hostnames: [{host}]
+  rules: [{{filters: [{{type: RequestRedirect, requestRedirect: {{hostname: {name}.elsewhere, statusCode: 302}}}}]}}]
+"
+    )
+}
+
+/// A PingSIX, and what it reads from.
+struct Scene {
+    lab: Lab,
+    feed: Arc<Poisoned>,
+    process: Process,
+    log: PathBuf,
+    traffic: u16,
+    options: ControllerOptions,
+    _ends: [DropGuard; 2],
+}
+
+impl Scene {
+    /// With a controller and a route `good`.
+    async fn start(binary: OsString) -> Option<(Self, Running)> {
+        let lab = Lab::start().await?;
+        let pair = shop::pair("secure.example");
+        lab.apply(GATEWAY).await;
+        lab.apply(&secret("secure", &pair.0, &pair.1)).await;
+        lab.apply(&redirect("good", "good.example")).await;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (traffic, status) = (lab.cluster.free_port().unwrap(), lab.cluster.free_port().unwrap());
+        let folder = lab.cluster.folder();
+        let config = folder.join("pingsix.yaml");
+        let text = format!(
+            "
+pingora: {{threads: 1, pid_file: {0}/pingsix.pid, upgrade_sock: {0}/pingsix.sock}}
+pingsix:
+  listeners: [{{address: 127.0.0.1:{traffic}}}]
+  etcd: {{host: ['http://{address}'], prefix: {PLANE}}}
+  status: {{address: 127.0.0.1:{status}}}
+",
+            folder.display()
+        );
+        fs::write(&config, text).unwrap();
+        let (responder, responds) = pingsix::responder().await;
+        let mut options = options();
+        options.translation.responder = Some(responder);
+        let plane = DataPlaneKey::Gateway { gateway: ObjectName::new("default", "web"), port: None };
+        let page = format!("http://127.0.0.1:{status}/status/config").parse().unwrap();
+        options.status_pages.insert(plane, [page].into());
+        let feed = Arc::new(Poisoned { etcd: lab.etcd.clone() });
+        let stop = CancellationToken::new();
+        let (served, ends) = (lab.etcd.clone(), stop.clone().drop_guard());
+        tokio::spawn(async move { served.serve(listener, stop).await });
+        let running = Running::publishing_to(feed.clone(), lab.cluster.admin(), options.clone());
+        let process = lab.cluster.run("pingsix", vec![binary, "-c".into(), config.into()]).await.unwrap();
+        let log = process.log();
+        let scene = Self { lab, feed, process, log, traffic, options, _ends: [responds, ends] };
+        scene.serves("good", "good.example").await;
+        scene.is_programmed().await;
+        Some((scene, running))
+    }
+
+    /// Waits until a host is redirected by a route.
+    async fn serves(&self, route: &str, host: &str) {
+        let location = format!("location: http://{route}.elsewhere/");
+        let is_it = |head: &str| head.starts_with("http/1.1 302") && head.contains(&location);
+        pingsix::until(self.traffic, host, "/", &self.log, is_it).await;
+    }
+
+    async fn answers(&self, host: &str, status: u16) {
+        let start = format!("http/1.1 {status}");
+        pingsix::until(self.traffic, host, "/", &self.log, |head| head.starts_with(&start)).await;
+    }
+
+    async fn is_programmed(&self) {
+        self.lab.says(Kind::Gateway, "default", "web", "", "Programmed=True/Programmed").await;
+    }
+
+    async fn says(&self, route: &str, expected: &str) {
+        self.lab.says(Kind::HttpRoute, "default", route, "/parents/0", expected).await;
+    }
+
+    /// Waits for the Event on an object that says that it is in quarantine, for its text.
+    async fn is_told(&self, kind: Kind, name: &str) -> String {
+        let events: Api<Event> = Api::namespaced(self.lab.cluster.admin(), "default");
+        let mut told = String::new();
+        eventually_found(&format!("an Event on {kind} {name}"), async || {
+            let listed = events.list(&ListParams::default()).await.unwrap();
+            let is_it = |event: &&Event| {
+                let about = event.regarding.as_ref();
+                event.reason.as_deref() == Some("Quarantined")
+                    && about.and_then(|about| about.kind.as_deref()) == Some(kind.as_str())
+                    && about.and_then(|about| about.name.as_deref()) == Some(name)
+            };
+            told = listed.items.iter().find(is_it).and_then(|event| event.note.clone()).unwrap_or_default();
+            !told.is_empty()
+        })
+        .await;
+        told
+    }
+
+    /// Asks for a host all the time, and counts what is not redirected.
+    fn watch(&self, host: &'static str) -> Watched {
+        let (asked, failed) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (port, stop) = (self.traffic, CancellationToken::new());
+        let counters = (asked.clone(), failed.clone());
+        tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
+            loop {
+                let head = pingsix::get(port, host, "/").await.unwrap_or_default();
+                counters.0.fetch_add(1, Ordering::Relaxed);
+                counters.1.fetch_add(usize::from(!head.starts_with("http/1.1 302")), Ordering::Relaxed);
+                sleep(Duration::from_millis(5)).await;
+            }
+        }));
+        Watched { asked, failed, _end: stop.drop_guard() }
+    }
+}
+
+/// How a host is answered.
+struct Watched {
+    asked: Arc<AtomicUsize>,
+    failed: Arc<AtomicUsize>,
+    _end: DropGuard,
+}
+
+impl Watched {
+    fn assert(&self, what: &str) {
+        let (asked, failed) = (self.asked.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
+        assert!(asked > 50 && failed == 0, "{what}: {failed} of {asked} requests failed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_real_pingsix_refuses_is_named_to_its_author_and_nobody_else_notices() {
+    const TEST: &str = "what_a_real_pingsix_refuses_is_named_to_its_author_and_nobody_else_notices";
+    let Some(binary) = pingsix::binary(TEST) else { return };
+    let Some((scene, running)) = Box::pin(Scene::start(binary)).await else { return };
+    let good = scene.watch("good.example");
+    for (kind, answer) in [("plugin", 500), ("name", 500), ("pattern", 404)] {
+        let host = format!("{kind}.poison.example");
+        let [before, after, later] = ["before", "after", "later"].map(|when| format!("{kind}-{when}"));
+        // Three at once, and one of them is refused.
+        let three = [redirect(&before, &format!("{before}.example")), redirect(kind, &host)];
+        scene.lab.apply(&three.join("---")).await;
+        scene.lab.apply(&redirect(&after, &format!("{after}.example"))).await;
+        for innocent in [&before, &after] {
+            scene.serves(innocent, &format!("{innocent}.example")).await;
+            scene.says(innocent, "Accepted=True/Accepted").await;
+        }
+        scene.says(kind, "Accepted=False/Quarantined").await;
+        let told = scene.is_told(Kind::HttpRoute, kind).await;
+        assert!(told.contains("PingSIX refuses"), "{told}");
+        scene.answers(&host, answer).await;
+        scene.is_programmed().await;
+        // What comes later is served as ever.
+        scene.lab.apply(&redirect(&later, &format!("{later}.example"))).await;
+        scene.serves(&later, &format!("{later}.example")).await;
+        scene.says(kind, "Accepted=False/Quarantined").await;
+        // Its author mends it.
+        scene.lab.apply(&redirect(kind, &format!("{kind}.mended.example"))).await;
+        scene.serves(kind, &format!("{kind}.mended.example")).await;
+        scene.says(kind, "Accepted=True/Accepted").await;
+        scene.is_programmed().await;
+        good.assert(kind);
+    }
+    running.stop().await;
+    scene.process.kill().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_beside_what_pingsix_refuses_costs_nobody_else_an_answer() {
+    const TEST: &str = "a_restart_beside_what_pingsix_refuses_costs_nobody_else_an_answer";
+    let Some(binary) = pingsix::binary(TEST) else { return };
+    let Some((scene, mut running)) = Box::pin(Scene::start(binary)).await else { return };
+    let good = scene.watch("good.example");
+    scene.lab.apply(&redirect("old", "plugin.poison.example")).await;
+    scene.says("old", "Accepted=False/Quarantined").await;
+    scene.answers("plugin.poison.example", 500).await;
+    scene.is_programmed().await;
+    // One that was refused, one that has come while no controller runs, and both.
+    for (round, poison) in
+        [None, Some("name.poison.example"), Some("pattern.poison.example")].iter().enumerate()
+    {
+        running.kill().await;
+        let innocent = format!("innocent-{round}");
+        if let Some(host) = poison {
+            scene.lab.apply(&redirect(&format!("new-{round}"), host)).await;
+        }
+        scene.lab.apply(&redirect(&innocent, &format!("{innocent}.example"))).await;
+        running =
+            Running::publishing_to(scene.feed.clone(), scene.lab.cluster.admin(), scene.options.clone());
+        scene.serves(&innocent, &format!("{innocent}.example")).await;
+        if poison.is_some() {
+            scene.says(&format!("new-{round}"), "Accepted=False/Quarantined").await;
+        }
+        scene.says("old", "Accepted=False/Quarantined").await;
+        scene.is_programmed().await;
+        good.assert(&format!("round {round}"));
+    }
+    running.stop().await;
+    scene.process.kill().await.unwrap();
+}
