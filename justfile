@@ -7,7 +7,7 @@ default:
     @just --list
 
 # Everything CI runs.
-ci: cluster test check boundaries outside doc deny interop
+ci: cluster test check boundaries outside doc deny interop conformance
 
 # All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
@@ -27,6 +27,10 @@ check:
 # Format everything.
 fmt:
     cargo fmt --all
+
+# Write the definitions of our own kinds.
+crds:
+    cargo run --quiet -p pingsix-gatewayctl -- crds > crds/pingsix.io_pingsixproxies.yaml
 
 # Which crate may know which, the purity fence, and each crate on its own.
 boundaries:
@@ -58,6 +62,11 @@ properties cases="3000":
 contract:
     tools/require-pingsix
     cargo test --release --workspace -- --nocapture pingsix
+
+# Needs PINGSIX_BIN, Go and Linux, and says so when one is missing. RUN_TEST=NAME runs a single test.
+# The conformance suite of Gateway API, with a controller and its data planes in the test cluster.
+conformance:
+    tools/conformance
 
 # Refresh what the scenarios become (testdata/scenarios), and say which files changed; read the difference.
 scenarios:
