@@ -211,8 +211,9 @@ pub(crate) struct Status {
 #[serde(rename_all = "kebab-case")]
 #[command(next_help_heading = "Feed")]
 pub(crate) struct Feed {
-    /// How data planes that the controller runs itself reach the feed: https://HOST:PORT, or http://HOST:PORT. Repeatable;
-    /// without it, it runs none, whatever parameters say. Needs a responder that listens on loopback, in each of their Pods.
+    /// How data planes that the controller runs itself reach the feed: https://HOST:PORT with feed.authority.secret, or
+    /// http://HOST:PORT for a feed without TLS. Repeatable; without it, it runs none, whatever parameters say. Needs a
+    /// responder that listens on loopback, in each of their Pods, and a sink that is embedded:.
     #[arg(id = "feed.endpoint", value_name = "URL", value_parser = value::<FeedEndpoint>, action = ArgAction::Append, num_args = 1, value_delimiter = ',')]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -280,7 +281,7 @@ pub(crate) struct DataPlaneOf {
 }
 
 impl Feed {
-    const fn has_tls(&self) -> bool {
+    pub(crate) const fn has_tls(&self) -> bool {
         self.authority.secret.is_some() || self.tls.cert.is_some()
     }
 }

@@ -4,6 +4,7 @@
 //! of them are gathered: so each is read in one way, wherever it comes from, everything that is wrong is told at once,
 //! and under the name it was given.
 
+mod endpoints;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -150,6 +151,7 @@ impl Settings {
         faults.extend(taken_twice(&arguments.configuration, &given));
         faults.extend(sinks_that_clash(&arguments.configuration, &given));
         faults.extend(proved_twice(&arguments.configuration, &given));
+        faults.extend(endpoints::endpoints_of_no_use(&arguments.configuration, &given));
         if !faults.is_empty() {
             faults.sort();
             faults.dedup();

@@ -68,7 +68,6 @@ publish: {address: [192.0.2.1, shop.example.com]}
 sink: ['etcd://127.0.0.1:1,127.0.0.1:2', 'infra/web:80=embedded:']
 status: {url: ['infra/web:80=http://127.0.0.1:7085'], api-key-file: /key}
 feed:
-  endpoint: ['https://feed.infra:2379']
   address: 0.0.0.0:2380
   allow-plaintext: true
   authority: {service: feed, lifetime: 1000h, certificate-lifetime: 24h, overlap: 1h}
@@ -102,8 +101,8 @@ fn what_is_printed_is_what_is_in_force() {
     let default = file::parse(&serde_saphyr::to_string(&read(&[]).unwrap()).unwrap()).unwrap();
     for arg in keys() {
         let id = arg.get_id().as_str();
-        // One excludes the other.
-        if id == "publish.service" || id == "feed.authority.secret" {
+        // Each excludes another.
+        if ["publish.service", "feed.authority.secret", "feed.endpoint"].contains(&id) {
             continue;
         }
         if id == "otlp.endpoint" && !cfg!(feature = "otel") {
@@ -302,6 +301,70 @@ fn the_feed_proves_itself_with_files_or_with_the_authority() {
             "feed.tls.client-ca in FILE: \"/ca.crt\" excludes feed.authority.secret, which is given as well",
         ]
     );
+}
+
+#[test]
+fn an_endpoint_leads_to_a_feed_that_data_planes_can_use() {
+    const HTTPS: &str = "--feed-endpoint=https://a:1,https://b:1";
+    const HTTP: &str = "--feed-endpoint=http://a:1";
+    const RESPONDER: &str = "--responder=127.0.0.1:8089";
+    const AUTHORITY: &str = "--feed-authority-secret=feed-authority";
+    for arguments in [
+        &[HTTPS, RESPONDER, AUTHORITY][..],
+        &[HTTP, "--responder=[::1]:8089"],
+        &[HTTP, RESPONDER, "--sink=file:/a/", "--sink=infra/web=embedded:"],
+    ] {
+        let configuration = read(arguments).unwrap();
+        let printed = serde_saphyr::to_string(&configuration).unwrap();
+        assert_eq!(read_file(&printed, &[]).unwrap(), configuration, "{printed}");
+    }
+    let no_responder = "--feed-endpoint: \"http://a:1\" needs a responder in each Pod, so an address of loopback: responder is";
+    let no_authority = "needs feed.authority.secret as well, for the certificates of data planes".to_owned();
+    for (arguments, expected) in [
+        (&[HTTP][..], vec![format!("{no_responder} off")]),
+        (&[HTTP, "--responder=192.0.2.1:80"], vec![format!("{no_responder} 192.0.2.1:80")]),
+        (
+            &[HTTPS, RESPONDER],
+            ["https://a:1", "https://b:1"]
+                .map(|url| format!("--feed-endpoint: \"{url}\" {no_authority}"))
+                .to_vec(),
+        ),
+        (
+            &[HTTPS, RESPONDER, "--feed-tls-cert=/tls.crt", "--feed-tls-key=/tls.key"],
+            ["https://a:1", "https://b:1"]
+                .map(|url| format!("--feed-endpoint: \"{url}\" {no_authority}"))
+                .to_vec(),
+        ),
+        (
+            &[HTTP, RESPONDER, AUTHORITY],
+            vec![
+                "--feed-endpoint: \"http://a:1\" excludes feed.authority.secret, with which the feed has TLS"
+                    .to_owned(),
+            ],
+        ),
+        (
+            &[HTTP, RESPONDER, "--feed-tls-cert=/tls.crt", "--feed-tls-key=/tls.key"],
+            vec![
+                "--feed-endpoint: \"http://a:1\" excludes feed.tls.cert, with which the feed has TLS".to_owned(),
+            ],
+        ),
+        (
+            &["--feed-endpoint=https://a:1,http://b:1", RESPONDER, AUTHORITY],
+            vec![
+                "--feed-endpoint: \"http://b:1\" differs in its scheme from the first, and the feed has one"
+                    .to_owned(),
+            ],
+        ),
+        (
+            &[HTTP, RESPONDER, "--sink=file:/a/"],
+            vec![
+                "--feed-endpoint: \"http://a:1\" leads to a feed that nothing is published to: no sink is embedded:"
+                    .to_owned(),
+            ],
+        ),
+    ] {
+        assert_eq!(read(arguments).unwrap_err(), expected, "{arguments:?}");
+    }
 }
 
 #[test]
