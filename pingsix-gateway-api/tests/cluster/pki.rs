@@ -1,5 +1,6 @@
 //! The certificates of the feed: who agrees on an authority, what becomes of it, and what a real PingSIX makes of it.
 
+mod attached;
 mod pingsix;
 mod secret;
 

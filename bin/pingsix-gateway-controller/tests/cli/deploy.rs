@@ -13,6 +13,42 @@ fn manifest(name: &str) -> Value {
     serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
+/// What was printed for a variable.
+fn option<'a>(printed: &'a Value, variable: &str) -> Option<&'a Value> {
+    let name = variable.strip_prefix("PINGSIX_GATEWAY_")?;
+    let of = |key: &str| key.to_uppercase().replace('-', "_");
+    printed.as_object()?.iter().find_map(|(key, value)| match of(key) {
+        whole if whole == name => Some(value),
+        section => {
+            let rest = name.strip_prefix(&section)?.strip_prefix('_')?;
+            option(value, &format!("PINGSIX_GATEWAY_{rest}"))
+        }
+    })
+}
+
+/// What the ConfigMap of a folder says, also on top of others.
+fn variables(folder: &str) -> BTreeMap<String, String> {
+    let of = |config: &Value| -> BTreeMap<String, String> {
+        serde_json::from_value(config["data"].clone()).unwrap()
+    };
+    let below = match folder {
+        "own" => "cluster-wide",
+        "second" => "namespaced",
+        folder => return of(&manifest(&format!("{folder}/configuration.yaml"))),
+    };
+    let kustomization = manifest(&format!("{folder}/kustomization.yaml"));
+    let patches = kustomization["patches"].as_array().unwrap().iter();
+    let texts = patches.map(|patch| patch["patch"].as_str().unwrap());
+    let patches: Vec<Value> = texts
+        .filter(|text| text.contains("kind: ConfigMap"))
+        .map(|text| serde_saphyr::from_str(text).unwrap())
+        .collect();
+    let [config] = patches.as_slice() else { panic!("{folder}: {patches:?}") };
+    let mut variables = variables(below);
+    variables.extend(of(config));
+    variables
+}
+
 #[test]
 fn arguments_and_variables_of_the_manifests_can_be_used() {
     let deployment = manifest("base/deployment.yaml");
@@ -22,9 +58,8 @@ fn arguments_and_variables_of_the_manifests_can_be_used() {
     for variable in container["env"].as_array().unwrap() {
         own.insert(variable["name"].as_str().unwrap(), "one");
     }
-    for folder in ["cluster-wide", "namespaced"] {
-        let config = manifest(&format!("{folder}/configuration.yaml"));
-        let variables: BTreeMap<String, String> = serde_json::from_value(config["data"].clone()).unwrap();
+    for folder in ["cluster-wide", "namespaced", "own", "second"] {
+        let variables = variables(folder);
         let output =
             program().args(&arguments).arg("--print-config").envs(&own).envs(&variables).output().unwrap();
         assert!(output.status.success(), "{folder}: {}", String::from_utf8_lossy(&output.stderr));
@@ -32,9 +67,7 @@ fn arguments_and_variables_of_the_manifests_can_be_used() {
         assert_eq!(printed["leader"]["namespace"], "one", "the Pod's own");
         // A variable that is none is not refused, because Services set such as well: so each has to show.
         for (variable, value) in &variables {
-            let key = variable.strip_prefix("PINGSIX_GATEWAY_").unwrap().to_lowercase().replace('_', "/");
-            let found =
-                printed.pointer(&format!("/{key}")).unwrap_or_else(|| panic!("{variable} is no option"));
+            let found = option(&printed, variable).unwrap_or_else(|| panic!("{variable} is no option"));
             assert!(found == value || found[0] == **value, "{variable} is {found}");
         }
     }

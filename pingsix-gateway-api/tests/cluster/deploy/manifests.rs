@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pingsix_gateway_api::controller::{ControllerOptions, ProvisioningOptions};
-use pingsix_gateway_api::leader::{LeaseOptions, lease_name};
+use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_gateway_api::pki::AuthorityOptions;
 use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::watch::Namespaces;
@@ -13,6 +14,7 @@ use pingsix_translate::{ObjectName, Options};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::lab::pingsix::say;
 use crate::provision::managing;
 
 /// The folder `deploy/`.
@@ -54,6 +56,19 @@ impl Manifests {
 
     fn of(name: &str) -> Self {
         Self::of_folder(&folder().join(name))
+    }
+
+    /// Of a folder that changes what others have, which takes kustomize itself; nothing, which is said, where that is not.
+    pub(crate) fn built(test: &str, name: &str) -> Option<Self> {
+        let built = Command::new("kubectl").arg("kustomize").arg(folder().join(name)).output();
+        let Ok(built) = built else {
+            say(&format!("{test}: NOT RUN: there is no kubectl"));
+            return None;
+        };
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Some(Self {
+            objects: serde_saphyr::from_multiple(&String::from_utf8(built.stdout).unwrap()).unwrap(),
+        })
     }
 
     /// Of the kustomization in a folder.
@@ -99,37 +114,52 @@ impl Manifests {
         found.next().unwrap_or_else(|| panic!("there is no {kind} {name}"))
     }
 
+    /// The only object of a kind.
+    fn only(&self, kind: &str) -> &Value {
+        let mut found = self.of_kind(kind);
+        let only = found.next().unwrap_or_else(|| panic!("there is no {kind}"));
+        assert!(found.next().is_none(), "there are several: {kind}");
+        only
+    }
+
     /// What the ConfigMap sets: options of the controller as variables.
     pub(crate) fn variables(&self) -> BTreeMap<String, String> {
-        let config = self.get("ConfigMap", "pingsix-gateway-controller");
+        let config = self.only("ConfigMap");
         serde_json::from_value(config["data"].clone()).unwrap()
     }
 
     /// The options that a controller of these manifests has, as far as they play a part in what it asks for.
     pub(crate) fn options(&self) -> ControllerOptions {
-        let deployment = self.get("Deployment", "pingsix-gateway-controller");
-        let namespace = deployment["metadata"]["namespace"].as_str().unwrap();
+        let namespace = self.only("Deployment")["metadata"]["namespace"].as_str().unwrap();
         let variables = self.variables();
+        let given = |name: &str| variables.get(&format!("PINGSIX_GATEWAY_{name}")).cloned();
         let responder = Some(variables["PINGSIX_GATEWAY_RESPONDER"].parse().unwrap());
-        let translation = Options { responder, ..Options::default() };
+        let mut translation = Options { responder, ..Options::default() };
+        if let Some(name) = given("CONTROLLER_NAME") {
+            translation.controller_name = name;
+        }
         let name = translation.controller_name.clone();
+        let mut lease = LeaseOptions::new(namespace, &name, "test");
+        if let Some(name) = given("LEADER_LEASE") {
+            lease.name = name;
+        }
         let mut options = ControllerOptions::new(translation, "test");
-        options.lease = Some(LeaseOptions::new(namespace, &name, "test"));
+        let feed = variables["PINGSIX_GATEWAY_FEED_ENDPOINT"].clone();
+        let service = given("FEED_AUTHORITY_SERVICE").unwrap_or_else(|| "pingsix-gateway-feed".to_owned());
+        assert_eq!(self.get("Service", &service)["metadata"]["namespace"], namespace);
+        assert_eq!(feed, format!("https://{service}.{namespace}.svc:2379"));
         options.provisioning = Some(ProvisioningOptions {
             installation: Installation {
-                feed: vec![variables["PINGSIX_GATEWAY_FEED_ENDPOINT"].clone()],
+                controller_name: name,
+                feed: vec![feed],
                 responder: options.translation.responder.unwrap(),
                 ..managing().provisioning.unwrap().installation
             },
-            key: ObjectName::new(namespace, format!("{}-status-key", lease_name(&name))),
+            key: ObjectName::new(namespace, format!("{}-status-key", lease.name)),
         });
+        options.lease = Some(lease);
         let secret = &*variables["PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET"];
-        let service = &self.get("Service", "pingsix-gateway-feed")["metadata"];
-        assert_eq!(service["namespace"], namespace);
-        options.feed_authority = Some(AuthorityOptions::new(
-            ObjectName::new(namespace, secret),
-            service["name"].as_str().unwrap(),
-        ));
+        options.feed_authority = Some(AuthorityOptions::new(ObjectName::new(namespace, secret), &service));
         if let Some(namespaces) = variables.get("PINGSIX_GATEWAY_WATCH_NAMESPACES") {
             options.watch.namespaces = Namespaces::Only(namespaces.split(',').map(str::to_owned).collect());
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
+use pingsix_gateway_api::controller::ControllerOptions;
 use pingsix_gateway_api::permissions::permissions;
 use serde_json::Value;
 
@@ -96,8 +97,8 @@ pub(crate) fn granted(manifests: &Manifests) -> BTreeSet<Right> {
 }
 
 /// What the library asks for.
-fn needed(manifests: &Manifests) -> BTreeSet<Right> {
-    let permissions = permissions(&manifests.options());
+fn needed(options: &ControllerOptions) -> BTreeSet<Right> {
+    let permissions = permissions(options);
     let mut rights = rights_of(None, &permissions.cluster);
     for (namespace, rules) in &permissions.namespaces {
         rights.extend(rights_of(Some(namespace), rules));
@@ -106,7 +107,11 @@ fn needed(manifests: &Manifests) -> BTreeSet<Right> {
 }
 
 fn compare(manifests: &Manifests) {
-    let (granted, needed) = (granted(manifests), needed(manifests));
+    compare_with(manifests, &manifests.options());
+}
+
+fn compare_with(manifests: &Manifests, options: &ControllerOptions) {
+    let (granted, needed) = (granted(manifests), needed(options));
     assert_eq!(without(&needed, &granted), [""; 0], "is needed and not granted");
     assert_eq!(without(&granted, &needed), [""; 0], "is granted and not needed");
 }
@@ -130,6 +135,66 @@ fn roles_for_one_namespace_are_what_the_library_asks_for() {
         "namespaces",
     ];
     assert!(resources.iter().eq(scopeless), "{resources:?}");
+}
+
+/// Watches of what runs for Gateways are as wide as all others: a role that is bound in some namespaces is of no use to them.
+#[test]
+fn the_role_for_data_planes_is_left_out_as_a_whole_where_none_are_run() {
+    let mut manifests = Manifests::cluster_wide();
+    manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-data-planes");
+    let mut options = manifests.options();
+    options.provisioning = None;
+    compare_with(&manifests, &options);
+}
+
+#[test]
+fn a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_the_first() {
+    const TEST: &str = "a_second_installation_has_the_rights_it_asks_for_and_shares_no_object_with_the_first";
+    let Some(second) = Manifests::built(TEST, "second") else { return };
+    compare(&second);
+    let names = |manifests: &Manifests| -> BTreeSet<String> {
+        let name = |object: &Value| {
+            let of = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            format!("{} {}/{}", object["kind"], of("namespace"), of("name"))
+        };
+        manifests.all().map(name).collect()
+    };
+    let own = names(&second);
+    for first in [Manifests::cluster_wide(), Manifests::namespaced()] {
+        let shared: Vec<String> = names(&first).intersection(&own).cloned().collect();
+        assert_eq!(shared, [""; 0]);
+        assert_ne!(first.options().translation.controller_name, second.options().translation.controller_name);
+    }
+    let class = second.get("GatewayClass", "pingsix-payments");
+    assert_eq!(class["spec"]["controllerName"], *second.options().translation.controller_name);
+    // Its Pods run with its account and its options.
+    let pod = &second.of_kind("Deployment").next().unwrap()["spec"]["template"]["spec"];
+    second.get("ServiceAccount", pod["serviceAccountName"].as_str().unwrap());
+    let config = pod["containers"][0]["envFrom"][0]["configMapRef"]["name"].as_str().unwrap();
+    assert_eq!(second.get("ConfigMap", config)["metadata"]["namespace"], "pingsix-payments");
+    assert!(!second.text().contains("pingsix-system"), "nothing of the first is named");
+}
+
+#[test]
+fn an_overlay_changes_its_images_and_its_options_alone() {
+    let Some(own) = Manifests::built("an_overlay_changes_its_images_and_its_options_alone", "own") else {
+        return;
+    };
+    let mut expected = Manifests::cluster_wide();
+    let image = "registry.example/pingsix-gateway-controller:0.1.0";
+    let container = "/spec/template/spec/containers/0/image";
+    expected.set("Deployment", "pingsix-gateway-controller", container, image.into());
+    let mut variables = expected.variables();
+    for (name, value) in [
+        ("DATA_PLANE_IMAGE", "registry.example/pingsix:0.1.0"),
+        ("DATA_PLANE_RESPONDER_IMAGE", "registry.example/pingsix-gateway-responder:0.1.0"),
+        ("WATCH_SECRETS", "all"),
+    ] {
+        assert!(variables.insert(format!("PINGSIX_GATEWAY_{name}"), value.to_owned()).is_none());
+    }
+    expected.set("ConfigMap", "pingsix-gateway-controller", "/data", serde_json::json!(variables));
+    let texts = |manifests: &Manifests| manifests.all().map(Value::to_string).collect::<BTreeSet<_>>();
+    assert_eq!(texts(&own), texts(&expected));
 }
 
 #[test]
