@@ -36,10 +36,12 @@ pub struct Permissions {
 /// - Objects are listed and watched. Those whose statuses are written are read once more when somebody else was faster.
 /// - Secrets and `ConfigMaps` are listed and watched too, each by its name (unless
 ///   [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
-///   `resourceNames`, references to others are refused, and nothing else is.
+///   `resourceNames`, references to others are refused, and nothing else is; but where data planes are run, it has to be
+///   allowed as a whole.
 /// - Events are created, and counted on where they exist already. Those on objects without a namespace are in `default`.
 /// - Where data planes are [run](ControllerOptions::provisioning), what they consist of is read, written and deleted in the
-///   namespaces that are watched: Secrets, Services, `ServiceAccounts`, Deployments and `PodDisruptionBudgets`.
+///   namespaces that are watched: Secrets, Services, `ServiceAccounts`, Deployments and `PodDisruptionBudgets`. They are
+///   listed and watched by a label, which no rule can be confined to: so these are rights over all objects of the kinds.
 /// - The Lease of the election is named, and so are the two that [replicas](crate::replicas) share, except where they are created: a request to create has no name yet that a rule could hold.
 /// - So is the Secret with the [authority of the feed](crate::pki), in the namespace of the controller.
 pub fn permissions(options: &ControllerOptions) -> Permissions {

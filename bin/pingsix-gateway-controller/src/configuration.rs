@@ -247,7 +247,9 @@ pub(crate) struct Feed {
     pub(crate) state_file: Option<PathBuf>,
 
     /// Serve only the clients that this file names, each its own prefixes: a line each, with a name, password PASSWORD or
-    /// certificate (whose common name it is, which takes feed.tls.client-ca), and prefixes. Read again when it changes.
+    /// certificate (whose common name it is, which takes feed.tls.client-ca or feed.authority.secret), and prefixes. With
+    /// feed.authority.secret, this comes on top of what certificates name, and every client needs one. Read again when it
+    /// changes.
     #[arg(id = "feed.clients-file", value_name = "FILE")]
     #[garde(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
