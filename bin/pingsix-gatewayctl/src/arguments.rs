@@ -454,7 +454,8 @@ pub(crate) struct PingsixConfigArguments {
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7085")]
     pub(crate) status: SocketAddr,
 
-    /// Seconds between DNS lookups of backends that are names.
+    /// Seconds after which PingSIX looks again at the nodes of upstreams, which are addresses here; without it, it would
+    /// each second, with lines in its log.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) dns_refresh: u32,
 

@@ -19,7 +19,8 @@ pub(super) const GRACE: u32 = 5;
 /// How many threads a process has, where parameters do not say.
 const THREADS: u16 = 2;
 
-/// How often backends that are names are looked up, in seconds.
+/// How often upstreams are looked at again, in seconds. Their nodes are addresses, so that nothing comes of it; but without
+/// this, PingSIX does so every second, with lines in its log (`src/proxy/upstream/load_balancer.rs` of PingSIX).
 const DNS_REFRESH: u32 = 30;
 
 /// What a process reads. It is YAML in the notation of JSON.

@@ -250,6 +250,20 @@ fn pods_are_replaced_for_what_they_read_at_their_start_and_for_nothing_else() {
     assert!(!template(&encrypted).to_string().contains("CANARY"), "digests alone are shown");
 }
 
+/// Where the cluster chooses users, as OpenShift's `restricted-v2` does, Pods must not name any.
+#[test]
+fn a_patch_leaves_users_and_groups_to_the_cluster() {
+    let mut infrastructure = gateway(&[80]);
+    infrastructure.parameters = Arc::new(ManagedParameters {
+        pod_template_patch: Some(patch(json!({
+            "spec": {"securityContext": {"runAsUser": null, "runAsGroup": null, "fsGroup": null}},
+        }))),
+        ..ManagedParameters::default()
+    });
+    let context = &template(&infrastructure)["spec"]["securityContext"];
+    assert_eq!(*context, json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}}));
+}
+
 #[test]
 fn a_patch_cannot_separate_pods_from_what_selects_them() {
     let mut infrastructure = gateway(&[80]);

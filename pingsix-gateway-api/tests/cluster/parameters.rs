@@ -1,6 +1,6 @@
 //! `PingsixProxy` in a real API server: what it refuses, what it shows, and what a controller makes of it.
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use pingsix_gateway_api::controller::PublishedAddresses;
 use pingsix_translate::verdict::Address;
@@ -170,4 +170,18 @@ async fn shows_columns(lab: &Lab) {
         row[1] == "Managed" && row[2] == "True" && row[4] == "Accepted"
     })
     .await;
+}
+
+/// With which a patch of Pods takes fields out, such as users that a cluster chooses itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_null_in_a_patch_of_pods_is_kept() {
+    let Some(lab) = Lab::start().await else { return };
+    let patch = json!({"spec": {"securityContext": {"runAsUser": null}}});
+    let spec = json!({"managed": {"podTemplatePatch": patch}});
+    let applied = apply(&lab, "applied", &spec).await.unwrap();
+    assert_eq!(applied.data["spec"], spec);
+    let proxies = lab.objects(Kind::PingsixProxy, "default");
+    let made: DynamicObject = serde_json::from_value(proxy("made", &spec)).unwrap();
+    let made = proxies.create(&PostParams::default(), &made).await.unwrap();
+    assert_eq!(made.data["spec"], spec);
 }
