@@ -1,8 +1,11 @@
 //! The claims of the documentation name checks that exist.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -60,6 +63,79 @@ fn invariants_are_numbered_in_order() {
             index + 1
         );
     }
+}
+
+/// The fields of a schema by their paths. What Kubernetes defines is one field, and so is a list.
+fn fields(schema: &Value, path: &str, found: &mut Vec<String>) {
+    match schema.get("properties").and_then(Value::as_object) {
+        Some(properties) if !path.ends_with(".resources") => {
+            for (name, schema) in properties {
+                fields(schema, &format!("{path}.{name}"), found);
+            }
+        }
+        _ => found.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn every_field_of_our_own_kind_is_in_the_mapping() {
+    let definition = fs::read_to_string(root().join("crds/pingsix.io_pingsixproxies.yaml")).unwrap();
+    let definition: Value = serde_saphyr::from_str(&definition).unwrap();
+    let spec = definition.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec").unwrap();
+    let mut known = Vec::new();
+    fields(spec, "spec", &mut known);
+    assert!(known.len() > 25, "{known:?}");
+    let document = fs::read_to_string(root().join("docs/mapping.md")).unwrap();
+    let section = document.lines().skip_while(|line| *line != "## PingsixProxy").skip(1);
+    let rows = section.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|'));
+    let named: BTreeSet<&str> =
+        rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)).collect();
+    let missing: Vec<&String> = known
+        .iter()
+        .filter(|field| {
+            // An object that is described as a whole has all its fields.
+            let mut paths = field
+                .match_indices('.')
+                .map(|(end, _)| &field[..end])
+                .filter(|path| path.matches('.').count() > 1);
+            !named.contains(field.as_str()) && !paths.any(|path| named.contains(path))
+        })
+        .collect();
+    assert!(missing.is_empty(), "no row names {missing:?}");
+    for row in named.iter().filter(|name| name.starts_with("spec.")) {
+        let is_known = known.iter().any(|field| field == row || field.starts_with(&format!("{row}.")));
+        assert!(is_known, "there is no field {row}");
+    }
+}
+
+/// Registries show the README of a crate without what is beside it in the repository.
+#[test]
+fn links_of_what_is_published_lead_into_the_repository() {
+    let files = [
+        "pingsix-translate",
+        "pingsix-sink",
+        "pingsix-gateway-api",
+        "bin/pingsix-gatewayctl",
+        "bin/pingsix-gateway-responder",
+    ];
+    let repository = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
+    let mut found = 0;
+    for file in files {
+        let text = fs::read_to_string(root().join(file).join("README.md")).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(link, _)| link)) {
+            let Some(path) = link.strip_prefix(repository) else {
+                assert!(
+                    link.starts_with("https://"),
+                    "{file} has a link to {link}, which leads nowhere on a registry"
+                );
+                continue;
+            };
+            let path = path.split_once('#').map_or(path, |(path, _)| path);
+            assert!(root().join(path).is_file(), "{file} has a link to {path}, which is not there");
+            found += 1;
+        }
+    }
+    assert!(found > 3, "{found}");
 }
 
 #[test]
