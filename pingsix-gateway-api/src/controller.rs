@@ -13,9 +13,9 @@
 //! One task owns the picture; nothing is locked while it thinks. Every replica watches, reconciles and serves; only the one
 //! that leads writes to the API server.
 //!
-//! Until everything that is watched has been read once, and all of it published, the feed answers nobody: a PingSIX that
-//! starts at the same moment waits instead of getting less than there is. Afterwards, what the API server cannot be asked
-//! about stays as it was.
+//! Until everything that is watched has been read once, and all of it published that the feed itself is read for, it answers
+//! nobody: a PingSIX that starts at the same moment waits instead of getting less than there is. No other target is waited
+//! for. Afterwards, what the API server cannot be asked about stays as it was.
 
 mod addresses;
 mod bundles;
@@ -142,7 +142,8 @@ pub struct Progress {
     pub unknown: BTreeMap<pingsix_translate::Kind, String>,
     /// Secrets and ConfigMaps that are referred to, and of which nothing is known yet.
     pub awaited: BTreeSet<pingsix_translate::ObjectKey>,
-    /// Whether everything was published once.
+    /// Whether everything was published once to the targets that the feed [opens](Feed::opens) with. What others hold does
+    /// not count: they are read without this replica.
     pub is_published: bool,
 }
 

@@ -32,6 +32,7 @@ mod error;
 mod held;
 mod mark;
 mod refusal;
+mod tls;
 mod url;
 
 use std::collections::BTreeSet;
@@ -58,6 +59,7 @@ pub use error::AdminError;
 use held::{Listed, Memory};
 pub use mark::{LABEL, PUBLISHER};
 use refusal::refused;
+use tls::Files;
 pub use url::{AdminUrl, AdminUrlError};
 
 /// How large a body PingSIX takes (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
@@ -82,7 +84,7 @@ struct State {
 pub struct Builder {
     url: AdminUrl,
     api_key: HeaderValue,
-    ca_file: Option<PathBuf>,
+    files: Files,
     timeout: Duration,
     plaintext_beyond_loopback: bool,
 }
@@ -94,7 +96,7 @@ impl AdminSink {
         Builder {
             url,
             api_key,
-            ca_file: None,
+            files: Files::default(),
             timeout: Duration::from_secs(10),
             plaintext_beyond_loopback: false,
         }
@@ -154,10 +156,18 @@ struct Plan {
 }
 
 impl Builder {
-    /// The authorities that the server's certificate is verified with, PEM; needed for https, and read once.
+    /// The authorities that the server's certificate is verified with, PEM; needed for https. Read now, and again for each
+    /// connection.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.ca_file = Some(path.into());
+        self.files.ca = Some(path.into());
+        self
+    }
+
+    /// Shows a client certificate over https; chain and key are files of PEM, read like the authorities.
+    #[must_use]
+    pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.files.identity = Some((certificate.into(), key.into()));
         self
     }
 
@@ -178,12 +188,12 @@ impl Builder {
     /// The sink; no request is made yet.
     ///
     /// # Errors
-    /// [`AdminError::Ca`] and [`AdminError::PlaintextBeyondLoopback`].
+    /// [`AdminError::Ca`], [`AdminError::Identity`] and [`AdminError::PlaintextBeyondLoopback`].
     pub fn build(self) -> Result<AdminSink, AdminError> {
         if self.url.is_plaintext() && !self.url.is_loopback() && !self.plaintext_beyond_loopback {
             return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
         }
-        let client = Client::new(self.url, self.api_key, self.ca_file.as_deref(), self.timeout)?;
+        let client = Client::new(self.url, self.api_key, self.files, self.timeout)?;
         Ok(AdminSink { client: Arc::new(client), state: Arc::default(), publisher: Arc::default() })
     }
 }

@@ -29,8 +29,11 @@
 //! - **Slow clients.** A publication never waits for a client, nor does another client. At most one response of a
 //!   stream is in memory, of bytes that it shares; the changes after it wait in the bounded history. A watch that falls
 //!   behind the history is cancelled with the compaction revision, as in etcd. A client that leaves a response of a
-//!   watch unread for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping. The
-//!   answer to a list may stay unread for as long as its connection is open.
+//!   watch, or a large list, unread for long loses its connection, as does one that never begins to speak HTTP/2 or
+//!   answers no ping.
+//! - **Bounds.** A key of a request has 4 KiB at most, a connection 256 watches and 16 MiB of answers that are not read;
+//!   there are 65,536 watches and 256 MiB of such answers in all, without the lists that clients share. An answer waits
+//!   for its room; what asks for more is refused as etcd refuses it.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
@@ -54,6 +57,7 @@
 //! ```
 
 mod access;
+mod answers;
 mod batch;
 mod builder;
 mod connection;

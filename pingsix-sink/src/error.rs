@@ -157,6 +157,33 @@ impl SinkError {
         }
     }
 
+    /// Whether it means that the target holds nothing of the scope that was published, so that there is nothing to
+    /// withdraw from it.
+    pub fn holds_nothing(&self) -> bool {
+        match self {
+            Self::InvalidScope { .. } | Self::ScopeOverlap { .. } | Self::OneScope { .. } => true,
+            Self::File(error) => matches!(error, FileError::IsBase { .. } | FileError::NoFileName { .. }),
+            // Those that are not named hold nothing any more.
+            Self::Several { failures, .. } => failures.iter().all(|failure| failure.error.holds_nothing()),
+            Self::InvalidKey { .. }
+            | Self::DuplicateKey { .. }
+            | Self::DocumentTooLarge { .. }
+            | Self::Revisions(_)
+            | Self::PlaintextBeyondLoopback { .. }
+            | Self::Etcd(_)
+            | Self::Target(_)
+            | Self::Tls(_)
+            | Self::NoTls
+            | Self::Resource(_)
+            | Self::NotJson { .. }
+            | Self::Admin(_)
+            | Self::Output(_)
+            | Self::Clients(_)
+            | Self::Listener(_)
+            | Self::Serve(_) => false,
+        }
+    }
+
     /// A stable name of the kind of fault, for metrics.
     pub fn category(&self) -> &'static str {
         match self {

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::Key;
@@ -108,7 +109,11 @@ impl Sink for FileSink {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let (files, desired) = (Arc::clone(&self.files), desired.clone());
         let mut ledger = Arc::clone(&files.ledger).lock_owned().await;
-        blocking(move || files.publish(&desired, &mut ledger)).await
+        // What blocks goes on when its caller has given up, and must not put a file in its place any more: somebody else
+        // may have been there meanwhile.
+        let given_up = CancellationToken::new();
+        let _waits = given_up.clone().drop_guard();
+        blocking(move || files.publish(&desired, &mut ledger, &given_up)).await
     }
 
     fn effect(&self) -> Effect {
@@ -129,7 +134,12 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Files {
-    fn publish(&self, desired: &Desired, ledger: &mut Ledger<()>) -> Result<Published, SinkError> {
+    fn publish(
+        &self,
+        desired: &Desired,
+        ledger: &mut Ledger<()>,
+        given_up: &CancellationToken,
+    ) -> Result<Published, SinkError> {
         let scope = desired.scope();
         match self.place {
             Place::File(_) => ledger.admit_alone(scope)?,
@@ -151,16 +161,19 @@ impl Files {
             ledger.note(scope.clone(), revision, ());
             return Ok(Published { revision, changed: crate::Changed::default() });
         }
+        if let Some(mark) = old.as_deref().and_then(Mark::of) {
+            // Another replica may have led since.
+            ledger.saw(mark.revision);
+        }
         let before = old.map(|old| content::documents(&old, &base)).unwrap_or_default();
         let after = content::comparable(&resources)?;
         let changed = plan(&before, &after).changed();
         let revision = ledger.next();
         let text = format!("{}\n{body}", Mark { scope: scope.clone(), revision });
-        write::replace(&path, text.as_bytes()).map_err(|source| FileError::Io {
-            path: path.clone(),
-            action: "written",
-            source,
-        })?;
+        let written = write::replace(&path, text.as_bytes(), || !given_up.is_cancelled());
+        if !written.map_err(|source| FileError::Io { path: path.clone(), action: "written", source })? {
+            return Err(FileError::GivenUp { path }.into());
+        }
         ledger.note(scope.clone(), revision, ());
         Ok(Published { revision, changed })
     }

@@ -38,6 +38,11 @@ impl<T> Ledger<T> {
         self.scopes.get(scope)
     }
 
+    /// Somebody has used a revision.
+    pub(crate) fn saw(&mut self, revision: Revision) {
+        self.last = self.last.max(Some(revision));
+    }
+
     /// A revision above all others.
     pub(crate) fn next(&self) -> Revision {
         self.last.and_then(|last| last.checked_add(1)).unwrap_or(Revision::MIN)
@@ -45,7 +50,7 @@ impl<T> Ledger<T> {
 
     /// Notes what a scope holds since a revision.
     pub(crate) fn note(&mut self, scope: Scope, revision: Revision, content: T) {
-        self.last = self.last.max(Some(revision));
+        self.saw(revision);
         self.scopes.insert(scope, (revision, content));
     }
 }

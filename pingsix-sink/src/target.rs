@@ -59,6 +59,8 @@ pub struct AdminTarget {
     pub api_key: Credential,
     /// The authorities for https: `ca`.
     pub ca_file: Option<PathBuf>,
+    /// The certificate that is shown over https, and its key: `cert` and `cert-key`.
+    pub client: Option<(PathBuf, PathBuf)>,
     /// Whether keys may leave the machine in plaintext: `allow-plaintext`.
     pub allow_plaintext: bool,
 }
@@ -148,8 +150,21 @@ impl AdminTarget {
             url,
             api_key: parameters.credential("key", ADMIN_KEY_VARIABLE)?,
             ca_file: parameters.path("ca")?,
+            client: match (parameters.path("cert")?, parameters.path("cert-key")?) {
+                (Some(cert), Some(key)) => Some((cert, key)),
+                (None, None) => None,
+                (Some(_), None) => {
+                    return Err(TargetError::parameter(scheme, "cert-key", "missing beside cert"));
+                }
+                (None, Some(_)) => {
+                    return Err(TargetError::parameter(scheme, "cert", "missing beside cert-key"));
+                }
+            },
             allow_plaintext: parameters.flag("allow-plaintext")?,
         };
+        if target.client.is_some() && target.url.is_plaintext() {
+            return Err(TargetError::parameter(scheme, "cert", "only admin+https:// has one"));
+        }
         match (&target.ca_file, target.url.is_plaintext()) {
             (Some(_), true) => Err(TargetError::parameter(scheme, "ca", "only admin+https:// has one")),
             (None, false) => Err(TargetError::parameter(
@@ -208,6 +223,10 @@ impl fmt::Display for Target {
                 write!(f, "admin+{}", target.url)?;
                 query.credential("key", &target.api_key, ADMIN_KEY_VARIABLE);
                 query.path("ca", target.ca_file.as_deref());
+                if let Some((cert, key)) = &target.client {
+                    query.path("cert", Some(cert));
+                    query.path("cert-key", Some(key));
+                }
                 query.flag("allow-plaintext", target.allow_plaintext);
             }
             Self::File(target) => {

@@ -26,10 +26,11 @@ use pingsix_sink::admin::{Builder, LABEL};
 use pingsix_sink::{AdminSink, Changed, Desired, Sink};
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 fn builder(url: &str) -> Builder {
     AdminSink::builder(url.parse().unwrap(), HeaderValue::from_static(KEY))
@@ -323,15 +324,28 @@ async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
 }
 
 fn acceptor(authority: &Authority) -> TlsAcceptor {
+    acceptor_of(authority, None)
+}
+
+/// Of a server that asks for a certificate of this authority, if there is one.
+fn acceptor_of(authority: &Authority, clients: Option<&Authority>) -> TlsAcceptor {
     let pair = authority.issue(1);
     let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
     let config = ServerConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
         .unwrap();
+    let config = match clients {
+        None => config.with_no_client_auth(),
+        Some(clients) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(clients.pem().as_bytes()).unwrap()).unwrap();
+            let provider = ring::default_provider().into();
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            config.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let config = config.with_single_cert(chain, key).unwrap();
     TlsAcceptor::from(Arc::new(config))
 }
 
@@ -360,6 +374,39 @@ async fn https_is_verified_with_the_authorities_that_are_given() {
         let error = builder(&url).ca_file(file("bad", text)).build().unwrap_err().to_string();
         assert!(error.contains("bad") && error.ends_with(problem), "{error}");
     }
+}
+
+#[tokio::test]
+async fn files_are_read_again_for_each_connection_and_what_is_wrong_with_them_may_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+    let (authority, other) = (Authority::new("authority"), Authority::new("other"));
+    let double = Double::start_tls(acceptor_of(&authority, Some(&authority))).await;
+    let url = format!("https://{}", double.address);
+    let (mine, foreign) = (authority.issue(2), other.issue(3));
+    write("ca", &other.pem());
+    write("cert", &foreign.certificate);
+    write("key", &foreign.key);
+    let sink = builder(&url).ca_file(path("ca")).identity_files(path("cert"), path("key")).build().unwrap();
+    let fails = async |category: &str, text: &str| {
+        let error = sink.publish(&shop()).await.unwrap_err();
+        assert_eq!((error.category(), error.is_retryable()), (category, true), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    fails("admin_unavailable", "").await;
+    write("ca", "");
+    fails("admin_ca", "holds no certificate").await;
+    write("ca", &authority.pem());
+    fails("admin_unavailable", "").await;
+    write("cert", &mine.certificate);
+    fails("admin_client_certificate", "is not the key of the certificate").await;
+    std::fs::remove_file(path("key")).unwrap();
+    fails("admin_client_certificate", "cannot be read").await;
+    write("key", &mine.key);
+    sink.publish(&shop()).await.unwrap();
+    write("cert", "");
+    fails("admin_client_certificate", "holds no certificate").await;
 }
 
 #[test]

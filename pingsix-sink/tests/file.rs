@@ -221,6 +221,47 @@ async fn a_directory_has_a_file_for_each_scope() {
     }
 }
 
+#[tokio::test]
+async fn a_revision_of_a_file_does_not_go_back_from_one_leader_to_the_next() {
+    let files = Files::new(BASE);
+    let (one, other) = (files.sink().await, files.sink().await);
+    let mut last = 0;
+    for round in 1..6 {
+        let sink = if round % 2 == 0 { &other } else { &one };
+        let path = format!(r#"{{"uri":"/{round}"}}"#);
+        let published = sink.publish(&web(&[("routes/r", &path)])).await.unwrap();
+        assert!(published.revision.get() > last, "{} after {last}", published.revision);
+        last = published.revision.get();
+    }
+}
+
+/// The volume stands still while a leader writes, and goes on when another one has taken over: here, it is the base
+/// configuration that cannot be read for a while.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_publication_that_was_given_up_puts_nothing_in_its_place_any_more() {
+    let files = Files::new(BASE);
+    let before = [("routes/r", r#"{"uri":"/before"}"#)];
+    files.sink().await.publish(&web(&before)).await.unwrap();
+    fs::remove_file(files.base()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(files.base()).status().unwrap().success());
+    let stalled = files.sink().await;
+    let desired = web(&[("routes/r", r#"{"uri":"/of-the-one-before"}"#)]);
+    let given_up =
+        tokio::time::timeout(std::time::Duration::from_millis(50), stalled.publish(&desired)).await;
+    assert!(given_up.is_err(), "it waits for the base configuration");
+    let text = files.read();
+    // It goes on: a pipe can be written to when somebody reads it.
+    let base = files.base();
+    tokio::task::spawn_blocking(move || fs::write(base, BASE).unwrap()).await.unwrap();
+    fs::remove_file(files.base()).unwrap();
+    fs::write(files.base(), BASE).unwrap();
+    // One after the other, so what was given up is over.
+    let next = stalled.publish(&web(&before)).await.unwrap();
+    assert!(next.changed.is_empty(), "the file is as it was");
+    assert_eq!(files.read(), text);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn nobody_else_can_read_the_file_and_nothing_is_left_beside_it() {

@@ -32,6 +32,7 @@ fn admin(url: &str) -> AdminTarget {
         url: url.parse().unwrap(),
         api_key: env("PINGSIX_ADMIN_KEY"),
         ca_file: None,
+        client: None,
         allow_plaintext: false,
     }
 }
@@ -126,6 +127,15 @@ fn table() -> Vec<(&'static str, Target, Option<&'static str>)> {
             }),
             None,
         ),
+        (
+            "admin+https://a:1?ca=/ca.crt&cert=/c&cert-key=/k",
+            Target::Admin(AdminTarget {
+                ca_file: Some("/ca.crt".into()),
+                client: Some(("/c".into(), "/k".into())),
+                ..admin("https://a:1")
+            }),
+            None,
+        ),
         ("file:/etc/config.yaml", Target::File(file("/etc/config.yaml")), None),
         ("file:///etc/config.yaml", Target::File(file("/etc/config.yaml")), Some("file:/etc/config.yaml")),
         (
@@ -192,6 +202,9 @@ fn what_is_wrong_with_a_url_is_said_by_the_name_of_the_part() {
         ("admin+http://a/apisix", "admin+http:// path: there is none"),
         ("admin+http://a?ca=/x", "admin+http:// parameter ca: only admin+https:// has one"),
         ("admin+https://a", "admin+https:// parameter ca: missing"),
+        ("admin+https://a?ca=/x&cert=/c", "admin+https:// parameter cert-key: missing beside cert"),
+        ("admin+https://a?ca=/x&cert-key=/k", "admin+https:// parameter cert: missing beside cert-key"),
+        ("admin+http://a?cert=/c&cert-key=/k", "admin+http:// parameter cert: only admin+https:// has one"),
         (
             "admin+http://a?allow-plaintext=yes",
             "admin+http:// parameter allow-plaintext: expected true or false",

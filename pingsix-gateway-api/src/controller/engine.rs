@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod delivered;
+mod opening;
 mod parameters;
 mod provisioning;
 mod publishing;
@@ -43,6 +44,7 @@ use crate::reconcile::{Pace, Queue, Reconciler, Standing};
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
+use opening::Opening;
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
 use publishing::UnderWay;
@@ -52,7 +54,7 @@ use settling::Settling;
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
 
-/// How often everything is reconsidered though nothing has changed: certificates come of age.
+/// How often everything is reconsidered though nothing has changed: certificates come of age, and targets are mended.
 const RECONSIDER: Duration = Duration::from_hours(1);
 
 /// How often metrics are told how things stand, and the longest time between two beats.
@@ -120,13 +122,12 @@ pub(super) struct Engine<F> {
     withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
     /// Owners of which something was left to the replica that leads.
     left: BTreeSet<ObjectKey>,
-    /// Owners that were there when everything was known, and of which not everything is published yet.
-    outstanding: BTreeSet<ObjectKey>,
+    opening: Opening,
     managed: Managed,
     seals: Seals,
     /// Everything that is watched has been read once.
     is_known: bool,
-    /// And published.
+    /// And published, as far as readers wait for it.
     is_open: bool,
     settling: Settling,
     /// How often the verdicts of an owner were put together.
@@ -149,7 +150,7 @@ impl<F: Feed + 'static> Engine<F> {
             since: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
             left: BTreeSet::new(),
-            outstanding: BTreeSet::new(),
+            opening: Opening::default(),
             managed: Managed::default(),
             seals: Seals::default(),
             is_known: false,
@@ -195,7 +196,7 @@ impl<F: Feed + 'static> Engine<F> {
                 () = at(due) => {}
                 () = at(Some(reconsider)) => {
                     reconsider = Instant::now() + RECONSIDER;
-                    self.push(self.parts.reconciler.ours());
+                    self.reconsider();
                 }
                 () = turn(&mut leadership, leads) => {
                     leads = !leads;
@@ -299,6 +300,13 @@ impl<F: Feed + 'static> Engine<F> {
         for owner in owners {
             self.queue.push(owner, now);
         }
+    }
+
+    /// Reconsiders everything, and tries what is still to be withdrawn.
+    fn reconsider(&mut self) {
+        let mut owners = self.parts.reconciler.ours();
+        owners.extend(self.withdrawals.keys().cloned());
+        self.push(owners);
     }
 
     #[tracing::instrument(skip_all, fields(%owner, outcome = Empty))]

@@ -42,9 +42,15 @@ pub trait Feed: Sink {
         None
     }
 
-    /// Everything there is has been published once: from now on reads may be answered. Until then a reader must not be
-    /// told that there is nothing, or less than there is.
+    /// Everything there is has been published once to the targets that [open](Self::opens): from now on reads may be
+    /// answered. Until then a reader must not be told that there is nothing, or less than there is.
     fn open(&self);
+
+    /// Whether a [target](Self::targets) answers its readers only after [`open`](Self::open), which then waits for it. One
+    /// that is read whether the controller runs or not is waited for by nobody: it may be away, and fails for itself.
+    fn opens(&self, _scope: &Scope, _target: usize) -> bool {
+        true
+    }
 
     /// Told once, before anything is published: who leads, and where to count.
     fn begin(&self, _leadership: &Leadership, _metrics: Option<&Arc<Metrics>>) {}

@@ -1,8 +1,8 @@
 //! What an earlier process has published of objects that went while none ran: a target that outlives the process still has
 //! it, and no event will ever tell of it.
 //!
-//! Targets that can [say who published](pingsix_sink::Sink::publish_as) are asked once by each leader, when it has published
-//! everything itself. The name is that of the controller and of the cluster, so that nothing of another installation is
+//! Targets that can [say who published](pingsix_sink::Sink::publish_as) are asked once by each leader, when it knows
+//! everything that there is. The name is that of the controller and of the cluster, so that nothing of another installation is
 //! taken for ours. What is found is withdrawn only if the API server itself says that its Gateway or IngressClass is not
 //! there, or if what was made of that has no such data plane; and not at all by a controller that does not watch all of the
 //! cluster, for which what it does not see may be there.

@@ -195,6 +195,10 @@ impl Feed for Outlets {
         outlets.filter(|(_, outlet)| leads || !outlet.is_shared()).map(|(target, _)| target).collect()
     }
 
+    fn opens(&self, scope: &Scope, target: usize) -> bool {
+        self.of(scope).get(target).is_some_and(|outlet| outlet.0.embedded.is_some())
+    }
+
     async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
         let outlets = self.of(desired.scope());
         let outlet = outlets.get(target).filter(|outlet| self.leads() || !outlet.is_shared());
@@ -383,6 +387,9 @@ mod tests {
         let (embedded, name) = (outlets.embedded().is_some(), outlets.readers_of(&scope("both")));
         assert_eq!((embedded, name), (true, Some(0)));
         assert_eq!(outlets.readers_of(&scope("shared")), None, "nobody knows who reads it");
+        let waited_for = |name: &str| [0, 1, 2].map(|target| outlets.opens(&scope(name), target));
+        assert_eq!(waited_for("both"), [true, false, false], "whoever else fails");
+        assert_eq!(waited_for("shared"), [false; 3]);
         assert!(!etcd.is_open());
         outlets.open();
         assert!(etcd.is_open());

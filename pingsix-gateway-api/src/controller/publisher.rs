@@ -8,7 +8,7 @@
 //! What a target takes at once (the embedded server does) is published before [`Publisher::submit`] returns, without the
 //! detour of a task.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -30,6 +30,8 @@ pub(super) struct Ticket(u64);
 pub(super) struct Attempt {
     pub(super) data_plane: DataPlaneKey,
     pub(super) ticket: Ticket,
+    /// Targets that are known to have it, or never to take it.
+    pub(super) settled: BTreeSet<usize>,
     pub(super) stage: Stage,
 }
 
@@ -38,6 +40,8 @@ pub(super) struct Attempt {
 pub(super) enum Stage {
     /// The target that the data plane is read from has it, and another one does not yet.
     Read(Published),
+    /// A target that it is not read from has it, and another one does not yet.
+    Held,
     /// It cannot be made at one target, and has not ended at another.
     Failing {
         /// Why.
@@ -100,8 +104,8 @@ impl<F: Feed + 'static> Publisher<F> {
 
     /// Has something published at each target, as soon as what is under way there for the same data plane has ended. It
     /// takes the place of what waits for that. An [`Attempt`] with the ticket tells how it ended, unless a newer one takes
-    /// its place: here when it has ended already, from [`ended`](Self::ended) otherwise.
-    pub(super) fn submit(&mut self, publication: Publication) -> (Ticket, Option<Attempt>) {
+    /// its place: here when it has ended already, from [`ended`](Self::ended) otherwise. So do those that tell how far it is.
+    pub(super) fn submit(&mut self, publication: Publication) -> (Ticket, Vec<Attempt>) {
         let Publication { data_plane, desired } = publication;
         self.submitted += 1;
         let ticket = Ticket(self.submitted);
@@ -110,14 +114,19 @@ impl<F: Feed + 'static> Publisher<F> {
         let targets = if targets.is_empty() { vec![0] } else { targets };
         let results = targets.iter().map(|target| (*target, None)).collect();
         self.rounds.insert(data_plane.clone(), Round { ticket, results });
-        let mut attempt = None;
+        let mut attempts = Vec::new();
         for target in targets {
             let lane = (data_plane.clone(), target);
             if let Some(made) = self.begin(lane, ticket, desired.clone()) {
-                attempt = self.note(made).or(attempt);
+                let attempt = self.note(made);
+                if matches!(attempt, Some(Attempt { stage: Stage::Over(_), .. })) {
+                    // It says all that was said before.
+                    attempts.clear();
+                }
+                attempts.extend(attempt);
             }
         }
-        (ticket, attempt)
+        (ticket, attempts)
     }
 
     /// Has something published at one target. Returns what came of it if that is known at once.
@@ -144,20 +153,25 @@ impl<F: Feed + 'static> Publisher<F> {
         let Made { lane: (data_plane, target), ticket, result } = made;
         let round = self.rounds.get_mut(&data_plane).filter(|round| round.ticket == ticket);
         let Some(round) = round else {
-            // There is a newer one. What came of this one is of interest only to whoever counts.
-            return Some(Attempt { data_plane, ticket, stage: Stage::Over(result) });
+            // There is a newer one. What came of this one is of interest only to whoever counts, or waits for any.
+            let settled = is_settled(&result).then_some(target).into_iter().collect();
+            return Some(Attempt { data_plane, ticket, settled, stage: Stage::Over(result) });
         };
         let stage = match &result {
-            Ok(published) => (target == 0).then_some(Stage::Read(*published)),
-            Err(error) => Some(Stage::Failing { why: error.to_string(), is_retryable: error.is_retryable() }),
+            Ok(published) if target == 0 => Stage::Read(*published),
+            Ok(_) => Stage::Held,
+            Err(error) => Stage::Failing { why: error.to_string(), is_retryable: error.is_retryable() },
         };
         round.results.insert(target, Some(result));
+        let results = round.results.iter();
+        let settled = results.filter(|(_, result)| result.as_ref().is_some_and(is_settled));
+        let settled = settled.map(|(target, _)| *target).collect();
         if round.results.values().any(Option::is_none) {
-            return stage.map(|stage| Attempt { data_plane, ticket, stage });
+            return Some(Attempt { data_plane, ticket, settled, stage });
         }
         let results = self.rounds.remove(&data_plane).map(|round| round.results).unwrap_or_default();
         let stage = Stage::Over(joined(results.into_values().flatten())?);
-        Some(Attempt { data_plane, ticket, stage })
+        Some(Attempt { data_plane, ticket, settled, stage })
     }
 
     /// Waits for the end of a publication, for ever when none is under way. Nothing is lost when this is dropped.
@@ -222,6 +236,11 @@ impl<F: Feed + 'static> Publisher<F> {
     }
 }
 
+/// Whether nothing else is to come of it.
+fn is_settled(result: &Result<Published, SinkError>) -> bool {
+    result.as_ref().err().is_none_or(|error| !error.is_retryable())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -262,31 +281,37 @@ mod tests {
 
     /// Has something published that takes a while.
     fn submit(publisher: &mut Publisher<SlowFeed>, name: &str, documents: usize) -> Ticket {
-        let (ticket, attempt) = publisher.submit(publication(name, documents));
-        assert!(attempt.is_none(), "{attempt:?}");
+        let (ticket, attempts) = publisher.submit(publication(name, documents));
+        assert!(attempts.is_empty(), "{attempts:?}");
         ticket
     }
 
     /// Has something published that the first target has at once, and another one does not.
     fn submit_partly(publisher: &mut Publisher<SlowFeed>, documents: usize) -> Ticket {
-        let (ticket, attempt) = publisher.submit(publication("web", documents));
-        let is_read = |attempt: Attempt| matches!(attempt.stage, Stage::Read(_)) && attempt.ticket == ticket;
-        assert!(attempt.is_some_and(is_read));
+        let (ticket, attempts) = publisher.submit(publication("web", documents));
+        let [Attempt { stage: Stage::Read(_), ticket: of, .. }] = &attempts[..] else {
+            panic!("{attempts:?}")
+        };
+        assert_eq!(*of, ticket);
         ticket
     }
 
     async fn ended(publisher: &mut Publisher<SlowFeed>) -> (DataPlaneKey, Ticket, bool) {
-        let attempt = publisher.ended().await.unwrap();
-        (attempt.data_plane, attempt.ticket, matches!(attempt.stage, Stage::Over(Ok(_))))
+        loop {
+            let attempt = publisher.ended().await.unwrap();
+            if !matches!(attempt.stage, Stage::Held) {
+                return (attempt.data_plane, attempt.ticket, matches!(attempt.stage, Stage::Over(Ok(_))));
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_quick_is_published_at_once_and_nothing_is_left_of_it() {
         let mut publisher = publisher(SlowFeed::default(), &[]);
         for documents in [2, 3] {
-            let (ticket, attempt) = publisher.submit(publication("web", documents));
-            let attempt = attempt.unwrap();
-            assert_eq!((attempt.data_plane, attempt.ticket), (plane("web"), ticket));
+            let (ticket, mut attempts) = publisher.submit(publication("web", documents));
+            let attempt = attempts.remove(0);
+            assert_eq!((attempt.data_plane, attempt.ticket, attempts.len()), (plane("web"), ticket, 0));
             let Stage::Over(Ok(outcome)) = attempt.stage else { panic!("{:?}", attempt.stage) };
             assert_eq!(outcome.changed.created, if documents == 2 { 2 } else { 1 });
         }
@@ -319,12 +344,12 @@ mod tests {
         let mut publisher = publisher(SlowFeed::default(), &fates);
         let [slow, _, failing] = fates.map(|(name, _)| submit(&mut publisher, name, 1));
         let from = Instant::now();
-        let is_over = |attempt: Attempt| matches!(attempt.stage, Stage::Over(Ok(_)));
-        assert!(publisher.submit(publication("quick", 1)).1.is_some_and(is_over));
+        let quick = publisher.submit(publication("quick", 1)).1;
+        assert!(matches!(quick[..], [Attempt { stage: Stage::Over(Ok(_)), .. }]), "{quick:?}");
         assert_eq!(from.elapsed(), Duration::ZERO);
         assert_eq!(ended(&mut publisher).await, (plane("failing"), failing, false));
         assert_eq!(ended(&mut publisher).await, (plane("slow"), slow, true));
-        assert!(publisher.submit(publication("quick", 2)).1.is_some());
+        assert_eq!(publisher.submit(publication("quick", 2)).1.len(), 1);
         assert!(timeout(SLOW, publisher.ended()).await.is_err());
         assert_eq!(publisher.pending().collect::<Vec<_>>(), [&plane("stuck")]);
     }
@@ -335,10 +360,14 @@ mod tests {
         feed.at(1).fate("/pingsix/infra/web", Fate::Stuck);
         let mut publisher = publisher(feed, &[]);
         for documents in 1..4 {
-            let (ticket, attempt) = publisher.submit(publication("web", documents));
-            let attempt = attempt.unwrap();
-            let Stage::Read(outcome) = attempt.stage else { panic!("{:?}", attempt.stage) };
-            assert_eq!((attempt.ticket, outcome.changed.created), (ticket, 1));
+            let (ticket, attempts) = publisher.submit(publication("web", documents));
+            let [Attempt { stage: Stage::Read(outcome), .. }, Attempt { stage: Stage::Held, settled, .. }] =
+                &attempts[..]
+            else {
+                panic!("{attempts:?}")
+            };
+            assert_eq!((attempts[1].ticket, outcome.changed.created), (ticket, 1));
+            assert_eq!(*settled, BTreeSet::from([0, 2]));
             for (target, held) in [(0, Some(documents)), (1, None), (2, Some(documents))] {
                 assert_eq!(publisher.feed.at(target).held("/pingsix/infra/web"), held);
             }
@@ -381,6 +410,7 @@ mod tests {
         assert_eq!((publisher.feed.at(1).held("/pingsix/infra/web"), from.elapsed()), (Some(3), SLOW * 3));
         let attempt = publisher.ended().await.unwrap();
         assert_eq!((attempt.ticket, from.elapsed()), (last, SLOW * 6));
+        assert_eq!(attempt.settled, BTreeSet::from([0, 1]), "the last may still take it");
         let Stage::Over(Err(error)) = attempt.stage else { panic!("{:?}", attempt.stage) };
         assert!(error.to_string().contains("cannot write"));
         let begun: Vec<usize> = publisher.feed.at(1).begun().into_iter().map(|(_, held)| held).collect();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Reception;
+use pingsix_sink::etcd::EtcdError;
 use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -24,6 +25,8 @@ pub(super) enum Fate {
     Failing(Duration),
     /// They fail, and always will.
     Refused,
+    /// They fail, for another scope is held there.
+    Elsewhere,
 }
 
 /// Memory that is reached over a bad line.
@@ -92,7 +95,8 @@ impl Sink for SlowFeed {
                 sleep(time).await;
                 return Err(SinkError::Output(std::io::Error::other("the line is bad")));
             }
-            Fate::Refused => {
+            Fate::Refused => return Err(EtcdError::Limit("it is too large".to_owned()).into()),
+            Fate::Elsewhere => {
                 let (scope, held) = (desired.scope().clone(), desired.scope().clone());
                 return Err(SinkError::ScopeOverlap { scope, held });
             }
@@ -121,6 +125,10 @@ impl Feed for SlowFeed {
     fn targets(&self, scope: &Scope) -> Vec<usize> {
         let left = self.shared.filter(|_| self.reach(scope) == Reach::Part);
         (0..=self.others.len()).filter(|target| Some(*target) != left).collect()
+    }
+
+    fn opens(&self, _: &Scope, target: usize) -> bool {
+        self.shared != Some(target)
     }
 
     async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {

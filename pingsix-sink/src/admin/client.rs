@@ -1,6 +1,5 @@
 //! Requests to an Admin API.
 
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,15 +10,14 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::held::Listed;
+use super::tls::{Files, Material};
 use super::{AdminError, AdminUrl};
 use crate::document::{Document, Key};
-use crate::pem::authorities;
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
 
@@ -40,8 +38,12 @@ pub(super) struct Client {
     url: AdminUrl,
     api_key: HeaderValue,
     timeout: Duration,
-    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    files: Files,
+    /// What connections are made with, and what was in the files then.
+    current: Mutex<Option<(Option<Material>, Http)>>,
 }
+
+type Http = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// What became of a write.
 pub(super) enum Put {
@@ -87,21 +89,28 @@ impl Client {
     pub(super) fn new(
         url: AdminUrl,
         api_key: HeaderValue,
-        ca: Option<&Path>,
+        files: Files,
         timeout: Duration,
     ) -> Result<Self, AdminError> {
-        let mut roots = RootCertStore::empty();
-        if !url.is_plaintext() {
-            roots = read_authorities(ca)?;
+        let client = Self { url, api_key, timeout, files, current: Mutex::default() };
+        client.http()?;
+        Ok(client)
+    }
+
+    /// What connections are made with, as the files are now. PingSIX closes each after an answer, so the next one is made
+    /// with what is there by then.
+    fn http(&self) -> Result<Http, AdminError> {
+        let material = if self.url.is_plaintext() { None } else { Some(self.files.read()?) };
+        let mut current = self.current.lock();
+        if let Some((held, http)) = &*current
+            && *held == material
+        {
+            return Ok(http.clone());
         }
-        let config = ClientConfig::builder_with_provider(ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .map_err(|_| AdminError::Ca { file: None, problem: "cannot be used with any version of TLS" })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let config = self.files.config(material.as_ref())?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(timeout));
+        tcp.set_connect_timeout(Some(self.timeout));
         tcp.set_nodelay(true);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(config)
@@ -110,7 +119,8 @@ impl Client {
             .wrap_connector(tcp);
         // PingSIX closes the connection after each answer, so one that is kept is one that breaks.
         let http = legacy::Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector);
-        Ok(Self { url, api_key, timeout, http })
+        *current = Some((material, Http::clone(&http)));
+        Ok(http)
     }
 
     pub(super) const fn url(&self) -> &AdminUrl {
@@ -172,7 +182,7 @@ impl Client {
 
     async fn ask(&self, method: Method, resource: &str, body: Option<Bytes>) -> Result<Answer, AdminError> {
         let named = || format!("{method} {resource}");
-        let exchange = self.exchange(&method, resource, body);
+        let exchange = self.exchange(self.http()?, &method, resource, body);
         match tokio::time::timeout(self.timeout, exchange).await {
             Err(_) => Err(AdminError::Timeout { request: named() }),
             Ok(Err(source)) => Err(AdminError::Connection { request: named(), source }),
@@ -183,6 +193,7 @@ impl Client {
 
     async fn exchange(
         &self,
+        http: Http,
         method: &Method,
         resource: &str,
         body: Option<Bytes>,
@@ -194,7 +205,7 @@ impl Client {
         if body.is_some() {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let response = self.http.request(request.body(Full::new(body.unwrap_or_default()))?).await?;
+        let response = http.request(request.body(Full::new(body.unwrap_or_default()))?).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await?.to_bytes();
         Ok(Answer { status, body })
@@ -236,11 +247,4 @@ impl Delays {
         tokio::time::sleep(ceiling.mul_f64(fastrand::f64())).await;
         Ok(())
     }
-}
-
-fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, AdminError> {
-    let fault = |problem| AdminError::Ca { file: file.map(Path::to_owned), problem };
-    let Some(path) = file else { return Err(fault("is not given, and https needs one")) };
-    let pem = std::fs::read(path).map_err(|_| fault("cannot be read"))?;
-    authorities(&pem).map_err(|problem| fault(problem.as_str()))
 }

@@ -29,6 +29,14 @@ pub enum AdminError {
         /// What is wrong; its text continues a sentence that begins with the file.
         problem: &'static str,
     },
+    /// The certificate that we prove ourselves with cannot be used.
+    #[error("the file {} for the client certificate {problem}", file.display())]
+    Identity {
+        /// The file of the chain or of the key.
+        file: PathBuf,
+        /// What is wrong; its text continues a sentence that begins with the file.
+        problem: &'static str,
+    },
     /// No answer came in time.
     #[error("{request} was not answered in time")]
     Timeout {
@@ -109,10 +117,13 @@ impl AdminError {
     /// Whether the same call may succeed later without a change of arguments or options.
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::PlaintextBeyondLoopback { .. } | Self::Ca { .. } | Self::TooLarge { .. } => false,
+            Self::PlaintextBeyondLoopback { .. } | Self::TooLarge { .. } => false,
+            // Files are read again for each connection.
+            Self::Ca { file, .. } => file.is_some(),
             // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
             // are mended at the side of PingSIX, while we keep trying.
             Self::Refused { .. }
+            | Self::Identity { .. }
             | Self::ApiKey
             | Self::Timeout { .. }
             | Self::Connection { .. }
@@ -129,6 +140,7 @@ impl AdminError {
         match self {
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Ca { .. } => "admin_ca",
+            Self::Identity { .. } => "admin_client_certificate",
             Self::Timeout { .. } => "admin_timeout",
             Self::Connection { .. } => "admin_unavailable",
             Self::ApiKey => "admin_api_key",

@@ -141,8 +141,9 @@ impl Builder {
         self
     }
 
-    /// How long the client of a watch stream may leave a response unread; its connection is closed then.
-    /// Default: 30 s.
+    /// How long a client may leave a response of a watch unread, or a large answer besides the time that it takes to be
+    /// read at 64 KiB a second; its connection is closed then. For so long an answer waits for room as well, and a
+    /// request may be on its way for twice as long. Default: 30 s.
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.options.stall_timeout = timeout;

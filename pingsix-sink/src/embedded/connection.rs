@@ -3,7 +3,8 @@
 //! - Whoever connects and does not begin to speak HTTP/2 within a while is closed.
 //! - Whoever begins and then falls silent is found out by the pings of HTTP/2.
 //! - Whoever answers pings but leaves a response of a watch unread is closed by the stream it belongs to: there is no
-//!   other way to give back what HTTP/2 keeps for it. Other answers may stay unread while the connection is open.
+//!   other way to give back what HTTP/2 keeps for it. So is whoever leaves another answer unread, unless it is small
+//!   ([`answers`](super::answers)).
 //! - Whoever comes when there are as many connections as may be is closed at once.
 
 use std::convert::Infallible;
@@ -16,14 +17,16 @@ use std::time::Duration;
 use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use super::access::Certificate;
+use super::answers::PER_CONNECTION;
 use super::receptions::Client;
 use super::replica::Replica;
-use super::stats::Present;
+use super::stats::{Gauge, Present};
 use crate::document::Digest;
 
 /// What a client of HTTP/2 says before anything else is this long.
@@ -40,9 +43,19 @@ pub(super) struct Peer {
     /// The token it has shown while that was good.
     token: Mutex<Option<Digest>>,
     client: Arc<Client>,
+    /// For answers that it has not read.
+    room: Arc<Semaphore>,
+    /// The watches of all its streams.
+    watches: Gauge,
 }
 
 impl Peer {
+    fn new(certificate: Option<Certificate>, cut: CancellationToken, client: Arc<Client>) -> Self {
+        let (token, watches) = (Mutex::default(), Gauge::default());
+        let room = Arc::new(Semaphore::new(PER_CONNECTION));
+        Self { certificate, cut, token, client, room, watches }
+    }
+
     /// What it reads.
     pub(super) fn client(&self) -> &Arc<Client> {
         &self.client
@@ -63,9 +76,24 @@ impl Peer {
         self.token.lock().as_ref() == Some(token)
     }
 
+    /// The room for its answers, in bytes.
+    pub(super) const fn room(&self) -> &Arc<Semaphore> {
+        &self.room
+    }
+
+    /// How many watches it has.
+    pub(super) const fn watches(&self) -> &Gauge {
+        &self.watches
+    }
+
     /// Closes the connection.
     pub(super) fn cut(&self) {
         self.cut.cancel();
+    }
+
+    /// What closes the connection when it is cancelled.
+    pub(super) fn to_cut(&self) -> CancellationToken {
+        self.cut.clone()
     }
 
     pub(super) fn is_cut(&self) -> bool {
@@ -104,7 +132,7 @@ impl<S> Connection<S> {
         Some(Self {
             io,
             cut: Box::pin(cut.clone().cancelled_owned()),
-            peer: Arc::new(Peer { certificate, cut, token: Mutex::default(), client }),
+            peer: Arc::new(Peer::new(certificate, cut, client)),
             preface: Some(Preface::within(replica.options.preface_timeout)),
             _present: present,
         })

@@ -103,7 +103,7 @@ mod tests {
         let elsewhere = KeyRange::new(Bytes::from_static(b"/q/"), Bytes::from_static(b"/q0"));
         assert_eq!(lists.get(&publisher.store, &elsewhere).unwrap_err(), Refusal::UnknownScope);
         for part in 0..2 * Lists::MOST {
-            let key = format!("/p/web/k/{part}").into();
+            let key = format!("/p/web/k/{part}");
             lists.get(&publisher.store, &KeyRange::new(key, Bytes::from_static(b"/p/web0"))).unwrap();
             assert!(lists.recent.lock().len() <= Lists::MOST);
         }

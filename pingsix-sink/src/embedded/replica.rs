@@ -10,6 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::LIST_LIMIT;
 use super::access::LiveAccess;
+use super::answers::Answers;
 use super::batch::Batches;
 use super::builder::Options;
 use super::lists::Lists;
@@ -42,6 +43,7 @@ pub(super) struct Replica {
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) access: Arc<LiveAccess>,
+    pub(super) answers: Answers,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
@@ -101,6 +103,7 @@ impl Replica {
             options,
             tls,
             access,
+            answers: Answers::new(options.stall_timeout),
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
@@ -245,6 +248,7 @@ impl Replica {
             watches: counters.watches.get(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
+            answer_bytes_unread: self.answers.unread(),
             lists_encoded: counters.lists_encoded.get(),
             refused: counters.refused.get(),
             denied: counters.denied.get(),

@@ -36,6 +36,8 @@ pub(super) async fn serve(
     let tasks = services.tasks();
     let router = Server::builder()
         .max_concurrent_streams(options.stream_limit)
+        // A request may be left half sent, too.
+        .timeout(options.stall_timeout.saturating_mul(2))
         .http2_keepalive_interval(Some(options.keepalive_interval))
         .http2_keepalive_timeout(Some(options.keepalive_timeout))
         .add_service(services.kv())

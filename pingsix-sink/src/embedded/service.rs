@@ -34,6 +34,12 @@ const CLUSTER_ID: u64 = 0x0070_696e_6773_6978;
 /// The number of its one member.
 const MEMBER_ID: u64 = CLUSTER_ID + 1;
 
+/// The largest request that may read or write keys, as in etcd.
+const READ_LIMIT: usize = 1_536 * 1024;
+
+/// The largest of any other kind: two keys and a few numbers.
+const SMALL_LIMIT: usize = 64 * 1024;
+
 /// What all services of one listener share.
 #[derive(Clone, Debug)]
 pub(super) struct Services {
@@ -78,27 +84,29 @@ impl Services {
     }
 
     pub(super) fn kv(&self) -> WithOwnBodies<KvServer<kv::Kv>> {
-        WithOwnBodies(KvServer::new(kv::Kv(self.clone())))
+        let kv = KvServer::new(kv::Kv(self.clone()));
+        WithOwnBodies(kv.max_decoding_message_size(READ_LIMIT))
     }
 
     pub(super) fn watch(&self) -> WithOwnBodies<WatchServer<watch::Watch>> {
-        WithOwnBodies(WatchServer::new(watch::Watch(self.clone())))
+        let watch = WatchServer::new(watch::Watch(self.clone()));
+        WithOwnBodies(watch.max_decoding_message_size(SMALL_LIMIT))
     }
 
     pub(super) fn lease(&self) -> LeaseServer<lease::Lease> {
-        LeaseServer::new(lease::Lease(self.clone()))
+        LeaseServer::new(lease::Lease(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
 
     pub(super) fn cluster(&self) -> ClusterServer<cluster::Cluster> {
-        ClusterServer::new(cluster::Cluster(self.clone()))
+        ClusterServer::new(cluster::Cluster(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
 
     pub(super) fn maintenance(&self) -> MaintenanceServer<maintenance::Maintenance> {
-        MaintenanceServer::new(maintenance::Maintenance(self.clone()))
+        MaintenanceServer::new(maintenance::Maintenance(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
 
     pub(super) fn auth(&self) -> AuthServer<auth::Auth> {
-        AuthServer::new(auth::Auth(self.clone()))
+        AuthServer::new(auth::Auth(self.clone())).max_decoding_message_size(SMALL_LIMIT)
     }
 
     /// A header with the present revision.

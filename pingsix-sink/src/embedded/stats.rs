@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of a server, as they were when they were read.
 ///
-/// Gauges: `connections`, `streams`, `watches`, `store_away`, `history_commits`, `history_bytes`, `revision`, `compacted`.
+/// Gauges: `connections`, `streams`, `watches`, `answer_bytes_unread`, `store_away`, `history_commits`, `history_bytes`, `revision`, `compacted`.
 /// All others only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,6 +21,8 @@ pub struct Stats {
     pub lists: u64,
     /// Bytes of those answers.
     pub list_bytes: u64,
+    /// Bytes of answers to lists and transactions that were made, and not yet written to their clients.
+    pub answer_bytes_unread: u64,
     /// How often a list was encoded; clients that list the same share it.
     pub lists_encoded: u64,
     /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
@@ -42,7 +44,7 @@ pub struct Stats {
     /// Watches cancelled because their client has listed on another server of the same scopes, or on this one before a
     /// restart.
     pub watches_from_elsewhere: u64,
-    /// Watch streams whose client read nothing for too long; its connection was closed.
+    /// Watch streams and large answers that a client left unread for too long; its connection was closed.
     pub streams_stalled: u64,
     /// Connections closed because the certificate of their client had expired, or its authority is none any more.
     pub connections_lapsed: u64,

@@ -255,6 +255,12 @@ impl Store {
         }
     }
 
+    /// Whether `range` is a known scope as a whole: what a client mirrors.
+    pub(super) fn is_scope(&self, range: &KeyRange) -> bool {
+        let scope = range.as_prefix().and_then(|prefix| Scope::new(prefix).ok());
+        scope.is_some_and(|scope| self.scopes.contains_key(&scope))
+    }
+
     /// The records of `range` in the order of their keys, as of `revision`, or as they are now.
     pub(super) fn select(
         &self,

@@ -99,10 +99,9 @@ impl Endpoints {
             .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
             .keep_alive_timeout(KEEPALIVE_TIMEOUT);
         let Some(tls) = &self.tls else { return Ok(endpoint) };
-        endpoint.tls_config(tls.load()?).map_err(|error| EtcdError::Option {
-            option: "TLS of endpoint",
-            value: uri.to_string(),
-            problem: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+        endpoint.tls_config(tls.load()?).map_err(|error| {
+            let cause = std::error::Error::source(&error);
+            tls.fault(&cause.map_or_else(|| error.to_string(), ToString::to_string))
         })
     }
 }
@@ -174,6 +173,40 @@ mod tests {
             let error = Endpoints::new(&addresses, Some(ClientTls::ca_pem(ca)), Duration::from_secs(1));
             assert_eq!(error.unwrap_err().category(), "etcd_option", "{ca}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_file_may_pass_and_what_is_in_the_options_may_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let issue = || rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
+        let (one, other) = (issue(), issue());
+        let write = |name: &str, pem: String| std::fs::write(path(name), pem).unwrap();
+        write("ca.pem", one.cert.pem());
+        write("cert.pem", one.cert.pem());
+        write("key.pem", one.signing_key.serialize_pem());
+        let addresses = ["127.0.0.1:1".to_owned()];
+        let tls = ClientTls::ca_file(path("ca.pem")).identity_files(path("cert.pem"), path("key.pem"));
+        let endpoints = Endpoints::new(&addresses, Some(tls), Duration::from_secs(1)).unwrap();
+        let fails = |what: &str| {
+            let error = endpoints.channel().unwrap_err();
+            assert_eq!((error.category(), error.is_retryable()), ("etcd_file", true), "{what}: {error}");
+            assert!(error.to_string().contains(".pem"), "{what}: {error}");
+        };
+        std::fs::remove_file(path("ca.pem")).unwrap();
+        fails("a file is gone");
+        write("ca.pem", one.cert.pem());
+        write("cert.pem", other.cert.pem()[..200].to_owned());
+        fails("one is half written");
+        write("cert.pem", other.cert.pem());
+        fails("the key is still that of the certificate before");
+        write("key.pem", other.signing_key.serialize_pem());
+        endpoints.channel().unwrap();
+
+        let mixed =
+            ClientTls::ca_pem(one.cert.pem()).identity_pem(one.cert.pem(), other.signing_key.serialize_pem());
+        let error = Endpoints::new(&addresses, Some(mixed), Duration::from_secs(1)).unwrap_err();
+        assert_eq!((error.category(), error.is_retryable()), ("etcd_option", false), "{error}");
     }
 
     #[tokio::test]

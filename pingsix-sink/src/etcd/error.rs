@@ -1,6 +1,7 @@
 //! What can go wrong between this program and an etcd.
 
 use std::error::Error as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tonic::{Code, Status};
@@ -20,6 +21,16 @@ pub enum EtcdError {
         option: &'static str,
         /// What it was, as far as it may be shown.
         value: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file of the TLS options cannot be used as it is now: it cannot be read, or is being replaced.
+    #[error("{option} {} cannot be used: {problem}", file.display())]
+    File {
+        /// Which one, such as `CA`.
+        option: &'static str,
+        /// The file.
+        file: PathBuf,
         /// What is wrong with it.
         problem: String,
     },
@@ -81,17 +92,17 @@ impl EtcdError {
     /// Whether the same call may succeed later without a change of arguments or options.
     pub fn is_retryable(&self) -> bool {
         match self {
-            // Users, roles and alarms are mended at the side of etcd, while we keep trying.
+            // Users, roles, alarms and the guard are mended at the side of etcd, and files are replaced, while we keep
+            // trying.
             Self::Unavailable(_)
+            | Self::File { .. }
+            | Self::Guard { .. }
             | Self::Timeout(_)
             | Self::NoSpace
             | Self::Authentication(_)
             | Self::PermissionDenied { .. }
             | Self::Conflict { .. } => true,
-            Self::Option { .. }
-            | Self::PlaintextBeyondLoopback { .. }
-            | Self::Limit(_)
-            | Self::Guard { .. } => false,
+            Self::Option { .. } | Self::PlaintextBeyondLoopback { .. } | Self::Limit(_) => false,
             Self::Refused { code, .. } => !matches!(code, Code::InvalidArgument | Code::Unimplemented),
         }
     }
@@ -100,6 +111,7 @@ impl EtcdError {
     pub fn category(&self) -> &'static str {
         match self {
             Self::Option { .. } => "etcd_option",
+            Self::File { .. } => "etcd_file",
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Unavailable(_) => "etcd_unavailable",
             Self::Timeout(_) => "etcd_timeout",

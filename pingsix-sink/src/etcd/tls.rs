@@ -32,12 +32,13 @@ impl Pem {
         }
     }
 
+    /// What is in the options stays as it is; a file may be another one the next time.
     fn fault(&self, option: &'static str, problem: &str) -> EtcdError {
-        let value = match self {
-            Self::Bytes(_) => "in the options".to_owned(),
-            Self::File(path) => path.display().to_string(),
-        };
-        EtcdError::Option { option, value, problem: problem.to_owned() }
+        let problem = problem.to_owned();
+        match self {
+            Self::Bytes(_) => EtcdError::Option { option, value: "in the options".to_owned(), problem },
+            Self::File(file) => EtcdError::File { option, file: file.clone(), problem },
+        }
     }
 }
 
@@ -91,6 +92,17 @@ impl ClientTls {
     pub fn domain(mut self, name: impl Into<String>) -> Self {
         self.domain = Some(name.into());
         self
+    }
+
+    /// What is wrong with all of it together: a certificate and a key of different editions, for instance.
+    pub(super) fn fault(&self, problem: &str) -> EtcdError {
+        let (option, pem) = match &self.identity {
+            // Of the two, one may be a file and the other not.
+            Some((certificate @ Pem::File(_), _)) => ("client certificate", certificate),
+            Some((_, key)) => ("client key", key),
+            None => ("CA", &self.ca),
+        };
+        pem.fault(option, problem)
     }
 
     /// What a connection is made with, as the files are now. They are small and read only when one is made.

@@ -59,6 +59,12 @@ pub enum FileError {
         /// The scope.
         scope: Scope,
     },
+    /// Whoever asked for the publication has given it up, and the file is as it was.
+    #[error("{} was not written: the publication was given up", path.display())]
+    GivenUp {
+        /// The file.
+        path: PathBuf,
+    },
     /// The runtime ends, and begins nothing anew.
     #[error("the program is shutting down")]
     ShuttingDown,
@@ -75,6 +81,7 @@ impl FileError {
             | Self::Base { .. }
             | Self::Clash { .. }
             | Self::NotOurs { .. }
+            | Self::GivenUp { .. }
             | Self::ShuttingDown => true,
             Self::IsBase { .. } | Self::NoFileName { .. } | Self::Yaml => false,
         }

@@ -1,30 +1,77 @@
 //! A file that is either the old one or the new one, whatever moment the process or the machine dies at.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Puts `bytes` in the place of what `path` holds.
+/// Puts `bytes` in the place of what `path` holds, if that `is_wanted` still when everything but that is done. Returns
+/// whether it was.
 ///
 /// A new file beside it is written, synced and renamed over it, and the directory is synced.
 /// Nobody but its owner may read it, or a directory that is made for it, at any moment.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+///
+/// Of two that do this at the same time, the later one takes away what the earlier one has not put in its place yet, which
+/// fails then: another replica that led before, on a volume that stood still.
+pub(super) fn replace(path: &Path, bytes: &[u8], is_wanted: impl FnOnce() -> bool) -> io::Result<bool> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+    };
     private_directory(directory)?;
-    let fresh = beside(path)?;
-    // Left by a process that died; opened anew it could be somebody else's, or a link.
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let written = write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path));
-    if written.is_err() {
+    remove_unfinished(directory, name)?;
+    // A hidden name in the same directory, so that a rename never crosses file systems, and one that nobody else has.
+    let fresh = directory.join(unfinished(name, &format!("{:016x}", fastrand::u64(..))));
+    let replaced = write(&fresh, bytes).and_then(|()| {
+        if !is_wanted() {
+            return Ok(false);
+        }
+        fs::rename(&fresh, path).map(|()| true)
+    });
+    if !matches!(replaced, Ok(true)) {
         // It holds private keys. That it cannot be removed either says nothing new.
         let _ = fs::remove_file(&fresh);
     }
-    written?;
-    File::open(directory)?.sync_all()
+    if replaced? {
+        File::open(directory)?.sync_all()?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+const UNFINISHED: &str = ".new";
+
+/// The name of a file that is being written.
+fn unfinished(name: &OsStr, mark: &str) -> OsString {
+    let mut fresh = OsString::from(".");
+    for part in [name, OsStr::new("."), OsStr::new(mark), OsStr::new(UNFINISHED)] {
+        fresh.push(part);
+    }
+    fresh
+}
+
+/// Removes what a process has left that died, or that stands still.
+fn remove_unfinished(directory: &Path, name: &OsStr) -> io::Result<()> {
+    let is_one = |found: &OsStr| {
+        let (found, name) = (found.as_encoded_bytes(), name.as_encoded_bytes());
+        let rest = found.strip_prefix(b".").and_then(|found| found.strip_prefix(name));
+        let mark = rest.and_then(|rest| rest.strip_suffix(UNFINISHED.as_bytes()));
+        // Without a mark it is that of an earlier version.
+        mark.is_some_and(|mark| {
+            mark.is_empty()
+                || mark.len() == 17 && mark[0] == b'.' && mark[1..].iter().all(u8::is_ascii_hexdigit)
+        })
+    };
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if is_one(&entry.file_name()) {
+            match fs::remove_file(entry.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -45,13 +92,53 @@ fn private_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// A hidden name in the same directory, so that a rename never crosses file systems.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let Some(name) = path.file_name() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
-    };
-    let mut fresh = OsString::from(".");
-    fresh.push(name);
-    fresh.push(".new");
-    Ok(path.with_file_name(fresh))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_replaces_nothing_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("web.yaml");
+        assert!(replace(&path, b"old", || true).unwrap());
+        assert!(!replace(&path, b"new", || false).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(directory.path()), ["web.yaml"]);
+    }
+
+    #[test]
+    fn of_two_at_the_same_time_the_later_one_is_there_in_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("web.yaml");
+        let stalled = replace(&path, b"of the one before", || {
+            assert!(replace(&path, b"of the leader", || true).unwrap());
+            true
+        });
+        assert_eq!(stalled.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(fs::read(&path).unwrap(), b"of the leader");
+        assert_eq!(names(directory.path()), ["web.yaml"]);
+    }
+
+    #[test]
+    fn what_a_process_has_left_that_died_is_removed_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("web.yaml");
+        let others = [".web.yaml.bak", ".web.yaml.other.new", ".web2.yaml.new", "web.yaml.new"];
+        for name in others.iter().chain(&[".web.yaml.new", ".web.yaml.0123456789abcdef.new"]) {
+            fs::write(directory.path().join(name), b"key").unwrap();
+        }
+        assert!(replace(&path, b"new", || true).unwrap());
+        let mut left = [&others[..], &["web.yaml"]].concat();
+        left.sort_unstable();
+        assert_eq!(names(directory.path()), left);
+    }
 }

@@ -117,6 +117,9 @@ impl AdminTarget {
         if let Some(path) = &self.ca_file {
             builder = builder.ca_file(path);
         }
+        if let Some((certificate, key)) = &self.client {
+            builder = builder.identity_files(certificate, key);
+        }
         if self.allow_plaintext {
             builder = builder.allow_plaintext_beyond_loopback();
         }

@@ -78,6 +78,10 @@ impl Target for Admin {
         self.double.fail_after(writes);
     }
 
+    fn lose_answers_after(&self, writes: Option<usize>) {
+        self.double.lose_answers_after(writes);
+    }
+
     fn stall(&self, is_stalled: bool) {
         self.double.stall(is_stalled);
     }

@@ -18,6 +18,7 @@ impl Target for Embedded {
         (Ability::Outlives, "the embedded server is the target, and begins empty and closed"),
         (Ability::HasOtherWriters, "the embedded server refuses writes"),
         (Ability::Fails, "the embedded server publishes in its own memory"),
+        (Ability::LosesAnswers, "the embedded server publishes in its own memory"),
         (Ability::Stalls, "the embedded server waits for no reader"),
     ];
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pingsix_sink::etcd::Builder;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use pingsix_sink::{EtcdSink, Scope};
@@ -18,6 +19,14 @@ pub(crate) struct Etcd {
     relay: Relay,
 }
 
+impl Etcd {
+    /// With the smallest transactions: one document that comes or goes, or two whose bytes change.
+    pub(crate) fn builder(&self) -> Builder {
+        let sink = EtcdSink::builder([self.relay.address.to_string()]).max_txn_ops(3);
+        sink.timeout(Duration::from_secs(2))
+    }
+}
+
 impl Target for Etcd {
     type Sink = EtcdSink;
 
@@ -30,10 +39,8 @@ impl Target for Etcd {
         Some(Self { server, channel, relay })
     }
 
-    /// With the smallest transactions: one document that comes or goes, or two whose bytes change.
     async fn open(&self) -> EtcdSink {
-        let sink = EtcdSink::builder([self.relay.address.to_string()]).max_txn_ops(3);
-        sink.timeout(Duration::from_secs(2)).build().unwrap()
+        self.builder().build().unwrap()
     }
 
     async fn read(&self, scope: &Scope) -> Contents {
@@ -72,6 +79,10 @@ impl Target for Etcd {
 
     fn fail_after(&self, writes: Option<usize>) {
         self.relay.fail_after(writes.map(|writes| (writes, Failure::Request)));
+    }
+
+    fn lose_answers_after(&self, writes: Option<usize>) {
+        self.relay.fail_after(writes.map(|writes| (writes, Failure::Answer)));
     }
 
     fn stall(&self, is_stalled: bool) {

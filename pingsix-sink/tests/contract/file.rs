@@ -62,6 +62,7 @@ impl Target for File {
     const LACKS: &'static [(Ability, &'static str)] = &[
         (Ability::HasOtherWriters, "a file is the sink's own but for its base"),
         (Ability::Fails, "a file is replaced in one step"),
+        (Ability::LosesAnswers, "a file system answers, or fails with the process"),
         (Ability::Stalls, "a file system that hangs lets nobody go on"),
     ];
 

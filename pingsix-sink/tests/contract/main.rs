@@ -15,6 +15,7 @@ mod etcd;
 mod file;
 #[path = "../support/graph.rs"]
 mod graph;
+mod json;
 mod memory;
 #[path = "../support/programs.rs"]
 mod programs;
@@ -23,6 +24,8 @@ mod real_etcd;
 #[path = "../support/relay.rs"]
 mod relay;
 mod resources;
+mod sealed;
+mod several;
 mod suite;
 mod target;
 #[path = "../support/wire.rs"]
@@ -41,6 +44,7 @@ macro_rules! contract {
                 writes_nothing_for_equal_content
                 is_closed_under_reference_at_every_step
                 completes_what_failed_when_it_is_repeated
+                completes_what_was_made_and_not_answered
                 withdraws_nothing_when_it_is_restarted_after_any_step
                 leaves_alone_what_others_wrote
                 repairs_what_others_did_to_its_documents
@@ -65,5 +69,8 @@ contract! {
     the_embedded_server: crate::embedded::Embedded;
     the_etcd_sink: crate::etcd::Etcd;
     the_admin_sink: crate::admin::Admin;
+    the_etcd_sink_with_a_keyring: crate::sealed::Sealed;
     the_file_sink: crate::file::File;
+    the_json_sink: crate::json::Json;
+    several_sinks: crate::several::Both;
 }

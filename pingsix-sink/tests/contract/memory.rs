@@ -7,10 +7,19 @@ use crate::target::{Ability, Contents, Target};
 
 pub(crate) struct Memory(MemorySink);
 
+impl Memory {
+    pub(crate) const fn of(sink: MemorySink) -> Self {
+        Self(sink)
+    }
+}
+
 impl Target for Memory {
     type Sink = MemorySink;
 
-    const LACKS: &'static [(Ability, &'static str)] = &[(Ability::Stalls, "memory always answers")];
+    const LACKS: &'static [(Ability, &'static str)] = &[
+        (Ability::Stalls, "memory always answers"),
+        (Ability::LosesAnswers, "nothing lies between memory and its sink"),
+    ];
 
     async fn start() -> Option<Self> {
         Some(Self(MemorySink::new()))

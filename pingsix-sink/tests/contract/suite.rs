@@ -164,6 +164,41 @@ pub(crate) async fn completes_what_failed_when_it_is_repeated<T: Target>(target:
     }
 }
 
+/// Whoever hears nothing does not know whether it was made: repeating finds out.
+pub(crate) async fn completes_what_was_made_and_not_answered<T: Target>(target: T) {
+    if !T::can(Ability::LosesAnswers) {
+        return;
+    }
+    let sink = target.open().await;
+    let (before, after) = (graph(1), graph(2));
+    let mut writes = 0;
+    loop {
+        let first = sink.publish(&before).await.unwrap();
+        let seen = target.states(before.scope()).await.len();
+        target.lose_answers_after(Some(writes));
+        let lost = sink.publish(&after).await;
+        target.lose_answers_after(None);
+        let Err(error) = lost else { break };
+        assert!(error.is_retryable(), "{error}");
+        assert_eq!(
+            target.states(before.scope()).await.len(),
+            seen + writes + 1,
+            "one more than was answered"
+        );
+
+        let rest = missing(&target.read(after.scope()).await, &after);
+        let second = sink.publish(&after).await.unwrap();
+        assert_eq!(second.changed.total(), rest, "the rest of the plan");
+        assert!(second.revision > first.revision);
+        assert_eq!(target.read(after.scope()).await, wanted(&after));
+        writes += 1;
+    }
+    assert!(writes > 5, "answers were lost");
+    for state in target.states(before.scope()).await {
+        assert_closed(&state);
+    }
+}
+
 pub(crate) async fn withdraws_nothing_when_it_is_restarted_after_any_step<T: Target>(target: T) {
     if !T::can(Ability::Fails) || !T::can(Ability::Outlives) {
         return;

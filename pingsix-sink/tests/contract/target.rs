@@ -26,6 +26,8 @@ pub(crate) enum Ability {
     HasOtherWriters,
     /// It can fail in the middle of a publication.
     Fails,
+    /// It can do what it was asked for, and its answer be lost.
+    LosesAnswers,
     /// It can stop answering.
     Stalls,
 }
@@ -57,6 +59,12 @@ pub(crate) trait Target: Sized {
     /// Needs [`Ability::Fails`].
     fn fail_after(&self, _writes: Option<usize>) {
         unreachable!("it cannot fail");
+    }
+
+    /// Makes all writes, and tells nobody of those after so many more; `None`: is well again. Needs
+    /// [`Ability::LosesAnswers`].
+    fn lose_answers_after(&self, _writes: Option<usize>) {
+        unreachable!("its answers are not lost");
     }
 
     /// Stops to answer, and goes on. Needs [`Ability::Stalls`].

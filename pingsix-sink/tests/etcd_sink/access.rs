@@ -164,7 +164,7 @@ async fn certificates_are_read_again_for_a_new_connection() {
     let builder = || EtcdSink::builder([etcd.url()]).tls(tls()).timeout(Duration::from_secs(3));
 
     let error = builder().build().unwrap_err();
-    assert_eq!(error.category(), "etcd_option");
+    assert_eq!((error.category(), error.is_retryable()), ("etcd_file", true));
     assert!(error.to_string().contains("cert.pem"), "{error}");
 
     write(&Authority::new("stranger"));

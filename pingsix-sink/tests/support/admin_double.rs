@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +38,8 @@ struct State {
     conflicts: usize,
     /// How many further writes are made before the store fails.
     until_failure: Option<usize>,
+    /// How many further writes are answered.
+    until_loss: Option<usize>,
     /// Answers nothing at all.
     silent: bool,
 }
@@ -119,6 +120,11 @@ impl Double {
         self.state.lock().until_failure = writes;
     }
 
+    /// Makes all writes, and closes the connection instead of answering those after so many more.
+    pub(crate) fn lose_answers_after(&self, writes: Option<usize>) {
+        self.state.lock().until_loss = writes;
+    }
+
     /// Answers nothing at all, or goes on.
     pub(crate) fn stall(&self, is_stalled: bool) {
         self.state.lock().silent = is_stalled;
@@ -140,7 +146,7 @@ impl Double {
         self.state.lock().dangling().is_none()
     }
 
-    async fn answer(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::io::Error> {
         if self.state.lock().silent {
             tokio::time::sleep(Duration::from_hours(1)).await;
         }
@@ -150,6 +156,14 @@ impl Double {
             Ok(value) => (StatusCode::OK, value),
             Err((status, text)) => (status, text),
         };
+        if head.method != Method::GET
+            && let Some(left) = &mut self.state.lock().until_loss
+        {
+            if *left == 0 {
+                return Err(std::io::ErrorKind::BrokenPipe.into());
+            }
+            *left -= 1;
+        }
         Ok(Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap())
     }
 

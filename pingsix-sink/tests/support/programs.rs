@@ -10,20 +10,27 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-/// The program of this name on the PATH; prints that the test is skipped when there is none.
+/// With `required` in this variable, a test whose program is not there fails.
+const DEMAND: &str = "PINGSIX_PROGRAMS";
+
+/// The program of this name on the PATH; when there is none, prints that the test did not run, or fails if it should have.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found =
         std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file());
     if found.is_none() {
+        let is_demanded = std::env::var_os(DEMAND).is_some_and(|demand| demand == "required");
+        assert!(!is_demanded, "{name} is not on the PATH, and {DEMAND} says that it is required");
         skipped(&format!("{name} is not on the PATH"));
     }
     found
 }
 
-/// Says why a test did not run; written past the capture of the test harness, so that it is seen.
+/// Says why a test, or a part of it, did not run; written past the capture of the test harness, so that it is seen.
 pub(crate) fn skipped(why: &str) {
-    std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes()).unwrap();
+    let current = std::thread::current();
+    let test = current.name().unwrap_or("a test");
+    std::io::stderr().write_all(format!("{test}: NOT RUN: {why}\n").as_bytes()).unwrap();
 }
 
 /// What a program that ended said.

@@ -64,6 +64,7 @@ impl<F: Feed + 'static> Engine<F> {
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
+        self.opening.reconsidered(owner);
         self.explain_fault(owner);
         if let Some(trial) = &trial {
             tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "a part is tried, to find what PingSIX refuses");
@@ -90,7 +91,10 @@ impl<F: Feed + 'static> Engine<F> {
         for publication in publications {
             let data_plane = publication.data_plane.clone();
             match self.seals.seal(owner, publication) {
-                Ok(publication) => self.submit(owner, publication),
+                Ok(publication) => {
+                    self.opening.awaits(owner, &data_plane, self.opened(publication.desired.scope()));
+                    self.submit(owner, publication);
+                }
                 Err(why) => {
                     tracing::error!(%data_plane, why, "a data plane keeps what it has");
                     self.deliveries.failed(&data_plane, why.trim_end_matches('.').to_owned());
@@ -153,16 +157,25 @@ impl<F: Feed + 'static> Engine<F> {
         if reach == Reach::Nothing {
             return;
         }
-        let (ticket, attempt) = self.publisher.submit(publication);
+        let (ticket, attempts) = self.publisher.submit(publication);
         if let Some(under_way) = self.under_way.get_mut(owner) {
             under_way.tickets.insert(data_plane.clone(), (ticket, reach));
         }
-        if !matches!(&attempt, Some(Attempt { stage: Stage::Over(_), .. })) {
+        if !attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Over(_))) {
             self.deliveries.begun(&data_plane);
         }
-        if let Some(attempt) = attempt {
+        for attempt in attempts {
             self.record(owner, attempt);
         }
+    }
+
+    /// The targets of a scope that the feed opens with, as far as this replica publishes to them.
+    fn opened(&self, scope: &Scope) -> Vec<usize> {
+        let feed = &self.parts.feed;
+        if feed.reach(scope) == Reach::Nothing {
+            return Vec::new();
+        }
+        feed.targets(scope).into_iter().filter(|target| feed.opens(scope, *target)).collect()
     }
 
     /// A publication has ended.
@@ -180,7 +193,8 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Takes down how a publication has ended, or how far it is.
     fn record(&mut self, owner: &ObjectKey, attempt: Attempt) {
-        let Attempt { data_plane, ticket, stage } = attempt;
+        let Attempt { data_plane, ticket, settled, stage } = attempt;
+        self.opening.settled(owner, &data_plane, settled);
         if let Stage::Over(result) = &stage {
             self.report(&data_plane, result);
         }
@@ -203,6 +217,7 @@ impl<F: Feed + 'static> Engine<F> {
                 self.act(owner, heard);
                 return;
             }
+            Stage::Held => return,
             Stage::Failing { why, is_retryable } => {
                 tracing::warn!(%data_plane, why, "a data plane cannot be published to one of its targets");
                 self.deliveries.failed(&data_plane, why);
@@ -226,7 +241,10 @@ impl<F: Feed + 'static> Engine<F> {
                 !error.is_retryable()
             }
         };
-        if is_done && !is_current {
+        // What a target never held need not be withdrawn from it. What it refuses to let go is asked for again, be it in an
+        // hour: somebody may have mended it.
+        let is_withdrawn = result.as_ref().err().is_none_or(SinkError::holds_nothing);
+        if is_withdrawn && !is_current {
             self.deliveries.forget(&data_plane);
             // The leader may end before it withdraws what it should.
             if reach == Reach::All {
@@ -269,6 +287,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
     fn look_at(&mut self, owner: &ObjectKey) {
+        self.opening.look_at(owner);
         let Some(mut under_way) = self.under_way.remove(owner) else { return };
         if under_way.tickets.is_empty() {
             self.conclude(owner, under_way);
@@ -313,7 +332,6 @@ impl<F: Feed + 'static> Engine<F> {
         if let (Some(metrics), Some(since)) = (&self.parts.metrics, since) {
             metrics.live(since.elapsed());
         }
-        self.outstanding.remove(owner);
         self.queue.succeeded(owner);
         // It may have come back meanwhile.
         if !is_ours && !self.queue.contains(owner) {
@@ -384,6 +402,11 @@ impl<F: Feed + 'static> Engine<F> {
         if let Some(under_way) = self.under_way.get_mut(owner) {
             under_way.before = None;
         }
+    }
+
+    /// Objects of which nothing is said as long as something is under way.
+    pub(super) fn untold(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.under_way.values().flat_map(|under_way| &under_way.told).map(|object| &**object)
     }
 
     /// Whether nothing is said of the data planes of an owner, for the time being.

@@ -1,4 +1,4 @@
-//! The stages of the start: everything is read, then published, then the feed answers.
+//! The stages of the start: everything is read, then published as far as the feed itself is read, then the feed answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,17 +23,21 @@ impl<F: Feed + 'static> Engine<F> {
                 gates.watches.open();
             }
             self.is_known = true;
-            self.outstanding = self.parts.reconciler.ours();
-            self.push(self.outstanding.clone());
+            let ours = self.parts.reconciler.ours();
+            self.opening.expect(ours.clone());
+            self.push(ours);
         }
         // Not when the queue is empty: in a cluster where something changes all the time it never is.
-        if self.is_known && self.outstanding.is_empty() {
+        if self.is_known && self.opening.is_over() {
             self.parts.feed.open();
             self.is_open = true;
             if let Some(gates) = &self.parts.gates {
                 gates.published.open();
             }
-            tracing::info!(data_planes = self.deliveries.data_planes().count(), "everything is published");
+            tracing::info!(
+                data_planes = self.deliveries.data_planes().count(),
+                "everything is published that is read from here"
+            );
             self.release_what_is_left();
             self.complete_provisioning();
         }
@@ -80,7 +84,9 @@ impl<F: Feed + 'static> Engine<F> {
     /// What a process of ours has written and nobody stands for any more.
     fn release_what_is_left(&self) {
         let name = &self.parts.reconciler.options().controller_name;
-        let told: BTreeSet<ObjectKey> = self.parts.status.keys().into_iter().collect();
+        let mut told: BTreeSet<ObjectKey> = self.parts.status.keys().into_iter().collect();
+        // Other targets may not have it yet, so that nothing was said of it.
+        told.extend(self.untold().cloned());
         for key in self.parts.readers.with_entries_of(name) {
             if !told.contains(&key) {
                 self.parts.status.set(key, Wanted::Released);

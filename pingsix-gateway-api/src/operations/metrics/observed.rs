@@ -121,6 +121,11 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
     page.counter("feed_lists", "Range requests answered", stats.lists)?;
     page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
+    page.gauge(
+        "feed_answer_bytes_unread",
+        "Bytes of answers that clients have not read yet",
+        signed(stats.answer_bytes_unread),
+    )?;
     page.counter(
         "feed_refused",
         "Requests before the first publication, or for unknown prefixes",
@@ -143,7 +148,11 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.counter("feed_watch_responses", "Watch responses with events", stats.watch_responses)?;
     page.counter("feed_watch_bytes", "Bytes of those", stats.watch_bytes)?;
     page.counter("feed_watches_compacted", "Watches that fell behind what is kept", stats.watches_compacted)?;
-    page.counter("feed_streams_stalled", "Watch streams whose client read nothing", stats.streams_stalled)?;
+    page.counter(
+        "feed_streams_stalled",
+        "Watch streams and large answers that a client left unread",
+        stats.streams_stalled,
+    )?;
     page.counter(
         "feed_connections_lapsed",
         "Connections closed because a client's certificate had expired, or its authority is none any more",

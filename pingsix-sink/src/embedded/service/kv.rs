@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
+use crate::embedded::answers::{Bytewise, Room};
 use crate::embedded::connection::Peer;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
@@ -21,30 +23,46 @@ impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
         let reader = services.reader(&request);
-        let client = request.extensions().get::<Arc<Peer>>().map(|peer| Arc::clone(peer.client()));
+        let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let request = request.into_inner();
         if request.key.is_empty() {
             return Err(refusal::empty_key());
         }
-        services.permit(&reader?, &range::range_of(&request))?;
+        refusal::too_long([&request.key, &request.range_end])?;
+        let range = range::range_of(&request);
+        services.permit(&reader?, &range)?;
         services.fence().await?;
-        let (replica, range) = (&services.replica, range::range_of(&request));
-        let (bytes, response) = if range::is_plain(&request) {
-            let (list, header) = replica
-                .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
-                .map_err(|refusal| services.refuse(&range, refusal))?;
-            if let Some(client) = client {
-                client.listed(&range, header);
+        let replica = &services.replica;
+        let (bytes, body) = if range::is_plain(&request) {
+            let is_scope = replica.read(|store| store.is_scope(&range));
+            // Of other ranges everybody may have another one.
+            let bytewise = if is_scope { Bytewise::Shared } else { Bytewise::Own };
+            let answer = || {
+                let (list, header) = replica
+                    .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
+                    .map_err(|refusal| services.refuse(&range, refusal))?;
+                let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
+                Ok((pairs.len(), (pairs, header)))
+            };
+            let ((pairs, header), room) = services.with_room(peer.as_deref(), bytewise, answer).await?;
+            if let Some(peer) = peer.as_ref().filter(|_| is_scope) {
+                peer.client().listed(&range, header);
             }
-            let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
+            let head = own_body::head(&own, pairs.len());
             let bytes = own.encoded_len() + pairs.len();
-            (bytes, own_body::with_body(RangeResponse::default(), own_body::message(&own, pairs)))
+            let pairs = services.unwritten(peer.as_deref(), pairs, room);
+            (bytes, own_body::message([head, pairs]))
         } else {
-            let response = replica
-                .read(|store| range::answer(store, &request))
-                .map_err(|refusal| services.refuse(&range, refusal))?;
-            (response.encoded_len(), Response::new(response))
+            let answer = || {
+                let response = replica
+                    .read(|store| range::answer(store, &request))
+                    .map_err(|refusal| services.refuse(&range, refusal))?;
+                Ok((response.encoded_len(), response))
+            };
+            let (response, room) = services.with_room(peer.as_deref(), Bytewise::Own, answer).await?;
+            let whole = own_body::head(&response, 0);
+            (response.encoded_len(), own_body::message([services.unwritten(peer.as_deref(), whole, room)]))
         };
         replica.counters.lists.add(1);
         replica.counters.list_bytes.add(bytes);
@@ -52,22 +70,29 @@ impl kv_server::Kv for Kv {
             let key = refusal::loggable(&request.key);
             tracing::warn!(key, bytes, limit = LIST_LIMIT, "a list is larger than PingSIX can read");
         }
-        Ok(response)
+        Ok(own_body::with_body(RangeResponse::default(), body))
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
         let services = &self.0;
         let reader = services.reader(&request);
+        let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let request = request.into_inner();
         txn::check(&request)?;
         let reader = reader?;
         txn::ranges(&request).try_for_each(|range| services.permit(&reader, &range))?;
         services.fence().await?;
-        let response = services
-            .replica
-            .read(|store| txn::answer(store, &request))
-            .map_err(|unanswered| services.refuse_txn(unanswered))?;
-        Ok(Response::new(response))
+        let answer = || {
+            let response = services
+                .replica
+                .read(|store| txn::answer(store, &request))
+                .map_err(|unanswered| services.refuse_txn(unanswered))?;
+            Ok((response.encoded_len(), response))
+        };
+        let (response, room) = services.with_room(peer.as_deref(), Bytewise::Own, answer).await?;
+        let whole = own_body::head(&response, 0);
+        let body = own_body::message([services.unwritten(peer.as_deref(), whole, room)]);
+        Ok(own_body::with_body(TxnResponse::default(), body))
     }
 
     async fn put(&self, _: Request<PutRequest>) -> Result<Response<PutResponse>, Status> {
@@ -93,6 +118,37 @@ impl Services {
         self.replica.fence().await.map_err(|error| {
             tracing::warn!(%error, "a list cannot be answered with a revision above those of other servers");
             Status::unavailable("no revision above those of the other servers could be reserved")
+        })
+    }
+    /// What `answer` makes, with the number of bytes that it will have, when there is room for it. When there is none,
+    /// it is made anew later: what waits must not take the room of what it waits for, nor grow old.
+    async fn with_room<T>(
+        &self,
+        peer: Option<&Peer>,
+        bytewise: Bytewise,
+        answer: impl Fn() -> Result<(usize, T), Status>,
+    ) -> Result<(T, Room), Status> {
+        let bytes = {
+            let (bytes, made) = answer()?;
+            if let Some(room) = self.replica.answers.try_room(peer, bytes, bytewise) {
+                return Ok((made, room));
+            }
+            bytes
+        };
+        let room = self.replica.answers.room(peer, bytes, bytewise).await?;
+        self.fence().await?;
+        let (_, made) = answer()?;
+        Ok((made, room))
+    }
+
+    /// The bytes of an answer, which take room until the client has read them.
+    fn unwritten(&self, peer: Option<&Peer>, bytes: Bytes, room: Room) -> Bytes {
+        let replica = Arc::downgrade(&self.replica);
+        self.replica.answers.unwritten(peer, bytes, room, move || {
+            if let Some(replica) = replica.upgrade() {
+                replica.counters.streams_stalled.add(1);
+            }
+            tracing::warn!("a connection was closed, for its client does not read what it asked for");
         })
     }
 }

@@ -52,10 +52,10 @@ pub(super) fn trailers(status: &Status) -> Option<Frame<Bytes>> {
     status.add_header(&mut trailers).ok().map(|()| Frame::trailers(trailers))
 }
 
-/// The body of one message, with the fields of `own` and those that `rest` encodes.
-pub(super) fn message(own: &impl Message, rest: Bytes) -> Body {
-    let frames =
-        [Some(Frame::data(head(own, rest.len()))), Some(Frame::data(rest)), trailers(&Status::ok(""))];
+/// The body of one message, in pieces.
+pub(super) fn message(pieces: impl IntoIterator<Item = Bytes>) -> Body {
+    let mut frames: Vec<_> = pieces.into_iter().map(|piece| Some(Frame::data(piece))).collect();
+    frames.push(trailers(&Status::ok("")));
     Body::new(StreamBody::new(futures::stream::iter(frames.into_iter().flatten().map(Ok::<_, Infallible>))))
 }
 

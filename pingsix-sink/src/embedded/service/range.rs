@@ -12,7 +12,7 @@ const HEALTH_KEY: &[u8] = b"health";
 
 /// The keys that `request` asks for.
 pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
-    KeyRange::new(request.key.clone(), request.range_end.clone())
+    KeyRange::new(&request.key, &request.range_end)
 }
 
 /// Whether `request` wants several keys as they are, all of them and nothing else, so that others may want the same.
@@ -30,7 +30,7 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
 pub(super) fn answer(store: &Store, request: &RangeRequest) -> Result<RangeResponse, Refusal> {
     let range = range_of(request);
     match store.admit(&range) {
-        Err(Refusal::UnknownScope) if range == KeyRange::One(HEALTH_KEY.into()) => {}
+        Err(Refusal::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
         admission => admission?,
     }
     let revision = (request.revision > 0).then_some(request.revision);

@@ -12,6 +12,12 @@ pub(crate) const UNKNOWN_SCOPE: &str = "no published scope has keys in this rang
 
 pub(super) const COMPACTED: &str = "etcdserver: mvcc: required revision has been compacted";
 
+/// As etcd says it, whose limit is that of a request.
+pub(super) const TOO_LARGE: &str = "etcdserver: request is too large";
+
+/// How long the key of a request may be, and the end of its range: several times as long as any that is published.
+pub(super) const KEY_LIMIT: usize = 4 * 1024;
+
 /// How much of a key goes to the log. Clients choose it, and it may be as long as a request.
 const LOGGED_KEY: usize = 256;
 
@@ -25,6 +31,14 @@ pub(super) fn read_only() -> Status {
     Status::failed_precondition(
         "this server is read-only: its keys are published by the program that runs it",
     )
+}
+
+/// Refuses a key that nobody has.
+pub(super) fn too_long<const N: usize>(keys: [&[u8]; N]) -> Result<(), Status> {
+    if keys.iter().any(|key| key.len() > KEY_LIMIT) {
+        return Err(Status::invalid_argument(TOO_LARGE));
+    }
+    Ok(())
 }
 
 pub(super) fn empty_key() -> Status {
@@ -71,7 +85,7 @@ impl Services {
         match unanswered {
             Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
             Unanswered::TooLarge => Status::resource_exhausted(
-                "the lists of a transaction have more bytes than one answer may hold",
+                "the lists of a transaction have more bytes than one answer may hold, or it looks at too many keys",
             ),
         }
     }

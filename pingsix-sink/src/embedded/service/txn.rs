@@ -24,11 +24,14 @@ const MOST_OF_ALL_LEVELS: usize = 1_024;
 /// How many bytes of lists one answer may hold; they are all in memory at once.
 const MOST_LISTED: usize = 16 * LIST_LIMIT;
 
+/// How many keys a transaction may look at, in all of its comparisons and lists. Nobody else gets on meanwhile.
+const MOST_LOOKED_AT: usize = 1 << 18;
+
 /// Why a transaction is not answered.
 pub(super) enum Unanswered {
     /// A range in it is refused.
     Range(KeyRange, Refusal),
-    /// It lists more than one answer may hold.
+    /// It lists more than one answer may hold, or looks at more than one should.
     TooLarge,
 }
 
@@ -49,13 +52,17 @@ fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
             "a transaction has more than {MOST_OF_ALL_LEVELS} comparisons and operations in all of its levels"
         )));
     }
-    if request.compare.iter().any(|compare| compare.key.is_empty()) {
-        return Err(refusal::empty_key());
+    for compare in &request.compare {
+        if compare.key.is_empty() {
+            return Err(refusal::empty_key());
+        }
+        refusal::too_long([&compare.key, &compare.range_end])?;
     }
     for operation in request.success.iter().chain(&request.failure) {
         match &operation.request {
             Some(Operation::RequestRange(range)) if range.key.is_empty() => return Err(refusal::empty_key()),
-            Some(Operation::RequestRange(_)) | None => {}
+            Some(Operation::RequestRange(range)) => refusal::too_long([&range.key, &range.range_end])?,
+            None => {}
             Some(Operation::RequestTxn(inner)) => check_level(inner, sum)?,
             Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) => {
                 return Err(refusal::read_only());
@@ -68,7 +75,7 @@ fn check_level(request: &TxnRequest, sum: &mut usize) -> Result<(), Status> {
 /// All that a transaction may read, in whichever branch.
 pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> + '_> {
     let compared = request.compare.iter();
-    let compared = compared.map(|compare| KeyRange::new(compare.key.clone(), compare.range_end.clone()));
+    let compared = compared.map(|compare| KeyRange::new(&compare.key, &compare.range_end));
     let operations = request.success.iter().chain(&request.failure);
     let read = operations.flat_map(|operation| match &operation.request {
         Some(Operation::RequestRange(request)) => Box::new(std::iter::once(range::range_of(request))),
@@ -82,14 +89,32 @@ pub(super) fn ranges(request: &TxnRequest) -> Box<dyn Iterator<Item = KeyRange> 
 
 /// Answers a transaction that [`check`] let pass, all of it from one state of the store.
 pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse, Unanswered> {
-    answer_level(store, request, &mut 0)
+    answer_level(store, request, &mut Cost::default())
 }
 
-/// Answers a transaction and those nested in it; `listed` are the bytes of the lists before it.
-fn answer_level(store: &Store, request: &TxnRequest, listed: &mut usize) -> Result<TxnResponse, Unanswered> {
+/// What a transaction has cost so far.
+#[derive(Default)]
+struct Cost {
+    /// The bytes of its lists.
+    listed: usize,
+    /// The keys it looked at.
+    looked_at: usize,
+}
+
+impl Cost {
+    fn add(&mut self, keys: usize, bytes: usize) -> Result<(), Unanswered> {
+        self.looked_at += keys;
+        self.listed += bytes;
+        let is_fine = self.looked_at <= MOST_LOOKED_AT && self.listed <= MOST_LISTED;
+        is_fine.then_some(()).ok_or(Unanswered::TooLarge)
+    }
+}
+
+/// Answers a transaction and those nested in it; `cost` is that of what came before.
+fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<TxnResponse, Unanswered> {
     let mut succeeded = true;
     for compare in &request.compare {
-        succeeded &= holds(store, compare).map_err(|(range, refusal)| Unanswered::Range(range, refusal))?;
+        succeeded &= holds(store, compare, cost)?;
     }
     let mut responses = Vec::new();
     for operation in if succeeded { &request.success } else { &request.failure } {
@@ -97,14 +122,12 @@ fn answer_level(store: &Store, request: &TxnRequest, listed: &mut usize) -> Resu
             Some(Operation::RequestRange(request)) => {
                 let list = range::answer(store, request)
                     .map_err(|refusal| Unanswered::Range(range::range_of(request), refusal))?;
-                *listed += list.encoded_len();
-                if *listed > MOST_LISTED {
-                    return Err(Unanswered::TooLarge);
-                }
+                // All of the range was looked at, whatever is shown of it.
+                cost.add(usize::try_from(list.count).unwrap_or(usize::MAX), list.encoded_len())?;
                 Some(Outcome::ResponseRange(list))
             }
             Some(Operation::RequestTxn(inner)) => {
-                Some(Outcome::ResponseTxn(answer_level(store, inner, listed)?))
+                Some(Outcome::ResponseTxn(answer_level(store, inner, cost)?))
             }
             Some(Operation::RequestPut(_) | Operation::RequestDeleteRange(_)) | None => None,
         };
@@ -115,10 +138,11 @@ fn answer_level(store: &Store, request: &TxnRequest, listed: &mut usize) -> Resu
 
 /// Whether a comparison holds for every key of its range. A missing key counts as one whose numbers are zero, and
 /// fails every comparison of values.
-fn holds(store: &Store, compare: &Compare) -> Result<bool, (KeyRange, Refusal)> {
-    let range = KeyRange::new(compare.key.clone(), compare.range_end.clone());
-    let records =
-        store.admit(&range).and_then(|()| store.select(&range, None)).map_err(|refusal| (range, refusal))?;
+fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Unanswered> {
+    let range = KeyRange::new(&compare.key, &compare.range_end);
+    let records = store.admit(&range).and_then(|()| store.select(&range, None));
+    let records = records.map_err(|refusal| Unanswered::Range(range, refusal))?;
+    cost.add(records.len(), 0)?;
     if records.is_empty() {
         let missing = Record {
             key: Box::from(&*compare.key),

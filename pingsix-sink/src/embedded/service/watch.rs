@@ -26,7 +26,7 @@ impl watch_server::Watch for Watch {
     ) -> Result<Response<Self::WatchStream>, Status> {
         let services = &self.0;
         if !services.replica.read(Store::is_complete) {
-            let everything = KeyRange::new(b"\0".as_slice().into(), b"\0".as_slice().into());
+            let everything = KeyRange::new(b"\0", b"\0");
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
         let present = services.replica.counters.streams.enter();

@@ -18,13 +18,22 @@ pub(in crate::embedded) enum KeyRange {
 }
 
 impl KeyRange {
-    /// Reads `key` and `range_end` as etcd does: an empty end is one key, a single zero byte is no end.
-    pub(in crate::embedded) fn new(key: Bytes, range_end: Bytes) -> Self {
-        match &*range_end {
+    /// Reads `key` and `range_end` as etcd does: an empty end is one key, a single zero byte is no end. They are copied:
+    /// as a part of a request they would keep all of it, and more, for as long as a watch lasts.
+    pub(in crate::embedded) fn new(key: impl AsRef<[u8]>, range_end: impl AsRef<[u8]>) -> Self {
+        let key = Bytes::copy_from_slice(key.as_ref());
+        match range_end.as_ref() {
             [] => Self::One(key),
             [0] => Self::Span { start: key, end: None },
-            _ => Self::Span { start: key, end: Some(range_end) },
+            end => Self::Span { start: key, end: Some(Bytes::copy_from_slice(end)) },
         }
+    }
+
+    /// The prefix of a scope that the range is, if it is one: every key of a scope, and none of another.
+    pub(in crate::embedded) fn as_prefix(&self) -> Option<&str> {
+        let Self::Span { start, end: Some(end) } = self else { return None };
+        let prefix = start.strip_suffix(b"/")?;
+        std::str::from_utf8(prefix).ok().filter(|_| end.strip_suffix(b"0") == Some(prefix))
     }
 
     /// The first key the range may hold.

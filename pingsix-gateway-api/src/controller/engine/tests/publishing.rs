@@ -440,3 +440,117 @@ async fn a_withdrawal_is_remembered_until_all_targets_have_it() {
     assert!(rig.engine.withdrawals.is_empty());
     assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()], "nobody has to follow it any more");
 }
+
+/// A server that opens, and another target that does not, the first of which is read.
+fn opening_and_other(first_opens: bool) -> Arc<SlowFeed> {
+    Arc::new(SlowFeed { shared: Some(usize::from(first_opens)), ..SlowFeed::of_targets(2) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_opens_whatever_becomes_of_targets_that_are_read_without_it() {
+    let fates =
+        [Fate::Stuck, Fate::Failing(Duration::ZERO), Fate::Failing(SLOW), Fate::Refused, Fate::Slow(SLOW)];
+    for (first_opens, fate) in [true, false].into_iter().flat_map(|first| fates.map(|fate| (first, fate))) {
+        let feed = opening_and_other(first_opens);
+        let (opening, other) = (usize::from(!first_opens), usize::from(first_opens));
+        feed.at(other).fate(WEB, fate);
+        let mut rig = Rig::ready_with(Arc::clone(&feed));
+        rig.during(Duration::from_millis(1)).await;
+        assert!(rig.is_ready() && feed.is_open(), "{first_opens} {fate:?}");
+        assert_ne!(feed.at(opening).held(WEB), None);
+        rig.during(Duration::from_secs(3)).await;
+        assert!(
+            !rig.is_programmed(&web()),
+            "{first_opens} {fate:?}: its status says that it is not everywhere"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_feed_waits_for_what_is_read_from_it_whatever_other_targets_have() {
+    for (first_opens, fate) in [true, false].into_iter().flat_map(|first| {
+        [Fate::Failing(SLOW), Fate::Failing(Duration::ZERO), Fate::Slow(SLOW * 100)].map(|fate| (first, fate))
+    }) {
+        let feed = opening_and_other(first_opens);
+        let opening = usize::from(!first_opens);
+        feed.at(opening).fate(WEB, fate);
+        let mut rig = Rig::ready_with(Arc::clone(&feed));
+        rig.during(SLOW * 3).await;
+        assert!(!rig.is_ready() && !feed.is_open(), "{first_opens} {fate:?}");
+        feed.at(opening).fate(WEB, Fate::Quick);
+        rig.during(SLOW * 100).await;
+        assert!(rig.is_ready() && feed.is_open(), "{first_opens} {fate:?}");
+    }
+    // What it will never take closes it to nobody.
+    let feed = opening_and_other(true);
+    feed.at(0).fate(WEB, Fate::Refused);
+    feed.at(1).fate(WEB, Fate::Stuck);
+    let rig = Rig::ready_with(Arc::clone(&feed));
+    assert!(rig.is_ready() && feed.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_target_does_not_have_yet_is_not_taken_for_what_nobody_stands_for() {
+    let feed = opening_and_other(true);
+    feed.at(1).fate(WEB, Fate::Stuck);
+    let mut rig = Rig::publishing_to(Arc::clone(&feed));
+    let controller = rig.engine.parts.reconciler.options().controller_name.clone();
+    let mut told = route(1);
+    told["status"] = json!({"parents": [{
+        "parentRef": {"name": "web"}, "controllerName": controller, "conditions": [],
+    }]});
+    let mut stray = told.clone();
+    stray["metadata"]["name"] = json!("stray");
+    stray["spec"]["parentRefs"] = json!([{"name": "gone"}]);
+    for kind in Kind::ALL {
+        rig.tell(*kind, watcher::Event::Init);
+    }
+    for (kind, object) in [
+        (Kind::GatewayClass, class()),
+        (Kind::Gateway, gateway()),
+        (Kind::HttpRoute, told),
+        (Kind::HttpRoute, stray),
+    ] {
+        rig.tell(kind, watcher::Event::InitApply(object));
+    }
+    for kind in Kind::ALL {
+        rig.tell(*kind, watcher::Event::InitDone);
+    }
+    rig.settle();
+    assert!(rig.is_ready());
+    assert_ne!(rig.wanted(&cart()), Some(Wanted::Released));
+    let stray = ObjectKey::new(Kind::HttpRoute, "infra", "stray");
+    assert_eq!(rig.wanted(&stray), Some(Wanted::Released));
+    rig.during(Duration::from_secs(3)).await;
+    assert!(matches!(rig.wanted(&cart()), Some(Wanted::Route(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then() {
+    let mut rig = Rig::with_blog();
+    rig.feed().fate(BLOG, Fate::Refused);
+    let before = rig.feed().begun().len();
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    rig.during(Duration::from_mins(10)).await;
+    assert_eq!(rig.feed().begun().len(), before + 1);
+    assert_eq!(rig.engine.withdrawals.len(), 1);
+    assert!(rig.feed().forgotten().is_empty(), "somebody has to know of it");
+    rig.engine.reconsider();
+    rig.settle();
+    assert_ne!(rig.feed().held(BLOG), Some(0));
+    rig.feed().fate(BLOG, Fate::Quick);
+    rig.engine.reconsider();
+    rig.settle();
+    assert_eq!(rig.feed().held(BLOG), Some(0));
+    assert!(rig.engine.withdrawals.is_empty() && rig.engine.under_way.is_empty());
+    assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()]);
+
+    // What is not held there is withdrawn already.
+    rig.apply(Kind::Gateway, second());
+    rig.settle();
+    rig.feed().fate(BLOG, Fate::Elsewhere);
+    rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
+    rig.settle();
+    assert!(rig.engine.withdrawals.is_empty());
+    assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
+}

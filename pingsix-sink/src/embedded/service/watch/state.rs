@@ -26,10 +26,13 @@ pub(super) struct WatchState {
     with_before: bool,
     fragment: bool,
     progress: Progress,
-    _present: Present,
+    _present: Counted,
     _reading: Reading,
     mirroring: Option<Mirroring>,
 }
+
+/// A watch counts in all, and on its connection.
+pub(super) type Counted = (Present, Option<Present>);
 
 /// What the client of a watch is known to have been told, until the watch ends.
 #[derive(Debug)]
@@ -77,7 +80,7 @@ impl WatchState {
         range: KeyRange,
         next: i64,
         request: &WatchCreateRequest,
-        present: (Present, Reading, Option<Arc<Client>>),
+        present: (Counted, Reading, Option<Arc<Client>>),
     ) -> Self {
         let (present, reading, client) = present;
         let mirroring = client.map(|client| {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 use tonic::{Status, Streaming};
 
 use super::outlet::{Gone, Outlet};
-use super::state::{Telling, WatchState};
+use super::state::{Counted, Telling, WatchState};
 use crate::embedded::access::Credentials;
 use crate::embedded::replica::Origin;
 use crate::embedded::service::{Services, header, refusal};
@@ -19,8 +19,11 @@ use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
-/// How many watches one stream may carry.
-const MOST_WATCHES: usize = 1_024;
+/// How many watches one connection may carry, on all of its streams. PingSIX has one.
+const MOST_WATCHES: usize = 256;
+
+/// How many there may be in all: several on each connection.
+const MOST_WATCHES_IN_ALL: usize = 65_536;
 
 /// How many commits are told to one watch, one by one, before the others have their turn.
 const TURN: usize = 64;
@@ -188,8 +191,11 @@ impl WatchStream {
     }
 
     async fn create(&mut self, request: WatchCreateRequest) -> Result<(), Ending> {
-        let key = if request.key.is_empty() { Bytes::from_static(b"\0") } else { request.key.clone() };
-        let range = KeyRange::new(key, request.range_end.clone());
+        if refusal::too_long([&request.key, &request.range_end]).is_err() {
+            return self.refuse(NO_WATCH, refusal::TOO_LARGE.to_owned()).await;
+        }
+        let key = if request.key.is_empty() { b"\0".as_slice() } else { &request.key };
+        let range = KeyRange::new(key, &request.range_end);
         let id = match self.choose_id(&request, &range) {
             Ok(id) => id,
             Err(reason) => return self.refuse(NO_WATCH, reason.to_owned()).await,
@@ -197,6 +203,9 @@ impl WatchStream {
         if let Err(denied) = self.permit(&range) {
             return self.refuse(NO_WATCH, denied).await;
         }
+        let Some(present) = self.admit() else {
+            return self.refuse(NO_WATCH, "too many watches".to_owned()).await;
+        };
         let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
@@ -225,10 +234,22 @@ impl WatchStream {
             return self.lose(id, Lost::Compacted(header)).await;
         }
         let replica = &self.services.replica;
-        let client = self.credentials.peer().map(|peer| Arc::clone(peer.client()));
-        let present = (replica.counters.watches.enter(), replica.readers.enter(range.clone()), client);
+        // Of other ranges a client may have any number.
+        let peer = self.credentials.peer().filter(|_| replica.read(|store| store.is_scope(&range)));
+        let client = peer.map(|peer| Arc::clone(peer.client()));
+        let present = (present, replica.readers.enter(range.clone()), client);
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
+    }
+
+    /// Counts one watch more, unless there are too many.
+    fn admit(&self) -> Option<Counted> {
+        let all = self.services.replica.counters.watches.enter_below(MOST_WATCHES_IN_ALL)?;
+        let of_connection = match self.credentials.peer() {
+            Some(peer) => Some(peer.watches().enter_below(MOST_WATCHES)?),
+            None => None,
+        };
+        Some((all, of_connection))
     }
 
     /// Whether the client may watch all of `range`, or what etcd says when it may not.
@@ -270,9 +291,6 @@ impl WatchStream {
     fn choose_id(&mut self, request: &WatchCreateRequest, range: &KeyRange) -> Result<i64, &'static str> {
         if range.is_empty() {
             return Err("mvcc: watcher range is empty");
-        }
-        if self.watches.len() >= MOST_WATCHES {
-            return Err("too many watches on one stream");
         }
         if request.watch_id < 0 || self.watches.contains_key(&request.watch_id) && request.watch_id != 0 {
             return Err("mvcc: duplicate watch ID provided on the WatchStream");
