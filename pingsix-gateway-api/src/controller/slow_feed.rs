@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Reception;
-use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
+use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::{Feed, Reach};
+use crate::replicas::Replicas;
 
 /// What becomes of publications of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,10 @@ pub(super) struct SlowFeed {
     pub(super) forgotten: Mutex<Vec<Scope>>,
     /// Targets beside this one, which is the first.
     pub(super) others: Vec<SlowFeed>,
+    /// Others that serve the same.
+    pub(super) replicas: Option<Replicas>,
+    /// Revisions that another replica has handed out begin here.
+    pub(super) elsewhere: Mutex<Option<Revision>>,
 }
 
 impl SlowFeed {
@@ -112,6 +117,14 @@ impl Feed for SlowFeed {
 
     fn reach(&self, _scope: &Scope) -> Reach {
         self.reach.lock().unwrap_or(Reach::All)
+    }
+
+    fn replicas(&self) -> Option<&Replicas> {
+        self.replicas.as_ref()
+    }
+
+    fn gave(&self, _: &Scope, revision: Revision) -> bool {
+        self.elsewhere.lock().is_none_or(|elsewhere| revision < elsewhere)
     }
 
     fn reception_of(&self, _: &Scope) -> Option<Reception> {

@@ -19,7 +19,7 @@ use pingsix_translate::{
 
 use super::verdicts::Speakers;
 use crate::acceptance::{
-    Acceptance, Draft, DraftNumber, Heard, Reception, Recollection, Trial, named_sources,
+    Acceptance, Draft, DraftNumber, Findings, Heard, Reception, Recollection, Trial, named_sources,
 };
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
@@ -37,6 +37,8 @@ pub struct Reconciler {
     answered: BTreeSet<ObjectKey>,
     /// Whether other objects are referred to than when that was last asked.
     references_changed: bool,
+    /// What other replicas have found at fault.
+    findings: Findings,
 }
 
 /// What was made of an owner.
@@ -120,6 +122,7 @@ impl Reconciler {
             speakers: Speakers::default(),
             answered: BTreeSet::new(),
             references_changed: false,
+            findings: Findings::new(),
         }
     }
 
@@ -187,6 +190,20 @@ impl Reconciler {
         effects
     }
 
+    /// Takes in what other replicas have found at fault. Returns the owners that this may make a difference for.
+    pub fn learn(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
+        let before = std::mem::replace(&mut self.findings, findings);
+        let owners: BTreeSet<&ObjectKey> =
+            before.values().chain(self.findings.values()).flat_map(BTreeMap::keys).collect();
+        let of = |findings: &Findings, owner: &ObjectKey| -> Vec<_> {
+            let of =
+                findings.iter().filter_map(|(replica, of)| Some((replica.clone(), of.get(owner)?.clone())));
+            of.collect()
+        };
+        let changed = owners.into_iter().filter(|owner| of(&before, owner) != of(&self.findings, owner));
+        changed.cloned().collect()
+    }
+
     /// Verdict on a class of ours.
     pub fn class(&self, key: &ObjectKey) -> Option<&GatewayClassVerdict> {
         self.classes.get(key)
@@ -249,6 +266,7 @@ impl Reconciler {
             let recollection = Recollection::of(snapshot, &self.options.controller_name, status);
             made.acceptance.recall(recollection);
         }
+        made.acceptance.learn(owner, &self.findings, snapshot);
         let Draft { snapshot, number, trial } = made.acceptance.draft(snapshot);
         let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
         let translation = match &snapshot {
