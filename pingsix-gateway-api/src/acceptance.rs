@@ -14,6 +14,7 @@
 //! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since. Nothing
 //! here waits, reads a clock or talks to anybody.
 
+mod findings;
 mod groups;
 mod named;
 mod parts;
@@ -32,6 +33,8 @@ use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use crate::world::OwnerSnapshot;
+use findings::{Adopted, ToldBack};
+pub use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
 use parts::{differences, only, put};
 pub use recollection::Recollection;
@@ -100,6 +103,10 @@ pub struct Acceptance {
     accepted: Option<Published>,
     quarantined: BTreeMap<Origin, Quarantined>,
     held_back: Vec<HeldBack>,
+    /// What other replicas have found, and is in quarantine here as well.
+    adopted: BTreeMap<Origin, Adopted>,
+    /// What other replicas hold back, of what is here as it is there.
+    told_back: Vec<ToldBack>,
     search: Option<Box<Search>>,
     fault: Option<Fault>,
     /// What was published, the newest last.
@@ -132,6 +139,8 @@ struct Quarantined {
     /// The parts it is made of, as they are when it is at fault.
     parts: BTreeSet<ObjectKey>,
     version: OwnerSnapshot,
+    /// Whether PingSIX has taken everything else since.
+    is_proven: bool,
 }
 
 /// Parts that stay as they were when PingSIX took them, or absent.
@@ -143,6 +152,8 @@ struct HeldBack {
     version: OwnerSnapshot,
     /// As they are held.
     held: OwnerSnapshot,
+    /// Whether PingSIX has taken everything else since.
+    is_proven: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -189,7 +200,8 @@ impl Acceptance {
         for HeldBack { parts, held, .. } in &self.held_back {
             put(&mut snapshot, held, parts);
         }
-        let quarantined = self.quarantined.iter();
+        let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
+        let quarantined = self.quarantined.iter().chain(adopted);
         let quarantine = quarantined.map(|(source, held)| (source.clone(), held.said.clone())).collect();
         Content { snapshot, quarantine }
     }
@@ -226,6 +238,7 @@ impl Acceptance {
         };
         self.quarantined.retain(|_, held| is_same(&held.version, &held.parts));
         self.held_back.retain(|held| is_same(&held.version, &held.parts));
+        self.adopted.retain(|_, Adopted { held, .. }| is_same(&held.version, &held.parts));
     }
 
     /// A draft will be published to these data planes: nothing is said of it before all of them have it.
@@ -279,10 +292,11 @@ impl Acceptance {
 
     /// What is in quarantine, with what PingSIX said.
     pub fn quarantined(&self) -> impl Iterator<Item = (&Origin, &str)> {
-        self.quarantined.iter().map(|(source, held)| (source, &*held.said))
+        let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
+        self.quarantined.iter().chain(adopted).map(|(source, held)| (source, &*held.said))
     }
 
-    /// What stays as it was, with what PingSIX said.
+    /// What stays as it was, with what PingSIX said; what other replicas hold back is not among it.
     pub fn held_back(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
         self.held_back.iter().flat_map(|held| held.parts.iter().map(|part| (part, &*held.said)))
     }
@@ -298,7 +312,7 @@ impl Acceptance {
                 "PingSIX refuses what becomes of it, so it counts as it was before, until it changes: {said}"
             ),
         };
-        self.held_back().map(problem).collect()
+        self.held_back().chain(self.told_back()).map(problem).collect()
     }
 
     /// Gives up what is being found out, and publishes what there is: nobody listens to PingSIX any more. Returns whether
@@ -340,11 +354,8 @@ impl Acceptance {
         match verdict(&self.heard, last) {
             Verdict::Pending => Heard::Nothing,
             Verdict::Accepted => {
-                if self.fault.take().is_some() {
-                    Heard::Accepted
-                } else {
-                    Heard::Nothing
-                }
+                self.prove();
+                if self.fault.take().is_some() { Heard::Accepted } else { Heard::Nothing }
             }
             Verdict::Refused(said) => self.refused(said, named),
         }
@@ -408,16 +419,20 @@ impl Acceptance {
             Outcome::Source(source) => {
                 let parts = parts_of(&source);
                 let version = only(&search.goal().snapshot, &parts);
-                self.quarantined.insert(source.clone(), Quarantined { said, parts, version });
+                self.adopted.remove(&source);
+                let held = Quarantined { said, parts, version, is_proven: false };
+                self.quarantined.insert(source.clone(), held);
                 fault.found.insert(source.clone());
                 Heard::Found(source)
             }
             Outcome::Parts(parts) => {
                 self.quarantined.retain(|_, held| held.parts.is_disjoint(&parts));
+                self.adopted.retain(|_, adopted| adopted.held.parts.is_disjoint(&parts));
                 self.held_back.retain(|held| held.parts.is_disjoint(&parts));
                 let version = only(&search.goal().snapshot, &parts);
                 let held = only(search.before(), &parts);
-                self.held_back.push(HeldBack { said, parts: parts.clone(), version, held });
+                let is_proven = false;
+                self.held_back.push(HeldBack { said, parts: parts.clone(), version, held, is_proven });
                 Heard::HeldBack(parts)
             }
             Outcome::Nowhere => {

@@ -88,6 +88,11 @@ impl Deliveries {
         before != self.delivery(data_plane)
     }
 
+    /// The instances as they were looked at last.
+    pub fn instances(&self, data_plane: &DataPlaneKey) -> Option<&Instances> {
+        self.planes.get(data_plane)?.instances.as_ref()
+    }
+
     /// Not all that is asked for is published, or all of it again. Returns whether that changes what is known of the
     /// delivery.
     pub fn withhold(&mut self, data_plane: &DataPlaneKey, why: Option<String>) -> bool {
@@ -105,6 +110,12 @@ impl Deliveries {
     /// The revision that a data plane was last brought to.
     pub fn revision(&self, data_plane: &DataPlaneKey) -> Option<Revision> {
         self.planes.get(data_plane)?.revision
+    }
+
+    /// The same, if that is what is asked for and nothing else is on its way.
+    pub fn settled(&self, data_plane: &DataPlaneKey) -> Option<Revision> {
+        let progress = self.planes.get(data_plane)?;
+        progress.revision.filter(|_| !progress.is_under_way && progress.fault.is_none())
     }
 
     /// How far each of these data planes has come.
@@ -156,14 +167,17 @@ fn by_pages(pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>, revision: R
             shortened(refusal)
         ));
     }
-    let has_published = |page: &StatusPage| !page.is_elsewhere && page.published_revision >= revision.get();
+    let has_published = |page: &StatusPage| {
+        if page.is_elsewhere { page.is_confirmed } else { page.published_revision >= revision.get() }
+    };
     let confirmed = pages.values().filter(|page| page.as_ref().is_ok_and(has_published)).count();
     if confirmed == pages.len() && confirmed > 0 {
         return Delivery::Confirmed;
     }
-    // Revisions of another replica cannot be compared with ours; it delivers the same. One that has published nothing serves
-    // nothing, whatever it has read.
-    let serves_elsewhere = |page: &&StatusPage| page.is_elsewhere && page.published_revision > 0;
+    // Revisions of another replica cannot be compared with ours; it delivers the same, and may not have told yet what has
+    // come of it. One that has published nothing serves nothing, whatever it has read.
+    let serves_elsewhere =
+        |page: &&StatusPage| page.is_elsewhere && !page.is_confirmed && page.published_revision > 0;
     let elsewhere = pages.values().flatten().filter(serves_elsewhere).count();
     if elsewhere > 0 && confirmed + elsewhere == pages.len() {
         return Delivery::Delivered;
@@ -260,6 +274,14 @@ mod tests {
             page.is_elsewhere = true;
         }
         assert_eq!(after(Some(read.clone())), Delivery::Delivered);
+        // The other replica tells that they have it.
+        let mut told = read.clone();
+        let Instances::Pages(held) = &mut told else { unreachable!() };
+        held.values_mut().flatten().for_each(|page| page.is_confirmed = page.published_revision == 3);
+        assert_eq!(after(Some(told.clone())), Delivery::Delivered, "of one of them");
+        let Instances::Pages(held) = &mut told else { unreachable!() };
+        held.values_mut().flatten().for_each(|page| page.is_confirmed = page.is_elsewhere);
+        assert_eq!(after(Some(told)), Delivery::Confirmed);
         // One of them has read it, and has not published anything yet.
         let Instances::Pages(held) = &mut read else { unreachable!() };
         let last = held.values_mut().next_back().unwrap().as_mut().unwrap();

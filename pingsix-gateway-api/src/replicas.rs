@@ -24,6 +24,7 @@ mod member;
 mod record;
 mod revisions;
 mod roster;
+mod saying;
 mod served;
 #[cfg(test)]
 mod tests;
@@ -41,8 +42,10 @@ use pingsix_sink::embedded::revisions::Reservations;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+pub(crate) use saying::{Confirmed, Saying};
 pub(crate) use served::Served;
 
+use crate::acceptance::Findings;
 use crate::digest::short_digest;
 use crate::fault::Fault;
 use crate::leader::LeaseOptions;
@@ -77,6 +80,8 @@ struct Inner {
     changes: watch::Sender<u64>,
     /// How often a replica was met that was not known.
     newcomers: watch::Sender<u64>,
+    /// What this replica tells beside its readers.
+    saying: watch::Sender<Saying>,
 }
 
 /// What is known of another replica.
@@ -114,6 +119,7 @@ impl Replicas {
             roster: Mutex::new(Roster::new(short_digest(&lease.identity))),
             changes: watch::Sender::new(0),
             newcomers: watch::Sender::new(0),
+            saying: watch::Sender::default(),
         }))
     }
 
@@ -140,7 +146,42 @@ impl Replicas {
         others.collect()
     }
 
-    /// Changes whenever something was heard of another replica that may matter for [`readers_of`](Self::readers_of).
+    /// Tells the others something from now on.
+    pub(crate) fn say(&self, saying: &Saying) {
+        self.0.saying.send_if_modified(|said| {
+            let is_news = said != saying;
+            if is_news {
+                said.clone_from(saying);
+            }
+            is_news
+        });
+    }
+
+    /// Whether another replica tells that an instance which reads a scope from it has confirmed this content.
+    pub(crate) fn has_confirmed(&self, scope: &Scope, content: &str, instance: &str) -> bool {
+        let name = record::name_of(scope);
+        let roster = self.0.roster.lock();
+        roster.live().any(|(_, record)| {
+            let confirmed = record.confirmed.get(&name);
+            confirmed.is_some_and(|confirmed| confirmed.content == content && confirmed.by.contains(instance))
+        })
+    }
+
+    /// What the other replicas have found that PingSIX refuses.
+    pub(crate) fn findings(&self) -> Findings {
+        let roster = self.0.roster.lock();
+        let mut findings = Findings::new();
+        for (replica, record) in roster.live() {
+            let of = findings.entry(replica.to_owned()).or_default();
+            for (owner, finding) in record.found.iter().filter_map(saying::Written::read) {
+                of.entry(owner).or_default().push(finding);
+            }
+        }
+        findings
+    }
+
+    /// Changes whenever something was heard of another replica that may matter for [`readers_of`](Self::readers_of), or for
+    /// what else replicas tell each other.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }

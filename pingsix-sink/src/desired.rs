@@ -1,11 +1,13 @@
 //! What one data plane shall hold.
 
+mod fingerprint;
 mod set;
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub use fingerprint::Fingerprint;
 pub use set::{DocumentSet, Documents};
 
 use crate::document::Key;

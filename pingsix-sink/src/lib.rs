@@ -51,7 +51,7 @@ use std::fmt;
 use tokio::sync::watch;
 
 pub use admin::AdminSink;
-pub use desired::{Desired, DocumentSet, Documents, Scope};
+pub use desired::{Desired, DocumentSet, Documents, Fingerprint, Scope};
 pub use document::{Digest, Document, Key, OrderHint, Owner};
 pub use embedded::EmbeddedEtcd;
 pub use error::SinkError;

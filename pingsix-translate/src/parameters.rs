@@ -107,9 +107,10 @@ pub(crate) fn of_gateway(
     options: &Options,
 ) -> Result<Parameters, Refusal> {
     let key = key_of(Kind::Gateway, &gateway.metadata);
-    let of_class = class.map(named_by_class).transpose().and_then(|name| {
-        let name = name.flatten();
-        name.map(|(at, name)| find(&at, name, proxies)).transpose()
+    let of_class = class.map_or(Ok(None), |class| {
+        // A Gateway does not mend what is wrong with its class.
+        of_gateway_class(class, proxies, options)?;
+        named_by_class(class)?.map(|(at, name)| find(&at, name, proxies)).transpose()
     });
     let of_class = of_class.map_err(|refusal| {
         let at = FieldPath::new("spec").child("gatewayClassName");

@@ -216,7 +216,15 @@ impl Attached {
         let judged_before = JudgedBefore { counts: &counts, routes, problems };
         let verdicts = frame.judge(snapshot, &references, inputs, judged_before);
         let (infrastructure, attached) = (frame.infrastructure.clone(), frame.parameters.attached().cloned());
-        let translation = Translation { data_planes, stream_planes, infrastructure, attached, verdicts };
+        let has_unusable_parameters = frame.has_unusable_parameters();
+        let translation = Translation {
+            data_planes,
+            stream_planes,
+            infrastructure,
+            attached,
+            has_unusable_parameters,
+            verdicts,
+        };
         (translation, JudgedRoutes { attached: self, streams, judged })
     }
 }

@@ -25,6 +25,9 @@ pub struct Translation {
     pub infrastructure: Option<Arc<Infrastructure>>,
     /// How the data planes are reached if somebody else runs them; nothing if nobody says more than the options.
     pub attached: Option<Arc<AttachedParameters>>,
+    /// Whether the parameters cannot be used, its own or those of its class. Then its data planes are empty, for nobody
+    /// knows what is asked for; that is no reason to withdraw what was published before.
+    pub has_unusable_parameters: bool,
     /// What to tell the authors.
     pub verdicts: Verdicts,
 }

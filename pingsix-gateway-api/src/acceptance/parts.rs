@@ -4,6 +4,7 @@
 //! Service.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use kube::Resource;
@@ -16,13 +17,18 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Change, Kind, ObjectKey, ObjectName, SharedMap};
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::digest::short_digest;
 use crate::world::OwnerSnapshot;
 
 /// What can be compared with another version of itself.
 trait Part: Clone {
     /// Whether both say the same. One of them may have been read anew.
     fn says_the_same(&self, other: &Self) -> bool;
+
+    /// What it says, as a text that is the same for all that say the same, whoever has read it. It may be secret.
+    fn text(&self) -> String;
 }
 
 /// Kinds held in the generated type, of which some metadata say nothing.
@@ -31,6 +37,10 @@ macro_rules! generated {
         impl Part for Arc<$kind> {
             fn says_the_same(&self, other: &Self) -> bool {
                 Self::ptr_eq(self, other) || say_the_same(&**self, &**other)
+            }
+
+            fn text(&self) -> String {
+                text_of(&**self)
             }
         }
     )+};
@@ -42,17 +52,30 @@ generated! {
 }
 
 fn say_the_same<K: Resource + Serialize>(one: &K, other: &K) -> bool {
-    let essence = |metadata: &ObjectMeta| {
-        let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
-        (uid, generation, labels, annotations)
-    };
-    let spec = |object: &K| {
-        let mut object = serde_json::to_value(object).unwrap_or_default();
-        object.as_object_mut().map(|object| object.remove("metadata"));
-        object
-    };
     essence(one.meta()) == essence(other.meta())
-        && (one.meta().generation.is_some_and(|generation| generation > 0) || spec(one) == spec(other))
+        && (has_generation(one.meta()) || without_metadata(one) == without_metadata(other))
+}
+
+fn text_of<K: Resource + Serialize>(object: &K) -> String {
+    let rest = if has_generation(object.meta()) { Value::Null } else { without_metadata(object) };
+    format!("{:?} {rest}", essence(object.meta()))
+}
+
+/// What metadata say that matters.
+fn essence(metadata: &ObjectMeta) -> impl PartialEq + Debug + use<> {
+    let ObjectMeta { uid, generation, labels, annotations, .. } = metadata.clone();
+    (uid, generation, labels, annotations)
+}
+
+/// Whether the rest of the object is told by its generation.
+fn has_generation(metadata: &ObjectMeta) -> bool {
+    metadata.generation.is_some_and(|generation| generation > 0)
+}
+
+fn without_metadata(object: &impl Serialize) -> Value {
+    let mut object = serde_json::to_value(object).unwrap_or_default();
+    object.as_object_mut().map(|object| object.remove("metadata"));
+    object
 }
 
 /// Kinds of which nothing is kept but what translation reads.
@@ -61,6 +84,10 @@ macro_rules! kept {
         impl Part for Arc<$kind> {
             fn says_the_same(&self, other: &Self) -> bool {
                 Self::ptr_eq(self, other) || self == other
+            }
+
+            fn text(&self) -> String {
+                format!("{self:?}")
             }
         }
     )+};
@@ -71,6 +98,10 @@ kept! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute Service EndpointSlice }
 impl Part for Vec<Arc<EndpointSlice>> {
     fn says_the_same(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().zip(other).all(|(one, other)| one.says_the_same(other))
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(Part::text).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -239,6 +270,64 @@ fn copy<N: Ord + Clone, V: Clone>(into: &mut SharedMap<N, V>, from: &SharedMap<N
         Some(object) => into.insert(name.clone(), object.clone()),
         None => into.remove(name),
     };
+}
+
+/// What stands for these parts as they are, wherever they were read.
+pub(super) fn version(of: &OwnerSnapshot, parts: &BTreeSet<ObjectKey>) -> String {
+    let texts = parts.iter().map(|part| format!("{part} {}", text(of, part).unwrap_or_default()));
+    short_digest(&texts.collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether a part is there.
+pub(super) fn has(of: &OwnerSnapshot, part: &ObjectKey) -> bool {
+    text(of, part).is_some()
+}
+
+/// What a part says; `None` when it is not there.
+fn text(of: &OwnerSnapshot, ObjectKey { kind, name }: &ObjectKey) -> Option<String> {
+    fn at<N: Ord, V: Part>(map: &SharedMap<N, V>, name: &N) -> Option<String> {
+        map.get(name).map(Part::text)
+    }
+    let referents = match of {
+        OwnerSnapshot::Gateway(of) => &of.referents,
+        OwnerSnapshot::Ingress(of) => &of.referents,
+    };
+    match (of, kind) {
+        (OwnerSnapshot::Gateway(of), Kind::Gateway) => Some(of.gateway.text()),
+        (OwnerSnapshot::Gateway(of), Kind::GatewayClass) => of.class.as_ref().map(Part::text),
+        (OwnerSnapshot::Gateway(of), Kind::ListenerSet) => at(&of.listener_sets, name),
+        (OwnerSnapshot::Gateway(of), Kind::HttpRoute) => at(&of.http_routes, name),
+        (OwnerSnapshot::Gateway(of), Kind::GrpcRoute) => at(&of.grpc_routes, name),
+        (OwnerSnapshot::Gateway(of), Kind::TlsRoute) => at(&of.tls_routes, name),
+        (OwnerSnapshot::Gateway(of), Kind::TcpRoute) => at(&of.tcp_routes, name),
+        (OwnerSnapshot::Gateway(of), Kind::UdpRoute) => at(&of.udp_routes, name),
+        (OwnerSnapshot::Gateway(of), Kind::BackendTlsPolicy) => at(&of.backend_tls_policies, name),
+        (OwnerSnapshot::Ingress(of), Kind::IngressClass) => {
+            Some(format!("{} {:?}", of.class.text(), of.default_classes))
+        }
+        (OwnerSnapshot::Ingress(of), Kind::Ingress) => at(&of.ingresses, name),
+        (_, Kind::Service) => at(&referents.services, name),
+        (_, Kind::EndpointSlice) => at(&referents.endpoint_slices, name),
+        (_, Kind::ReferenceGrant) => at(&referents.reference_grants, name),
+        (_, Kind::Secret) => at(&referents.secrets, name),
+        (_, Kind::ConfigMap) => at(&referents.config_maps, name),
+        (_, Kind::Namespace) => at(&referents.namespaces, &name.name),
+        (_, Kind::PingsixProxy) => at(&referents.proxies, name),
+        // Of the other kind of owner.
+        (OwnerSnapshot::Gateway(_), Kind::IngressClass | Kind::Ingress)
+        | (
+            OwnerSnapshot::Ingress(_),
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::ListenerSet
+            | Kind::HttpRoute
+            | Kind::GrpcRoute
+            | Kind::TlsRoute
+            | Kind::TcpRoute
+            | Kind::UdpRoute
+            | Kind::BackendTlsPolicy,
+        ) => None,
+    }
 }
 
 /// A snapshot with nothing in it but these parts, and the owner.

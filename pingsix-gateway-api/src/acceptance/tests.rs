@@ -1,5 +1,7 @@
 //! A model of PingSIX that refuses whatever holds poison.
 
+mod findings;
+
 use std::fmt::Write as _;
 
 use pingsix_translate::{Kind, Object, ObjectName, Objects, Section};

@@ -16,10 +16,17 @@ impl Acceptance {
     /// they were before, or not at all.
     pub fn amend(&self, newest: &OwnerSnapshot, verdicts: &mut SharedMap<Arc<ObjectKey>, RouteVerdict>) {
         let OwnerSnapshot::Gateway(newest) = newest else { return };
-        for (part, said) in self.held_back() {
+        // What is held back here is in translation as it was; what others hold back is there as it is.
+        let here: Vec<_> =
+            self.held_back().map(|(part, said)| (part, said, verdicts.get(part).cloned())).collect();
+        let elsewhere = self.told_back.iter().flat_map(|told| {
+            let served = told.served.iter().map(|part| (part, &*told.said, verdicts.get(part).cloned()));
+            served.chain(told.absent.iter().map(|part| (part, &*told.said, None)))
+        });
+        for (part, said, before) in here.iter().cloned().chain(elsewhere.collect::<Vec<_>>()) {
             let verdict = match part.kind {
-                Kind::HttpRoute => verdict(newest, &newest.http_routes, part, said, verdicts.get(part)),
-                Kind::GrpcRoute => verdict(newest, &newest.grpc_routes, part, said, verdicts.get(part)),
+                Kind::HttpRoute => verdict(newest, &newest.http_routes, part, said, before.as_ref()),
+                Kind::GrpcRoute => verdict(newest, &newest.grpc_routes, part, said, before.as_ref()),
                 Kind::GatewayClass
                 | Kind::Gateway
                 | Kind::ListenerSet

@@ -3,6 +3,7 @@
 mod acceptance;
 mod delivered;
 mod opening;
+mod others;
 mod parameters;
 mod provisioning;
 mod publishing;
@@ -41,10 +42,12 @@ use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
 use crate::reconcile::{Pace, Queue, Reconciler, Standing};
+use crate::replicas::Replicas;
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
 use opening::Opening;
+use others::Others;
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
 use publishing::UnderWay;
@@ -124,6 +127,7 @@ pub(super) struct Engine<F> {
     left: BTreeSet<ObjectKey>,
     opening: Opening,
     managed: Managed,
+    others: Others,
     seals: Seals,
     /// Everything that is watched has been read once.
     is_known: bool,
@@ -152,6 +156,7 @@ impl<F: Feed + 'static> Engine<F> {
             left: BTreeSet::new(),
             opening: Opening::default(),
             managed: Managed::default(),
+            others: Others::default(),
             seals: Seals::default(),
             is_known: false,
             is_open: false,
@@ -168,6 +173,7 @@ impl<F: Feed + 'static> Engine<F> {
     ) -> Result<(), ControllerError> {
         let mut readers = self.parts.feed.readers_changed();
         let mut receptions = self.parts.feed.receptions_changed();
+        let mut replicas = self.parts.feed.replicas().map(Replicas::changes);
         let mut addresses = self.parts.addresses.clone();
         let mut bundles = self.parts.bundles.clone();
         let provisioning = self.parts.provisioning.as_ref();
@@ -205,6 +211,7 @@ impl<F: Feed + 'static> Engine<F> {
                 attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(receptions.as_mut()) => self.look_at_receptions(),
+                () = changed(replicas.as_mut()) => self.look_at_replicas(),
                 Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),
                 Some(orphans) = sources.orphans.recv() => self.withdraw(orphans),

@@ -6,11 +6,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Reception;
 use pingsix_sink::etcd::EtcdError;
-use pingsix_sink::{Desired, MemorySink, Published, Scope, Sink, SinkError};
+use pingsix_sink::{Desired, MemorySink, Published, Revision, Scope, Sink, SinkError};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::{Feed, Reach};
+use crate::replicas::Replicas;
 
 /// What becomes of publications of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,10 @@ pub(super) struct SlowFeed {
     pub(super) forgotten: Mutex<Vec<Scope>>,
     /// Targets beside this one, which is the first.
     pub(super) others: Vec<SlowFeed>,
+    /// Others that serve the same.
+    pub(super) replicas: Option<Replicas>,
+    /// Revisions that another replica has handed out begin here.
+    pub(super) elsewhere: Mutex<Option<Revision>>,
 }
 
 impl SlowFeed {
@@ -116,6 +121,14 @@ impl Feed for SlowFeed {
 
     fn reach(&self, _scope: &Scope) -> Reach {
         self.reach.lock().unwrap_or(Reach::All)
+    }
+
+    fn replicas(&self) -> Option<&Replicas> {
+        self.replicas.as_ref()
+    }
+
+    fn gave(&self, _: &Scope, revision: Revision) -> bool {
+        self.elsewhere.lock().is_none_or(|elsewhere| revision < elsewhere)
     }
 
     fn reception_of(&self, _: &Scope) -> Option<Reception> {

@@ -80,6 +80,9 @@ pub struct StatusPage {
     /// Whether the instance reads from another replica, whose revisions are others: not on the page, but told by them.
     #[serde(skip)]
     pub is_elsewhere: bool,
+    /// Of such an instance, whether that replica tells that it has what this one has published: told as well.
+    #[serde(skip)]
+    pub is_confirmed: bool,
 }
 
 /// PingSIX writes null for what is not there yet.

@@ -19,7 +19,7 @@ use pingsix_translate::{
 
 use super::verdicts::Speakers;
 use crate::acceptance::{
-    Acceptance, Draft, DraftNumber, Heard, Reception, Recollection, Trial, named_sources,
+    Acceptance, Draft, DraftNumber, Findings, Heard, Reception, Recollection, Trial, named_sources,
 };
 use crate::bridge::{Bridge, withdrawn};
 use crate::world::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
@@ -37,6 +37,8 @@ pub struct Reconciler {
     answered: BTreeSet<ObjectKey>,
     /// Whether other objects are referred to than when that was last asked.
     references_changed: bool,
+    /// What other replicas have found at fault.
+    findings: Findings,
 }
 
 /// What was made of an owner.
@@ -57,6 +59,8 @@ struct Owned {
     acceptance: Acceptance,
     /// What is published in the place of `planes`, during a trial.
     tried: BTreeMap<DataPlaneKey, DataPlane>,
+    /// Its parameters cannot be used: what was published before stays.
+    is_kept: bool,
 }
 
 /// What was made of an owner, so that only what is different has to be made again.
@@ -118,6 +122,7 @@ impl Reconciler {
             speakers: Speakers::default(),
             answered: BTreeSet::new(),
             references_changed: false,
+            findings: Findings::new(),
         }
     }
 
@@ -185,6 +190,20 @@ impl Reconciler {
         effects
     }
 
+    /// Takes in what other replicas have found at fault. Returns the owners that this may make a difference for.
+    pub fn learn(&mut self, findings: Findings) -> BTreeSet<ObjectKey> {
+        let before = std::mem::replace(&mut self.findings, findings);
+        let owners: BTreeSet<&ObjectKey> =
+            before.values().chain(self.findings.values()).flat_map(BTreeMap::keys).collect();
+        let of = |findings: &Findings, owner: &ObjectKey| -> Vec<_> {
+            let of =
+                findings.iter().filter_map(|(replica, of)| Some((replica.clone(), of.get(owner)?.clone())));
+            of.collect()
+        };
+        let changed = owners.into_iter().filter(|owner| of(&before, owner) != of(&self.findings, owner));
+        changed.cloned().collect()
+    }
+
     /// Verdict on a class of ours.
     pub fn class(&self, key: &ObjectKey) -> Option<&GatewayClassVerdict> {
         self.classes.get(key)
@@ -197,13 +216,13 @@ impl Reconciler {
         gateways.into_iter().chain(classes).filter(|owner| self.is_ours(owner)).collect()
     }
 
-    /// Whether an owner is there and ours to serve.
+    /// Whether an owner is there and ours. It may be that its parameters, or those of its class, cannot be used.
     fn is_ours(&self, owner: &ObjectKey) -> bool {
         if owner.kind == Kind::Gateway {
             self.world.get::<Gateway>(&owner.name).is_some_and(|gateway| {
                 let class = ObjectName::new("", gateway.spec.gateway_class_name.as_str());
                 let class = ObjectKey { kind: Kind::GatewayClass, name: class };
-                self.classes.get(&class).is_some_and(GatewayClassVerdict::is_accepted)
+                self.classes.contains_key(&class)
             })
         } else {
             let class = self.world.get::<IngressClass>(&owner.name);
@@ -247,6 +266,7 @@ impl Reconciler {
             let recollection = Recollection::of(snapshot, &self.options.controller_name, status);
             made.acceptance.recall(recollection);
         }
+        made.acceptance.learn(owner, &self.findings, snapshot);
         let Draft { snapshot, number, trial } = made.acceptance.draft(snapshot);
         let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
         let translation = match &snapshot {
@@ -255,6 +275,9 @@ impl Reconciler {
         };
         let reconciled = match &trial {
             Some(_) => self.take_trial(owner, translation),
+            None if translation.has_unusable_parameters => {
+                return Standing::Current(self.keep(owner, translation.verdicts));
+            }
             None => self.take(owner, translation, now),
         };
         if let Some(made) = self.owners.get_mut(owner) {
@@ -269,6 +292,9 @@ impl Reconciler {
     fn take_trial(&mut self, owner: &ObjectKey, translation: Translation) -> Reconciled {
         let mut reconciled = Reconciled::default();
         let Some(made) = self.owners.get_mut(owner) else { return reconciled };
+        if translation.has_unusable_parameters {
+            return reconciled;
+        }
         made.tried = translation.data_planes;
         made.tried.retain(|key, _| made.planes.contains_key(key));
         for (key, plane) in &made.tried {
@@ -326,7 +352,8 @@ impl Reconciler {
     }
 
     fn take(&mut self, owner: &ObjectKey, translation: Translation, now: Timestamp) -> Reconciled {
-        let Translation { data_planes, stream_planes, infrastructure, attached, mut verdicts } = translation;
+        let Translation { data_planes, stream_planes, infrastructure, attached, mut verdicts, .. } =
+            translation;
         let made = self.owners.entry(owner.clone()).or_default();
         let mut before = std::mem::take(made);
         if let Some(cut) = &before.memo.cut {
@@ -378,8 +405,37 @@ impl Reconciler {
             memo: before.memo,
             acceptance: before.acceptance,
             tried: BTreeMap::new(),
+            is_kept: false,
         };
         reconciled
+    }
+
+    /// What an owner is to serve is not known while its parameters cannot be used: whatever was published stays, and so does
+    /// what runs for it. Of one of which nothing was published here, nothing is: a reader keeps what it has from elsewhere,
+    /// and gets nothing if it has nothing.
+    fn keep(&mut self, owner: &ObjectKey, mut verdicts: Verdicts) -> Reconciled {
+        let mut reconciled = Reconciled::default();
+        let Some(made) = self.owners.get_mut(owner) else { return reconciled };
+        let mut before = std::mem::take(made);
+        // A trial may be what was published last.
+        for (key, plane) in &before.planes {
+            let bridge = before.memo.bridges.entry(key.clone()).or_default();
+            let bridged = bridge.bridge(key, plane, &self.options);
+            reconciled.add(key, bridged.map(|bridged| (bridged.desired, Vec::new())), &mut Vec::new());
+        }
+        if let Some(before) = &before.verdicts {
+            verdicts.ingresses.clone_from(&before.ingresses);
+        }
+        let problems = verdicts.problems.clone();
+        reconciled.told =
+            self.speakers.replace(&Arc::new(owner.clone()), before.verdicts.as_ref(), Some(&verdicts));
+        *made = Owned { verdicts: Some(verdicts), problems, tried: BTreeMap::new(), is_kept: true, ..before };
+        reconciled
+    }
+
+    /// Whether the parameters of an owner cannot be used, so that what was published before stays as it is.
+    pub fn is_kept(&self, owner: &ObjectKey) -> bool {
+        self.owners.get(owner).is_some_and(|made| made.is_kept)
     }
 
     /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.

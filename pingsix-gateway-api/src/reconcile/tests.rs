@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube_runtime::watcher;
-use pingsix_translate::verdict::Delivery;
+use pingsix_translate::verdict::{Delivery, Reason};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -110,10 +110,16 @@ impl Follower {
         }
     }
 
-    /// Data planes that hold something, and what is told, without what says nothing.
+    /// Data planes that hold something, and what is told, without what says nothing. Of owners whose parameters cannot be
+    /// used, what they hold is what they held, and so is whose Ingresses they serve.
     fn result(&self) -> (Held<'_>, BTreeMap<String, &str>) {
-        let held = self.held.iter().filter(|(_, documents)| !documents.is_empty());
-        let told = self.told.iter().filter(|(_, said)| !said.is_empty());
+        let is_kept = |key: &DataPlaneKey| self.reconciler.is_kept(&key.owner());
+        let held = self.held.iter().filter(|(key, documents)| !documents.is_empty() && !is_kept(key));
+        let is_of_kept = |object: &ObjectKey| {
+            let mut owners = self.reconciler.owners_that_speak_of(object);
+            object.kind == Kind::Ingress && owners.any(|owner| self.reconciler.is_kept(owner))
+        };
+        let told = self.told.iter().filter(|(object, said)| !said.is_empty() && !is_of_kept(object));
         (
             held.map(|(key, documents)| (key.to_string(), documents)).collect(),
             told.map(|(key, said)| (key.to_string(), said.as_str())).collect(),
@@ -245,4 +251,52 @@ fn a_gateway_whose_class_goes_is_withdrawn() {
     assert!(reconciled.publications.iter().all(|publication| publication.desired.documents().is_empty()));
     assert!(reconciled.told.iter().any(|told| **told == key));
     assert_eq!(follower.reconciler.verdicts(&key, &BTreeMap::<DataPlaneKey, Delivery>::new()), None);
+}
+
+#[test]
+fn what_an_ingress_class_serves_stays_while_its_parameters_cannot_be_used() {
+    let mut follower = Follower::new();
+    let proxy = |version: u32, spec: serde_json::Value| {
+        json!({
+            "metadata": {"name": "edge", "namespace": "infra", "resourceVersion": version.to_string(), "generation": version},
+            "spec": spec,
+        })
+    };
+    apply(&mut follower, Kind::PingsixProxy, proxy(1, json!({"attached": {}})));
+    apply(
+        &mut follower,
+        Kind::IngressClass,
+        json!({
+            "metadata": {"name": "web", "resourceVersion": "1"},
+            "spec": {
+                "controller": "pingsix.io/gateway-controller",
+                "parameters": {
+                    "apiGroup": "pingsix.io", "kind": "PingsixProxy", "scope": "Namespace", "namespace": "infra",
+                    "name": "edge",
+                },
+            },
+        }),
+    );
+    let backend = json!({"service": {"name": "cart", "port": {"number": 80}}});
+    apply(
+        &mut follower,
+        Kind::Ingress,
+        json!({
+            "metadata": {"name": "cart", "namespace": "infra", "resourceVersion": "1"},
+            "spec": {"ingressClassName": "web", "defaultBackend": backend},
+        }),
+    );
+    let (ingress, plane) =
+        (ObjectKey::new(Kind::Ingress, "infra", "cart"), DataPlaneKey::Ingress { class: "web".into() });
+    let before = (follower.held[&plane].clone(), follower.said(&ingress));
+    assert!(!before.0.is_empty() && !before.1.is_empty());
+    apply(&mut follower, Kind::PingsixProxy, proxy(2, json!({})));
+    let owner = plane.owner();
+    assert!(follower.reconciler.is_kept(&owner));
+    assert_eq!((follower.held[&plane].clone(), follower.said(&ingress)), before);
+    let problems = follower.reconciler.problems(&owner);
+    assert!(problems.iter().any(|problem| problem.reason == Reason::InvalidParameters), "{problems:?}");
+    apply(&mut follower, Kind::PingsixProxy, proxy(3, json!({"attached": {}})));
+    assert!(!follower.reconciler.is_kept(&owner));
+    assert_eq!((follower.held[&plane].clone(), follower.said(&ingress)), before);
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::record::{Record, annotation, told};
 use super::roster::RENEW;
+use super::saying::{Saying, confirmed, found};
 use super::{Inner, Replicas, follow};
 use crate::controller::Feed;
 use crate::digest::short_digest;
@@ -28,6 +29,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How soon after another there may be a write, for instance when many readers come one after the other.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// And how soon for what can wait: where something changes all the time, something is confirmed all the time.
+const CALM: Duration = Duration::from_secs(2);
 
 /// How long to wait after a write that failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -81,12 +85,14 @@ impl Inner {
     async fn tell<F: Feed>(&self, feed: &F, leadership: &Leadership) {
         let mut changed = feed.readers_changed();
         let mut newcomers = self.newcomers.subscribe();
+        let mut says = self.saying.subscribe();
         let mut times = 0;
         let mut complaint = None;
         loop {
             let readers = feed.readers();
+            let saying = says.borrow_and_update().clone();
             times += 1;
-            let (next, soonest) = match self.write(times, &readers, leadership).await {
+            let (next, mut soonest) = match self.write(times, &readers, &saying, leadership).await {
                 Ok(()) => {
                     complaint = None;
                     // Up to a tenth sooner, so that replicas do not keep step.
@@ -106,8 +112,32 @@ impl Inner {
                 () = other_readers(feed, changed.as_mut(), &readers) => {}
                 // One that is new has to hear of our reading.
                 _ = newcomers.changed() => {}
+                () = self.something_to_say(&mut says) => soonest = soonest.max(CALM),
             }
             sleep_until((now + soonest).min(now + next)).await;
+        }
+    }
+
+    /// Waits until something else is to be told than its readers, and there is somebody to tell.
+    async fn something_to_say(&self, says: &mut watch::Receiver<Saying>) {
+        while says.changed().await.is_ok() {
+            if self.roster.lock().present().next().is_some() {
+                return;
+            }
+        }
+        // The sender is a part of this.
+        std::future::pending::<()>().await;
+    }
+
+    /// What it tells, for the time of this number.
+    fn record(&self, times: u64, readers: &BTreeMap<Scope, usize>, saying: &Saying) -> Record {
+        Record {
+            identity: self.identity.clone(),
+            time: self.reservations.time().now().map(Revision::get),
+            told: times,
+            readers: told(readers),
+            confirmed: confirmed(saying),
+            found: found(saying),
         }
     }
 
@@ -115,14 +145,10 @@ impl Inner {
         &self,
         times: u64,
         readers: &BTreeMap<Scope, usize>,
+        saying: &Saying,
         leadership: &Leadership,
     ) -> Result<(), Fault> {
-        let record = Record {
-            identity: self.identity.clone(),
-            time: self.reservations.time().now().map(Revision::get),
-            told: times,
-            readers: told(readers),
-        };
+        let record = self.record(times, readers, saying);
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
             // What the dead have left.
@@ -156,6 +182,21 @@ impl Inner {
                 tracing::warn!(lease = self.name, error = %fault, "other replicas take this one to be there for a while");
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+impl Replicas {
+    /// Has another one hear what this one tells, over and over, or that it is gone.
+    pub(crate) fn tell(&self, other: &Self, is_there: bool) {
+        let saying = self.0.saying.borrow().clone();
+        for times in 0..2 {
+            let record = self.0.record(fastrand::u64(..) | times, &BTreeMap::new(), &saying);
+            let annotations = is_there.then(|| (self.0.own(), serde_json::to_string(&record).unwrap()));
+            let metadata =
+                ObjectMeta { annotations: Some(annotations.into_iter().collect()), ..ObjectMeta::default() };
+            other.0.see(Some(Lease { metadata, ..Lease::default() }));
         }
     }
 }

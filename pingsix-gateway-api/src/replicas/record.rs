@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use pingsix_sink::{Revision, Scope};
 use serde::{Deserialize, Serialize};
 
+use super::saying::{Confirmed, Written};
 use crate::digest::short_digest;
 
 /// What the names of annotations begin with.
 const PREFIX: &str = "replica.pingsix.io/";
 
 /// Of how many data planes a replica tells who reads them: about 50 KB, where an object of Kubernetes may have 256 KB of
-/// annotations. Beyond that, those that come later in the order of their names are left out.
+/// annotations, and what else is told takes up to 30 KB. Beyond that, those that come later in the order of their names are left out.
 const MOST: usize = 2_048;
 
 /// What a replica tells of itself.
@@ -27,11 +28,22 @@ pub(super) struct Record {
     /// How many read a data plane, by the name that [`name_of`] gives it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) readers: BTreeMap<String, usize>,
+    /// What instances that read from it have confirmed, by the same names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) confirmed: BTreeMap<String, Confirmed>,
+    /// What they refuse.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) found: Vec<Written>,
 }
 
 impl Record {
     pub(super) fn time(&self) -> Option<Revision> {
         self.time.and_then(Revision::new)
+    }
+
+    /// Whether two tell others the same.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        (&self.readers, &self.confirmed, &self.found) == (&other.readers, &other.confirmed, &other.found)
     }
 }
 
@@ -71,6 +83,8 @@ mod tests {
             time: Some(i64::MAX),
             told: u64::MAX,
             readers,
+            confirmed: BTreeMap::new(),
+            found: Vec::new(),
         };
         let text = serde_json::to_string(&record).unwrap();
         assert!(text.len() < 52_000, "{}", text.len());

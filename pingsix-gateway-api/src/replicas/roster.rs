@@ -84,8 +84,14 @@ impl Roster {
             let time = record.as_ref().and_then(Record::time);
             seen.time = seen.time.max(time);
             seen.is_new |= known.is_none();
-            seen.is_change |= known.and_then(|known| known.record.as_ref()).map(|record| &record.readers)
-                != record.as_ref().map(|record| &record.readers);
+            let said = known.and_then(|known| known.record.as_ref());
+            seen.is_change |= match (said, &record) {
+                (Some(said), Some(record)) => !record.says_the_same(said),
+                (None, None) => false,
+                (Some(_), None) | (None, Some(_)) => true,
+            };
+            // What it has found counts from now on.
+            seen.is_change |= known.is_some_and(|known| !known.is_live);
             let is_live = known.is_some();
             let other = Other { text: text.clone(), record, heard: now, beats: self.beats, is_live };
             self.others.insert(name.to_owned(), other);
@@ -107,6 +113,13 @@ impl Roster {
     pub(super) fn present(&self) -> impl Iterator<Item = (&Record, Instant)> {
         let present = self.others.values().filter(|other| self.is_present(other));
         present.filter_map(|other| Some((other.record.as_ref()?, other.heard)))
+    }
+
+    /// The other replicas that are there and have renewed while we looked: what a process has left that ended is not among
+    /// them. By the names of their records.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&str, &Record)> {
+        let live = self.others.iter().filter(|(_, other)| other.is_live && self.is_present(other));
+        live.filter_map(|(name, other)| Some((&**name, other.record.as_ref()?)))
     }
 
     /// How many read a data plane at the other replicas.
@@ -135,7 +148,8 @@ mod tests {
     fn record(identity: &str, told: u64, readers: usize) -> (String, String) {
         let readers = BTreeMap::from([("plane".to_owned(), readers)]);
         let time = i64::try_from(told).ok().map(|told| told + 1);
-        let record = Record { identity: identity.to_owned(), time, told, readers };
+        let (confirmed, found) = (BTreeMap::new(), Vec::new());
+        let record = Record { identity: identity.to_owned(), time, told, readers, confirmed, found };
         (annotation(identity), serde_json::to_string(&record).unwrap())
     }
 

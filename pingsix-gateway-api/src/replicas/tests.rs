@@ -153,6 +153,51 @@ async fn nothing_is_written_but_renewals_when_nothing_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_replica_says_is_heard_soon_and_of_one_that_has_ended_nothing_counts() {
+    let api = ApiServer::default();
+    let (one, two) = (Running::start(&api, "one", nobody()), Running::start(&api, "two", nobody()));
+    sleep(Duration::from_secs(8)).await;
+    let saying = |content: &str| {
+        let confirmed = Confirmed { content: content.to_owned(), by: ["x".to_owned()].into() };
+        Saying { confirmed: [(scope("web"), confirmed)].into(), ..Saying::default() }
+    };
+    let hears =
+        |replica: &Running, content: &str| replica.replicas.has_confirmed(&scope("web"), content, "x");
+    let mut changes = one.replicas.changes();
+    two.replicas.say(&saying("a"));
+    timeout(Duration::from_secs(3), async {
+        while !hears(&one, "a") {
+            changes.changed().await.unwrap();
+        }
+    })
+    .await
+    .unwrap();
+    assert!(!hears(&one, "b") && !one.replicas.has_confirmed(&scope("web"), "a", "y"));
+    assert!(!hears(&two, "a"), "that is what it says itself");
+    // What changes all the time makes few writes.
+    let before = api.writes(&path("replicas")).len();
+    for content in 0..100 {
+        two.replicas.say(&saying(&content.to_string()));
+        sleep(Duration::from_millis(50)).await;
+    }
+    let writes = api.writes(&path("replicas")).len() - before;
+    assert!(writes <= 8, "{writes} in 5 s");
+    sleep(Duration::from_secs(3)).await;
+    assert!(hears(&one, "99"));
+
+    two.task.abort();
+    sleep(Duration::from_secs(17)).await;
+    assert!(!hears(&one, "99"));
+    // Nobody has cleared up, and one that starts beside what is left does not count it.
+    let three = Running::start(&api, "three", nobody());
+    for _ in 0..40 {
+        sleep(Duration::from_millis(100)).await;
+        assert!(!hears(&three, "99") && three.replicas.findings().len() <= 1);
+    }
+    assert_eq!(three.replicas.findings().len(), 1, "the first is there");
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_crashes_is_gone_within_seconds_and_the_leader_clears_up() {
     let api = ApiServer::default();
     let one = Running::start(&api, "one", Leadership::always());

@@ -31,8 +31,8 @@ use crate::lab::shop::{self, PLANE, secret};
 use crate::lab::{Lab, Running, eventually_found, options, pingsix};
 
 /// A server whose documents are spoilt on their way into it: those of hosts that say how.
-struct Poisoned {
-    etcd: EmbeddedEtcd,
+pub(crate) struct Poisoned {
+    pub(crate) etcd: EmbeddedEtcd,
 }
 
 impl Poisoned {

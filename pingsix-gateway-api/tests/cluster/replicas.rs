@@ -5,15 +5,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
+use pingsix_gateway_api::controller::ControllerOptions;
 use pingsix_gateway_api::leader::lease_name;
 use pingsix_gateway_api::replicas::{Replicas, replicas_name, revisions_name};
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_test_cluster::Process;
-use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
+use pingsix_translate::{DEFAULT_CONTROLLER_NAME, DataPlaneKey, Kind, ObjectName};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -25,6 +27,7 @@ use crate::lab::readers::{Served, Spies, list};
 use crate::lab::shop::{self, GATEWAY, PLANE, ROUTE, SERVICE, redirect};
 use crate::lab::{Lab, Running};
 use crate::leaders::{Strait, options};
+use crate::quarantine::Poisoned;
 
 /// A replica in this process, with the feed that it serves.
 struct Replica {
@@ -41,10 +44,19 @@ impl Replica {
     async fn with_responder(client: Client, name: &str, responder: Option<SocketAddr>) -> Self {
         let mut options = options(name);
         options.translation.responder = responder;
+        Self::with(client, options, Running::among).await
+    }
+
+    /// One whose feed is what this makes of the server.
+    async fn with(
+        client: Client,
+        options: ControllerOptions,
+        run: impl FnOnce(Client, &EmbeddedEtcd, Replicas, ControllerOptions) -> Running,
+    ) -> Self {
         let replicas = Replicas::new(client.clone(), options.lease.as_ref().unwrap());
         let etcd = EmbeddedEtcd::builder().reservations(replicas.reservations()).start().await.unwrap();
         let served = Served::start(&etcd, None).await;
-        let mut running = Running::among(client, &etcd, replicas, options);
+        let mut running = run(client, &etcd, replicas, options);
         running.is_ready().await;
         Self { etcd, served, running }
     }
@@ -325,4 +337,82 @@ async fn readers_count_wherever_they_are() {
     lab.says(Kind::HttpRoute, "default", "late", "/parents/0", "Accepted=True/Accepted").await;
     one.stop().await;
     assert!(annotations(&lab, replicas_name).await.is_empty());
+}
+
+/// A route that PingSIX refuses when it comes out of a poisoned feed.
+const POISON: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: poison, namespace: default}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [plugin.poison.example]
+  rules: [{filters: [{type: RequestRedirect, requestRedirect: {hostname: elsewhere.example, statusCode: 302}}]}]
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neither() {
+    const TEST: &str = "what_is_refused_at_a_follower_is_told_by_the_leader_and_served_by_neither";
+    let Some(binary) = pingsix::binary(TEST) else { return };
+    let Some(lab) = Lab::start().await else { return };
+    lab.apply(GATEWAY).await;
+    lab.apply(&redirect("start.example")).await;
+    let (responder, _responds) = pingsix::responder().await;
+    // Where it reads is known when there are replicas, and these have to know its status page.
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    let switch = Switch::to(nowhere).await;
+    let ports = Ports::new(&lab.cluster, switch.address);
+    let start = async |name: &str| {
+        let mut options = options(name);
+        options.translation.responder = Some(responder);
+        let plane = DataPlaneKey::Gateway { gateway: ObjectName::new("default", "web"), port: None };
+        let page = format!("http://127.0.0.1:{}/status/config", ports.status).parse().unwrap();
+        options.status_pages.insert(plane, [page].into());
+        let run = |client, etcd: &EmbeddedEtcd, replicas, options| {
+            Running::publishing_among(Arc::new(Poisoned { etcd: etcd.clone() }), client, replicas, options)
+        };
+        Replica::with(lab.cluster.admin(), options, run).await
+    };
+    let one = start("one").await;
+    lab.says(Kind::Gateway, "default", "web", "", "Programmed=False/Pending").await;
+    let two = start("two").await;
+    switch.turn(two.address());
+    let process = ports.run(&lab.cluster, binary).await;
+    let reader = Reader { ports, process };
+    reader.leads_to("start.example").await;
+    // The leader knows by what the follower tells that this has been taken.
+    let confirmed = "Every known PingSIX instance has published the configuration.";
+    let is_confirmed = async |what: &str| {
+        lab.until(Kind::Gateway, "default", "web", what, |object| {
+            object["status"]["conditions"].to_string().contains(confirmed)
+        })
+        .await;
+    };
+    is_confirmed("what its instance confirms to the follower").await;
+
+    lab.apply(POISON).await;
+    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined").await;
+    let is_error = |head: &str| head.starts_with("http/1.1 500");
+    let (traffic, log) = (reader.ports.traffic, reader.log().as_ref().to_path_buf());
+    pingsix::until(traffic, "plugin.poison.example", "/", &log, is_error).await;
+    lab.apply(&redirect("later.example")).await;
+    reader.leads_to("later.example").await;
+    is_confirmed("the same, with a rule in quarantine").await;
+
+    // At the leader it meets nothing that it would refuse, nor anything else.
+    switch.turn(one.address());
+    lab.apply(&redirect("moved.example")).await;
+    reader.leads_to("moved.example").await;
+    pingsix::until(traffic, "plugin.poison.example", "/", &log, is_error).await;
+    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined").await;
+    // The one that has found it ends, and its author mends it.
+    two.stop().await;
+    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=False/Quarantined").await;
+    lab.apply(&POISON.replace("plugin.poison.example", "mended.example")).await;
+    let is_served = |head: &str| head.contains("location: http://elsewhere.example/");
+    pingsix::until(traffic, "mended.example", "/", &log, is_served).await;
+    lab.says(Kind::HttpRoute, "default", "poison", "/parents/0", "Accepted=True/Accepted").await;
+    is_confirmed("what its instance confirms to the leader").await;
+    reader.process.kill().await.unwrap();
+    one.stop().await;
 }

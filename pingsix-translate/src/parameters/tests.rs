@@ -74,6 +74,7 @@ fn refused(class: Option<&Value>, own: Option<&Value>) -> String {
     let translation = translated(class, own);
     let said = accepted(&translation);
     let message = said.strip_prefix("False InvalidParameters: ").unwrap_or_else(|| panic!("{said}"));
+    assert!(translation.has_unusable_parameters);
     assert!(translation.infrastructure.is_none() && translation.attached.is_none());
     assert!(translation.data_planes.values().all(|plane| plane.config.is_empty()));
     let problems = &translation.verdicts.problems;
@@ -242,6 +243,7 @@ fn what_is_named_and_cannot_be_used_is_said_where_it_is_named() {
             "{}",
             accepted(&translation)
         );
+        assert!(translation.has_unusable_parameters);
         let class = objects.gateway_classes().next().unwrap().1;
         let verdict = judge_gateway_class(class, &Proxies::new(), &Options::default()).unwrap();
         assert!(!verdict.is_accepted() && verdict.supported_features.is_empty());
@@ -252,6 +254,20 @@ fn what_is_named_and_cannot_be_used_is_said_where_it_is_named() {
     assert_eq!(
         accepted(&run(&objects, &Options::default())),
         "False InvalidParameters: spec.infrastructure.parametersRef: There is no PingsixProxy infra/gone that can be read."
+    );
+}
+
+#[test]
+fn an_address_of_an_unknown_type_is_no_matter_of_parameters() {
+    let mut objects = world(None, None);
+    assert!(!run(&objects, &Options::default()).has_unusable_parameters);
+    change_gateway(&mut objects, |spec| {
+        spec["addresses"] = json!([{"type": "example.com/Name", "value": "a"}]);
+    });
+    let translation = run(&objects, &Options::default());
+    assert!(
+        accepted(&translation).starts_with("False UnsupportedAddress: ")
+            && !translation.has_unusable_parameters
     );
 }
 
@@ -310,6 +326,7 @@ fn an_ingress_class_has_parameters_too() {
         let translation = run(&objects);
         let problem = &translation.verdicts.problems[0];
         assert_eq!((problem.field.as_str(), problem.reason.as_str()), (field, "InvalidParameters"));
+        assert!(translation.has_unusable_parameters);
         assert!(translation.infrastructure.is_none());
     }
     let mut objects = class(named);

@@ -17,7 +17,7 @@ use crate::route::{Refusal, Route};
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::verdict::{
-    Judged, Problem, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies,
+    Judged, Problem, Reason, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies,
     refuse_gateway,
 };
 
@@ -76,6 +76,11 @@ impl Frame {
             (Parameters::Managed(_), Some(_)) | (Parameters::Unsaid | Parameters::Attached(_), _) => None,
         };
         Self { gateway, listeners, planes, policies, parameters, refused, infrastructure, layout, problems }
+    }
+
+    /// Whether it is for its parameters that the Gateway serves nothing.
+    pub(super) fn has_unusable_parameters(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refusal| refusal.reason == Reason::InvalidParameters)
     }
 
     /// Whether routes are attached, placed and told the same as with another frame, but for what policies demand

@@ -39,7 +39,14 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
     };
     let Some(class) = judge_ingress_class(&snapshot.class, &snapshot.referents.proxies, options) else {
         let (data_planes, stream_planes) = (BTreeMap::new(), BTreeMap::new());
-        return Translation { data_planes, stream_planes, infrastructure: None, attached: None, verdicts };
+        return Translation {
+            data_planes,
+            stream_planes,
+            infrastructure: None,
+            attached: None,
+            has_unusable_parameters: false,
+            verdicts,
+        };
     };
     let is_served = class.is_served();
     let parameters = parameters::of_ingress_class(&snapshot.class, &snapshot.referents.proxies, options);
@@ -68,7 +75,8 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
     verdicts.problems = problems;
     let data_planes = BTreeMap::from([(key, data_plane)]);
     let (stream_planes, attached) = (BTreeMap::new(), parameters.attached().cloned());
-    Translation { data_planes, stream_planes, infrastructure, attached, verdicts }
+    let has_unusable_parameters = !is_served;
+    Translation { data_planes, stream_planes, infrastructure, attached, has_unusable_parameters, verdicts }
 }
 
 fn lower(

@@ -256,6 +256,7 @@ impl Memo {
             stream_planes: stream_planes.collect(),
             infrastructure: self.frame.infrastructure.clone(),
             attached: self.frame.parameters.attached().cloned(),
+            has_unusable_parameters: self.frame.has_unusable_parameters(),
             verdicts,
         }
     }

@@ -68,6 +68,7 @@ impl<F: Feed + 'static> Engine<F> {
             }
         }
         self.explain_fault(owner);
+        self.tell_findings(owner);
         self.tell_delivery(owner);
         // What is to be published next has changed; when it is in force, nothing has.
         self.push([owner.clone()].into());

@@ -62,6 +62,7 @@ impl<F: Feed + 'static> Engine<F> {
                 let read = Revision::new(page.observed_revision);
                 page.is_elsewhere = read.is_some_and(|read| !self.parts.feed.gave(&scope, read));
             }
+            self.compare(data_plane, &scope, pages);
         }
         self.observe(data_plane, pages);
     }
@@ -75,6 +76,11 @@ impl<F: Feed + 'static> Engine<F> {
         if let Instances::Pages(pages) = &instances {
             self.listen(data_plane, pages);
         }
+        self.weigh(data_plane, instances);
+    }
+
+    /// Takes note of instances, of which nothing new was heard.
+    pub(super) fn weigh(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
         if self.deliveries.observe(data_plane, instances) {
             if let Some(metrics) = &self.parts.metrics
                 && self.deliveries.delivery(data_plane) == Delivery::Confirmed

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{Infrastructure, SecretKey};
-use pingsix_translate::snapshot::{EndpointState, Gateway, Ingress, Secret};
+use pingsix_translate::snapshot::{EndpointState, Gateway, GatewayClass, Ingress, Secret};
 use pingsix_translate::verdict::{
     Address, Condition, ConditionStatus, ConditionType, GatewayVerdict, Problem, Reason,
 };
@@ -20,6 +20,9 @@ use crate::provision::{
     AddressFault, Installation, InstallationKey, Keyring, Need, Standings, Wanted, judge_addresses,
     service_name, status_ports,
 };
+
+/// What is said of a Gateway whose parameters cannot be used.
+const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
 
 /// How an engine has data planes run.
 #[derive(Debug)]
@@ -79,18 +82,20 @@ impl<F: Feed + 'static> Engine<F> {
                 && matches!(problem.reason, Reason::InvalidParameters | Reason::UnsupportedAddress)
         };
         self.undecodable.contains_key(owner)
-            || self.is_of_refused_class(owner)
+            || self.is_of_unclear_class(owner)
             || self.parts.reconciler.attached(owner).is_none()
                 && self.parts.reconciler.problems(owner).iter().any(is_about_that)
     }
 
-    /// Whether an owner is a Gateway of a class of ours that is not accepted, as when its parameters cannot be used.
-    fn is_of_refused_class(&self, owner: &ObjectKey) -> bool {
+    /// Whether an owner is a Gateway of a class of ours that is not accepted, as when its parameters cannot be used, or of one
+    /// that is nobody's: who deletes a class and creates it again does not ask for other Pods.
+    fn is_of_unclear_class(&self, owner: &ObjectKey) -> bool {
         let reconciler = &self.parts.reconciler;
         let gateway = (owner.kind == Kind::Gateway).then(|| reconciler.world().get::<Gateway>(&owner.name));
         gateway.flatten().is_some_and(|gateway| {
             let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
-            reconciler.class(&class).is_some_and(|verdict| !verdict.is_accepted())
+            reconciler.world().get::<GatewayClass>(&class.name).is_none()
+                || reconciler.class(&class).is_some_and(|verdict| !verdict.is_accepted())
         })
     }
 
@@ -187,11 +192,19 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    /// Everything is known: whatever else runs is to go.
+    /// Everything is known: whatever else runs is to go, but what runs for those of whom it cannot be said.
     pub(super) fn complete_provisioning(&self) {
-        if let Some(provisioning) = &self.parts.provisioning {
-            provisioning.wanted.send_if_modified(Wanted::complete);
-        }
+        let Some(provisioning) = &self.parts.provisioning else { return };
+        let gateways = self.parts.reconciler.world().keys::<Gateway>().into_iter();
+        let unclear: Vec<ObjectKey> = gateways.filter(|owner| self.is_unclear(owner)).collect();
+        provisioning.wanted.send_if_modified(|wanted| {
+            for owner in unclear {
+                if !wanted.needs.contains_key(&owner) {
+                    wanted.leave(owner);
+                }
+            }
+            wanted.complete()
+        });
     }
 
     /// Where the Service of an owner is reached; `None` as long as that is not known.
@@ -202,6 +215,11 @@ impl<F: Feed + 'static> Engine<F> {
     /// Adds what keeps an accepted Gateway from being programmed besides its configuration.
     pub(super) fn hinder(&self, verdict: &mut GatewayVerdict) {
         let owner = &*verdict.key;
+        if self.parts.reconciler.is_kept(owner)
+            && let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned()
+        {
+            verdict.conditions.set(Condition { message: KEPT.to_owned(), ..programmed });
+        }
         let Some(infrastructure) = self.parts.reconciler.infrastructure(owner) else { return };
         let Some(programmed) = verdict.conditions.get(ConditionType::Programmed).cloned() else { return };
         if !verdict.conditions.is_true(ConditionType::Accepted)

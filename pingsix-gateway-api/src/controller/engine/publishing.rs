@@ -79,6 +79,7 @@ impl<F: Feed + 'static> Engine<F> {
         // Nothing but this remembers the data planes of an owner that is gone.
         let (publications, withdrawn): (Vec<_>, Vec<_>) =
             publications.into_iter().partition(|publication| current.contains(&publication.data_plane));
+        self.note_contents(owner, &current, &publications);
         let mut withdrawals = self.withdrawals.remove(owner).unwrap_or_default();
         withdrawals
             .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));

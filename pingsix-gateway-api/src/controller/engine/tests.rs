@@ -3,6 +3,7 @@
 mod provisioning;
 mod publishing;
 mod refusals;
+mod replicas;
 mod settling;
 
 use kube_runtime::watcher;

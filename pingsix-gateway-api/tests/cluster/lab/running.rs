@@ -33,7 +33,17 @@ impl Running {
         replicas: Replicas,
         options: ControllerOptions,
     ) -> Self {
-        Self::run(Controller::new(client, Arc::new(etcd.clone()), options).among(replicas))
+        Self::publishing_among(Arc::new(etcd.clone()), client, replicas, options)
+    }
+
+    /// The same, with another feed.
+    pub(crate) fn publishing_among<F: Feed + 'static>(
+        feed: Arc<F>,
+        client: Client,
+        replicas: Replicas,
+        options: ControllerOptions,
+    ) -> Self {
+        Self::run(Controller::new(client, feed, options).among(replicas))
     }
 
     /// The same, with another feed.

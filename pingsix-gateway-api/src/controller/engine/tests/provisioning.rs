@@ -22,6 +22,11 @@ struct Ends {
 impl Rig {
     /// With a Gateway whose data planes the controller runs.
     fn managing() -> (Self, Ends) {
+        Self::managing_with(json!({"managed": {}}), vec![managed_class()])
+    }
+
+    /// The same, with these parameters and these classes.
+    fn managing_with(parameters: Value, classes: Vec<Value>) -> (Self, Ends) {
         let mut rig = Self::new();
         let (wanted, needs) = watch::channel(Needs::default());
         let (standings, told) = watch::channel(Standings::new());
@@ -36,9 +41,12 @@ impl Rig {
         for kind in Kind::ALL {
             rig.tell(*kind, watcher::Event::Init);
         }
+        let has_none = classes.is_empty();
+        for class in classes {
+            rig.tell(Kind::GatewayClass, watcher::Event::InitApply(class));
+        }
         for (kind, object) in [
-            (Kind::PingsixProxy, proxy(json!({"managed": {}}))),
-            (Kind::GatewayClass, managed_class()),
+            (Kind::PingsixProxy, proxy(parameters)),
             (Kind::Gateway, managed_gateway()),
             (Kind::HttpRoute, route(1)),
         ] {
@@ -47,7 +55,7 @@ impl Rig {
         for kind in Kind::ALL {
             rig.tell(*kind, watcher::Event::InitDone);
         }
-        assert!(!needs.borrow().is_complete, "not before everything was looked at");
+        assert_eq!(needs.borrow().is_complete, has_none, "not before everything was looked at");
         rig.settle();
         (rig, Ends { wanted: needs, standings, pages, key })
     }
@@ -167,14 +175,16 @@ async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
     let mut undecodable = managed_gateway();
     undecodable["metadata"]["resourceVersion"] = json!("3");
     undecodable["spec"]["listeners"] = json!("none");
-    for (kind, wrong, right) in [
-        (Kind::PingsixProxy, proxy(json!({})), proxy(json!({"managed": {}}))),
-        (Kind::Gateway, of_another_type, managed_gateway()),
-        (Kind::Gateway, undecodable, managed_gateway()),
+    // What runs by parameters that were right goes on by these.
+    let (goes_on, is_left) = ((true, false, false), (false, true, false));
+    for (kind, wrong, right, expected) in [
+        (Kind::PingsixProxy, proxy(json!({})), proxy(json!({"managed": {}})), goes_on),
+        (Kind::Gateway, of_another_type, managed_gateway(), is_left),
+        (Kind::Gateway, undecodable, managed_gateway(), is_left),
     ] {
         rig.apply(kind, wrong);
         rig.settle();
-        assert_eq!(held(&ends), (false, true, false), "{kind}");
+        assert_eq!(held(&ends), expected, "{kind}");
         rig.apply(kind, right);
         rig.settle();
         assert_eq!(held(&ends), (true, false, false), "{kind}");
@@ -182,10 +192,134 @@ async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
     // The parameters are gone, and then the Gateway.
     rig.tell(Kind::PingsixProxy, watcher::Event::Delete(proxy(json!({"managed": {}}))));
     rig.settle();
-    assert_eq!(held(&ends), (false, true, false));
+    assert_eq!(held(&ends), goes_on);
     rig.tell(Kind::Gateway, watcher::Event::Delete(managed_gateway()));
     rig.settle();
     assert_eq!(held(&ends), (false, false, true));
+}
+
+/// How many documents the data plane of port 80 has.
+fn documents(rig: &Rig) -> Option<usize> {
+    rig.engine.parts.feed.held("/pingsix/infra/web:80")
+}
+
+/// What is said of the Gateway: whether it is accepted and why not, and what `Programmed` says.
+fn said(rig: &Rig) -> (bool, Reason, String) {
+    let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&web()) else { panic!("nothing is said") };
+    let accepted = verdict.conditions.get(ConditionType::Accepted).unwrap();
+    let programmed = verdict.conditions.get(ConditionType::Programmed).unwrap();
+    (accepted.status == ConditionStatus::True, accepted.reason, programmed.message.clone())
+}
+
+/// A route beside the first.
+fn another_route() -> Value {
+    let mut other = route(7);
+    other["metadata"]["name"] = json!("other");
+    other["spec"]["hostnames"] = json!(["other.example"]);
+    other
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_served_stays_while_parameters_cannot_be_used() {
+    // Of the class, and of the Gateway itself.
+    let mut own = managed_gateway();
+    own["metadata"]["resourceVersion"] = json!("2");
+    own["spec"]["infrastructure"] =
+        json!({"parametersRef": {"group": "pingsix.io", "kind": "PingsixProxy", "name": "own"}});
+    let broken = |kind| if kind == Kind::Gateway { own.clone() } else { proxy(json!({})) };
+    let mended = |kind| if kind == Kind::Gateway { managed_gateway() } else { proxy(json!({"managed": {}})) };
+    for kind in [Kind::PingsixProxy, Kind::Gateway] {
+        let (mut rig, ends) = Rig::managing();
+        rig.stand(&ends, Provisioned { addresses: vec![Address::Ip([192, 0, 2, 7].into())], fault: None });
+        let before = documents(&rig).unwrap();
+        assert!(before > 0 && said(&rig).0);
+        rig.apply(kind, broken(kind));
+        rig.settle();
+        rig.apply(Kind::HttpRoute, another_route());
+        rig.settle();
+        assert_eq!(documents(&rig), Some(before), "{kind}");
+        let (is_accepted, reason, programmed) = said(&rig);
+        assert!(!is_accepted && reason == Reason::InvalidParameters);
+        assert!(programmed.contains("stays as it is until its parameters can be used"), "{programmed}");
+        assert_eq!(rig.told().2, Some(1), "it has its address");
+        rig.apply(kind, mended(kind));
+        rig.settle();
+        assert!(documents(&rig).unwrap() > before, "{kind}");
+        assert!(said(&rig).0 && !said(&rig).2.contains("stays as it is"));
+        // With the class or the Gateway, everything goes.
+        rig.apply(kind, broken(kind));
+        rig.settle();
+        if kind == Kind::Gateway {
+            rig.tell(kind, watcher::Event::Delete(own.clone()));
+        } else {
+            rig.tell(Kind::GatewayClass, watcher::Event::Delete(managed_class()));
+        }
+        rig.settle();
+        assert_eq!(documents(&rig), Some(0), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_what_cannot_be_used_at_the_start_nothing_is_published_and_others_are_served() {
+    let (mut rig, ends) = Rig::managing_with(json!({}), vec![managed_class()]);
+    assert!(rig.is_ready() && rig.engine.parts.feed.is_open());
+    // Whoever reads it keeps what it has, which it would not if there were nothing.
+    assert_eq!(rig.engine.parts.feed.begun(), []);
+    let (is_accepted, reason, _) = said(&rig);
+    assert!(!is_accepted && reason == Reason::InvalidParameters);
+    assert!(ends.wanted.borrow().is_complete && !ends.wanted.borrow().is_unwanted(&web()));
+    rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
+    rig.settle();
+    assert!(documents(&rig).unwrap() > 0 && said(&rig).0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_stays_while_its_class_is_deleted_and_created_again() {
+    let (mut rig, ends) = Rig::managing();
+    let state = |ends: &Ends| {
+        let wanted = ends.wanted.borrow();
+        (wanted.needs.contains_key(&web()), wanted.is_unwanted(&web()))
+    };
+    assert_eq!(state(&ends), (true, false));
+    let delete = |rig: &mut Rig| {
+        rig.tell(Kind::GatewayClass, watcher::Event::Delete(managed_class()));
+        rig.settle();
+    };
+    delete(&mut rig);
+    assert_eq!(state(&ends), (false, false));
+    rig.apply(Kind::GatewayClass, managed_class());
+    rig.settle();
+    assert_eq!(state(&ends), (true, false));
+    // It is of somebody else now.
+    delete(&mut rig);
+    let mut foreign = managed_class();
+    foreign["spec"]["controllerName"] = json!("example.com/other");
+    rig.apply(Kind::GatewayClass, foreign);
+    rig.settle();
+    assert_eq!(state(&ends), (false, true));
+    // Or says that nothing is to be run.
+    rig.apply(Kind::GatewayClass, managed_class());
+    rig.settle();
+    delete(&mut rig);
+    assert_eq!(state(&ends), (false, false));
+    rig.apply(Kind::GatewayClass, class());
+    rig.settle();
+    assert_eq!(state(&ends), (false, true));
+    // Or the Gateway goes.
+    rig.apply(Kind::GatewayClass, managed_class());
+    rig.settle();
+    delete(&mut rig);
+    rig.tell(Kind::Gateway, watcher::Event::Delete(managed_gateway()));
+    rig.settle();
+    assert_eq!(state(&ends), (false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_stays_over_a_start_without_its_class() {
+    let (_rig, ends) = Rig::managing_with(json!({"managed": {}}), vec![]);
+    let wanted = ends.wanted.borrow();
+    assert!(wanted.is_complete && wanted.needs.is_empty() && !wanted.is_unwanted(&web()));
+    assert!(wanted.is_unwanted(&ObjectKey::new(Kind::Gateway, "infra", "gone")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,15 +9,15 @@ use crate::controller::Reach;
 use crate::delivery::Instances;
 use crate::delivery::status_page::StatusPage;
 
-fn plane() -> DataPlaneKey {
+pub(super) fn plane() -> DataPlaneKey {
     DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("infra", "web"), port: None }
 }
 
-fn new(index: usize) -> ObjectKey {
+pub(super) fn new(index: usize) -> ObjectKey {
     ObjectKey::new(Kind::HttpRoute, "infra", &*format!("new-{index}"))
 }
 
-fn new_route(index: usize, path: &str, generation: u32) -> Value {
+pub(super) fn new_route(index: usize, path: &str, generation: u32) -> Value {
     json!({
         "metadata": {
             "name": format!("new-{index}"), "namespace": "infra", "resourceVersion": generation.to_string(),
@@ -33,12 +33,12 @@ fn new_route(index: usize, path: &str, generation: u32) -> Value {
 }
 
 impl Rig {
-    fn is_at_fault(&self) -> bool {
+    pub(super) fn is_at_fault(&self) -> bool {
         self.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some()
     }
 
     /// What is published, as one text.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let scope = Scope::new("/pingsix/infra/web").unwrap();
         let documents = self.engine.parts.feed.sink.documents(&scope).unwrap();
         let texts = documents.iter().map(|document| String::from_utf8_lossy(&document.value).into_owned());
@@ -46,7 +46,7 @@ impl Rig {
     }
 
     /// Has readers take or refuse what is published, and does what follows from it; not more than one publication.
-    fn react(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
+    pub(super) fn react(&mut self, accepted: &mut Option<Revision>, is_good: impl Fn(&str) -> bool) {
         let revision = self.engine.deliveries.revision(&plane());
         let mut reception = Reception::default();
         reception.clients = 1;
@@ -89,7 +89,7 @@ impl Rig {
     }
 
     /// The route that PingSIX refuses, among others.
-    fn add_routes(&mut self) {
+    pub(super) fn add_routes(&mut self) {
         self.apply(
             Kind::Service,
             json!({
@@ -113,7 +113,7 @@ impl Rig {
         self.settle();
     }
 
-    fn programmed_reason(&self) -> (ConditionStatus, String) {
+    pub(super) fn programmed_reason(&self) -> (ConditionStatus, String) {
         let Some(Wanted::Gateway { verdict, .. }) = self.wanted(&web()) else { panic!("nothing is said") };
         let condition = verdict.conditions.get(ConditionType::Programmed).unwrap().clone();
         (condition.status, condition.message)
@@ -121,7 +121,7 @@ impl Rig {
 }
 
 /// PingSIX refuses whatever the fifth of the routes does, but an answer that is an error.
-fn is_good(text: &str) -> bool {
+pub(super) fn is_good(text: &str) -> bool {
     text.lines().all(|line| !line.contains("new-5.example") || line.contains("fault-injection"))
 }
 

@@ -1,0 +1,135 @@
+//! Several replicas, of which PingSIX reads from one.
+
+use pingsix_translate::SharedMap;
+use pingsix_translate::verdict::{ConditionType, RouteVerdict};
+
+use super::*;
+
+fn web() -> ObjectKey {
+    ObjectKey::new(Kind::Gateway, "infra", "web")
+}
+
+/// What replica `one` tells.
+fn told(findings: Vec<Finding>) -> Findings {
+    [("one".to_owned(), [(web(), findings)].into())].into()
+}
+
+fn nothing_told() -> Findings {
+    told(Vec::new())
+}
+
+/// What a replica that nobody reads from publishes, and takes for at fault.
+fn published(acceptance: &mut Acceptance, findings: &Findings, newest: &OwnerSnapshot) -> BTreeSet<Origin> {
+    acceptance.learn(&web(), findings, newest);
+    let draft = acceptance.draft(newest);
+    assert!(draft.trial.is_none() && differences(&draft.snapshot, newest).is_empty());
+    let quarantined: BTreeSet<Origin> = acceptance.quarantined().map(|(source, _)| source.clone()).collect();
+    assert_eq!(quarantine(&draft.snapshot).keys().cloned().collect::<BTreeSet<_>>(), quarantined);
+    quarantined
+}
+
+#[test]
+fn what_is_found_is_told_when_everything_else_has_been_taken() {
+    let mut lab = ready(8);
+    lab.route("good-3", &[Good, Poison]);
+    while lab.acceptance.quarantined().next().is_none() {
+        assert_eq!(lab.acceptance.findings(), []);
+        lab.turn();
+    }
+    assert_eq!(lab.acceptance.findings(), [], "PingSIX may refuse whatever it is given");
+    lab.settle();
+    let findings = lab.acceptance.findings();
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].culprit, Culprit::Source(rule_of("good-3", 1)));
+    assert_eq!(&*findings[0].said, "it is poison");
+}
+
+#[test]
+fn what_one_replica_has_found_is_in_quarantine_at_all() {
+    let mut lab = ready(8);
+    let before = lab.newest();
+    lab.route("good-3", &[Good, Poison]);
+    lab.settle();
+    let (found, newest) = (told(lab.acceptance.findings()), lab.newest());
+    let (mut other, guilty) = (Acceptance::default(), BTreeSet::from([rule_of("good-3", 1)]));
+    assert_eq!(published(&mut other, &found, &before), BTreeSet::new(), "it has not seen that version yet");
+    assert_eq!(published(&mut other, &found, &newest), guilty);
+    assert_eq!(other.findings(), [], "it has not found it");
+    assert_eq!(other.quarantined().next().unwrap().1, "it is poison");
+    // Whoever has found it takes it back.
+    assert_eq!(published(&mut other, &nothing_told(), &newest), BTreeSet::new());
+    // Whoever has found it is gone, and somebody has to know.
+    assert_eq!(published(&mut other, &found, &newest), guilty);
+    assert_eq!(published(&mut other, &Findings::new(), &newest), guilty);
+    assert_eq!(told(other.findings()), found);
+    // It is mended.
+    lab.route("good-3", &[Good]);
+    assert_eq!(published(&mut other, &Findings::new(), &lab.newest()), BTreeSet::new());
+    assert_eq!(other.findings(), []);
+}
+
+#[test]
+fn two_that_tell_each_other_keep_nothing_alive() {
+    let mut lab = ready(4);
+    lab.route("good-1", &[Poison]);
+    lab.settle();
+    let (newest, mut other) = (lab.newest(), Acceptance::default());
+    assert_eq!(published(&mut other, &told(lab.acceptance.findings()), &newest).len(), 1);
+    // What the other tells of it leads nowhere.
+    let of_other: Findings = [("two".to_owned(), [(web(), other.findings())].into())].into();
+    lab.acceptance.learn(&web(), &of_other, &newest);
+    lab.route("good-1", &[Good]);
+    lab.settle();
+    assert_eq!(lab.held(), BTreeSet::new());
+    assert_eq!(published(&mut other, &told(lab.acceptance.findings()), &lab.newest()), BTreeSet::new());
+}
+
+#[test]
+fn one_that_adopts_what_its_own_readers_refuse_searches_for_it_no_more() {
+    let mut lab = ready(20);
+    let mut finder = ready(20);
+    for lab in [&mut lab, &mut finder] {
+        lab.generation = 100;
+        lab.route("good-7", &[Good, Poison]);
+    }
+    finder.settle();
+    lab.acceptance.learn(&web(), &told(finder.acceptance.findings()), &lab.newest());
+    assert_eq!(lab.settle(), 1);
+    assert_eq!(lab.held(), [rule_of("good-7", 1)].into());
+    assert!(lab.acceptance.fault().is_none() && lab.acceptance.findings().is_empty());
+}
+
+#[test]
+fn what_one_replica_holds_back_is_said_at_all_and_done_at_that_one() {
+    for is_new in [true, false] {
+        let mut lab = ready(4);
+        let name = if is_new { "new" } else { "good-2" };
+        lab.route(name, &[Good, Pattern]);
+        lab.settle();
+        let (found, newest) = (told(lab.acceptance.findings()), lab.newest());
+        let mut other = Acceptance::default();
+        assert_eq!(published(&mut other, &found, &newest), BTreeSet::new());
+        assert_eq!(other.held_back().count(), 0);
+        assert_eq!(other.problems(), lab.acceptance.problems());
+        let route = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", name));
+        let said = |other: &Acceptance, newest: &OwnerSnapshot| {
+            let OwnerSnapshot::Gateway(snapshot) = newest else { panic!() };
+            let translated = pingsix_translate::translate(snapshot, &pingsix_translate::Options::default());
+            let mut verdicts: SharedMap<Arc<ObjectKey>, RouteVerdict> = translated.verdicts.routes;
+            other.amend(newest, &mut verdicts);
+            let conditions = verdicts.get(&*route).unwrap().parents[0].conditions.clone();
+            let reason = |kind| conditions.get(kind).map(|condition| condition.reason);
+            (reason(ConditionType::Accepted), reason(ConditionType::PartiallyInvalid))
+        };
+        let expected = if is_new {
+            (Some(Reason::Quarantined), None)
+        } else {
+            (Some(Reason::Accepted), Some(Reason::Quarantined))
+        };
+        assert_eq!(said(&other, &newest), expected);
+        lab.route(name, &[Good]);
+        let newest = lab.newest();
+        published(&mut other, &found, &newest);
+        assert_eq!((other.problems(), said(&other, &newest)), (vec![], (Some(Reason::Accepted), None)));
+    }
+}

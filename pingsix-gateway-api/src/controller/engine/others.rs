@@ -1,0 +1,142 @@
+//! What replicas tell each other of data planes beside their readers, and what follows from it.
+//!
+//! Of an instance that reads from another replica, its status page tells nothing here: revisions of that one are others.
+//! But that one knows, so it tells which of its instances have confirmed what, and the same content is told by the same
+//! fingerprint wherever it was made. What PingSIX refuses is told as well (`acceptance/findings.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pingsix_sink::{DocumentSet, Fingerprint, Scope};
+use pingsix_translate::{DataPlaneKey, ObjectKey};
+use tokio::time::Instant;
+
+use super::Engine;
+use crate::acceptance::Acceptance;
+use crate::controller::Feed;
+use crate::delivery::Instances;
+use crate::delivery::status_page::{StatusPage, StatusUrl};
+use crate::digest::short_digest;
+use crate::reconcile::Publication;
+use crate::replicas::{Confirmed, Saying};
+
+/// For how long an instance that had confirmed counts as one that has while replicas are not at the same content: each sees
+/// a change in its own time, and what was said of a Gateway does not turn to and fro with each.
+const AGREE: Duration = Duration::from_secs(10);
+
+/// What there is to tell others of, and what they told.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    saying: Saying,
+    /// What was last made for each data plane, and what stands for it.
+    contents: BTreeMap<DataPlaneKey, (DocumentSet, Fingerprint)>,
+    /// When another replica last told that an instance had what is wanted here.
+    agreed: BTreeMap<(DataPlaneKey, StatusUrl), Instant>,
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Takes note of what is to be published for an owner, before secrets are encrypted: that gives something else each
+    /// time. `current` are all its data planes.
+    pub(super) fn note_contents(
+        &mut self,
+        owner: &ObjectKey,
+        current: &BTreeSet<DataPlaneKey>,
+        publications: &[Publication],
+    ) {
+        if self.parts.feed.replicas().is_none() {
+            return;
+        }
+        let others = &mut self.others;
+        let gone = |plane: &DataPlaneKey| plane.owner() == *owner && !current.contains(plane);
+        let left: Vec<DataPlaneKey> = others.contents.keys().filter(|plane| gone(plane)).cloned().collect();
+        for plane in &left {
+            others.contents.remove(plane);
+            others.agreed.retain(|(agreed, _), _| agreed != plane);
+        }
+        for Publication { data_plane, desired } in publications {
+            let documents = desired.documents();
+            let (before, fingerprint) = others.contents.remove(data_plane).unwrap_or_default();
+            let fingerprint = documents.fingerprint_after(&before, fingerprint);
+            others.contents.insert(data_plane.clone(), (documents.clone(), fingerprint));
+        }
+        let scopes: Vec<Scope> = left.iter().filter_map(|plane| self.scope(plane)).collect();
+        for scope in scopes {
+            self.others.saying.confirmed.remove(&scope);
+        }
+        self.tell_findings(owner);
+    }
+
+    /// Tells others what was found of an owner that PingSIX refuses.
+    pub(super) fn tell_findings(&mut self, owner: &ObjectKey) {
+        let Some(replicas) = self.parts.feed.replicas() else { return };
+        let acceptance = self.parts.reconciler.acceptance(owner);
+        let found = acceptance.map(Acceptance::findings).unwrap_or_default();
+        if found.is_empty() {
+            self.others.saying.found.remove(owner);
+        } else {
+            self.others.saying.found.insert(owner.clone(), found);
+        }
+        replicas.say(&self.others.saying);
+    }
+
+    /// Tells others which of these instances have what is published here, and sees which have it by what others tell.
+    pub(super) fn compare(
+        &mut self,
+        data_plane: &DataPlaneKey,
+        scope: &Scope,
+        pages: &mut BTreeMap<StatusUrl, Result<StatusPage, String>>,
+    ) {
+        let Some(replicas) = self.parts.feed.replicas() else { return };
+        let Others { saying, contents, agreed } = &mut self.others;
+        agreed.retain(|(plane, url), _| plane != data_plane || pages.contains_key(url));
+        let Some((_, fingerprint)) = contents.get(data_plane) else { return };
+        let (content, now) = (fingerprint.to_string(), Instant::now());
+        let mut by = BTreeSet::new();
+        let mut has_own = false;
+        let settled = self.deliveries.settled(data_plane);
+        for (url, page) in pages.iter_mut().filter_map(|(url, page)| Some((url, page.as_mut().ok()?))) {
+            let instance = short_digest(&url.to_string());
+            let is_good = page.refusal().is_none() && page.published_revision > 0;
+            if !page.is_elsewhere {
+                has_own = true;
+                if is_good && settled.is_some_and(|revision| page.published_revision >= revision.get()) {
+                    by.insert(instance);
+                }
+                continue;
+            }
+            let key = (data_plane.clone(), url.clone());
+            if is_good && replicas.has_confirmed(scope, &content, &instance) {
+                agreed.insert(key.clone(), now);
+            }
+            let is_recent = |at: &Instant| now.duration_since(*at) < AGREE;
+            page.is_confirmed = is_good && agreed.get(&key).is_some_and(is_recent);
+        }
+        if !by.is_empty() {
+            saying.confirmed.insert(scope.clone(), Confirmed { content, by });
+        } else if !has_own || saying.confirmed.get(scope).is_some_and(|told| told.content == content) {
+            // Until they have the next, what they had before is told: it says nothing wrong, and need not be written twice.
+            saying.confirmed.remove(scope);
+        }
+        replicas.say(saying);
+    }
+
+    /// Other replicas have told something.
+    pub(super) fn look_at_replicas(&mut self) {
+        let Some(replicas) = self.parts.feed.replicas() else { return };
+        let owners = self.parts.reconciler.learn(replicas.findings());
+        for owner in &owners {
+            tracing::info!(%owner, "another replica tells what PingSIX refuses there");
+        }
+        self.push(owners);
+        // Of instances that read there, it may have been awaited what it tells.
+        for data_plane in self.others.contents.keys().cloned().collect::<Vec<_>>() {
+            let Some(Instances::Pages(mut pages)) = self.deliveries.instances(&data_plane).cloned() else {
+                continue;
+            };
+            if let Some(scope) = self.scope(&data_plane).filter(|_| self.is_asked(&data_plane)) {
+                self.compare(&data_plane, &scope, &mut pages);
+                self.weigh(&data_plane, Instances::Pages(pages));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a replica tells beside its readers, and how that is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pingsix_sink::Scope;
+use pingsix_translate::{Kind, ObjectKey, Origin, Section};
+use serde::{Deserialize, Serialize};
+
+use super::record::name_of;
+use crate::acceptance::{Culprit, Finding};
+
+/// Of how many instances it is told what they have confirmed: 15 KB at most. Of those beyond, others know less.
+const MOST_INSTANCES: usize = 200;
+
+/// How much is told of what PingSIX refuses, in bytes. What is beyond waits until something of it has been mended.
+const MOST_FOUND: usize = 12_000;
+
+/// What a replica tells beside its readers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Saying {
+    /// What has been confirmed by instances that read from it.
+    pub(crate) confirmed: BTreeMap<Scope, Confirmed>,
+    /// What they refuse, by owner.
+    pub(crate) found: BTreeMap<ObjectKey, Vec<Finding>>,
+}
+
+/// What instances have confirmed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Confirmed {
+    /// What stands for the content.
+    pub(crate) content: String,
+    /// What stands for each of them.
+    pub(crate) by: BTreeSet<String>,
+}
+
+/// A finding as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Written {
+    /// The owner.
+    of: String,
+    /// Objects, by kind, namespace and name.
+    what: Vec<String>,
+    /// Those that were not there before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<String>,
+    /// Which part of the one object is in quarantine; none when all of them are held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    said: String,
+    version: String,
+}
+
+/// What is told of confirmations, by short names of data planes.
+pub(super) fn confirmed(saying: &Saying) -> BTreeMap<String, Confirmed> {
+    let mut left = MOST_INSTANCES;
+    let mut told = BTreeMap::new();
+    for (scope, Confirmed { content, by }) in &saying.confirmed {
+        let by: BTreeSet<String> = by.iter().take(left).cloned().collect();
+        left -= by.len();
+        if !by.is_empty() {
+            told.insert(name_of(scope), Confirmed { content: content.clone(), by });
+        }
+    }
+    told
+}
+
+/// What is told of findings.
+pub(super) fn found(saying: &Saying) -> Vec<Written> {
+    let mut left = MOST_FOUND;
+    let all = saying.found.iter().flat_map(|(owner, of)| of.iter().map(|one| Written::of(owner, one)));
+    let fits = |written: &Written| {
+        let length = serde_json::to_string(written).map_or(usize::MAX, |text| escaped(&text));
+        let fits = length <= left;
+        left -= if fits { length } else { 0 };
+        fits
+    };
+    all.filter(fits).collect()
+}
+
+/// How long a text is within a record, which is a text within the object: what is escaped is so once more.
+fn escaped(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+impl Written {
+    fn of(owner: &ObjectKey, Finding { culprit, said, version }: &Finding) -> Self {
+        let (said, version, of) = (said.to_string(), version.clone(), text_of(owner));
+        let (what, absent, at) = match culprit {
+            Culprit::Source(source) => (vec![text_of(&source.object)], vec![], Some(at(source.section))),
+            Culprit::Parts { served, absent } => {
+                (served.iter().map(text_of).collect(), absent.iter().map(text_of).collect(), None)
+            }
+        };
+        Self { of, what, absent, at, said, version }
+    }
+
+    /// Owner and finding; `None` when this is not one of ours.
+    pub(super) fn read(&self) -> Option<(ObjectKey, Finding)> {
+        let keys = |texts: &[String]| -> Option<BTreeSet<ObjectKey>> {
+            texts.iter().map(|text| object(text)).collect()
+        };
+        let culprit = match &self.at {
+            Some(at) => {
+                let object = Arc::new(object(self.what.first()?)?);
+                Culprit::Source(Origin { object, section: section(at)? })
+            }
+            None => Culprit::Parts { served: keys(&self.what)?, absent: keys(&self.absent)? },
+        };
+        let finding = Finding { culprit, said: self.said.as_str().into(), version: self.version.clone() };
+        Some((object(&self.of)?, finding))
+    }
+}
+
+fn text_of(object: &ObjectKey) -> String {
+    format!("{}/{}/{}", object.kind, object.name.namespace, object.name.name)
+}
+
+fn object(text: &str) -> Option<ObjectKey> {
+    let mut words = text.splitn(3, '/');
+    let (kind, namespace, name) = (words.next()?, words.next()?, words.next()?);
+    let kind = Kind::ALL.iter().find(|known| known.as_str() == kind)?;
+    Some(ObjectKey::new(*kind, namespace, name))
+}
+
+fn at(section: Section) -> String {
+    match section {
+        Section::Whole => "whole".to_owned(),
+        Section::Rule(rule) => format!("rule/{rule}"),
+        Section::Match { rule, index } => format!("match/{rule}/{index}"),
+        Section::DefaultBackend => "default".to_owned(),
+        Section::Tls(index) => format!("tls/{index}"),
+    }
+}
+
+fn section(text: &str) -> Option<Section> {
+    let words: Vec<&str> = text.split('/').collect();
+    Some(match words[..] {
+        ["whole"] => Section::Whole,
+        ["rule", rule] => Section::Rule(rule.parse().ok()?),
+        ["match", rule, index] => Section::Match { rule: rule.parse().ok()?, index: index.parse().ok()? },
+        ["default"] => Section::DefaultBackend,
+        ["tls", index] => Section::Tls(index.parse().ok()?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(index: usize) -> ObjectKey {
+        ObjectKey::new(Kind::Gateway, "infra", format!("web-{index}"))
+    }
+
+    fn finding(culprit: Culprit) -> Finding {
+        let said = "\"unknown\" plugin: ".repeat(20).into();
+        Finding { culprit, said, version: "0123456789abcdef".to_owned() }
+    }
+
+    #[test]
+    fn what_is_found_is_read_as_it_was_written() {
+        let route = ObjectKey::new(Kind::HttpRoute, "infra", "cart");
+        let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
+        let sections = [
+            Section::Whole,
+            Section::Rule(3),
+            Section::Match { rule: 1, index: 2 },
+            Section::DefaultBackend,
+            Section::Tls(4),
+        ];
+        let sources = sections
+            .map(|section| finding(Culprit::Source(Origin { object: Arc::new(route.clone()), section })));
+        let parts = Culprit::Parts { served: [route.clone()].into(), absent: [class].into() };
+        for finding in sources.into_iter().chain([finding(parts)]) {
+            let written = serde_json::to_string(&Written::of(&owner(0), &finding)).unwrap();
+            let read: Written = serde_json::from_str(&written).unwrap();
+            assert_eq!(read.read(), Some((owner(0), finding)));
+        }
+        for (what, at) in
+            [("HTTPRoute/infra", "rule/1"), ("Fleet/infra/a", "rule/1"), ("Secret/a/b", "rule/x")]
+        {
+            let (of, what) = (text_of(&owner(0)), vec![what.to_owned()]);
+            let (said, version, at) = (String::new(), String::new(), Some(at.to_owned()));
+            assert_eq!(Written { of, what, absent: vec![], at, said, version }.read(), None);
+        }
+    }
+
+    #[test]
+    fn what_is_told_stays_within_bounds() {
+        let mut saying = Saying::default();
+        for index in 0..2_000 {
+            let object = Arc::new(ObjectKey::new(Kind::HttpRoute, "infra", format!("route-{index}")));
+            let culprit = Culprit::Source(Origin { object, section: Section::Rule(0) });
+            saying.found.insert(owner(index), vec![finding(culprit)]);
+            let scope = Scope::new(format!("/pingsix/infra/{index}")).unwrap();
+            let content = "0123456789abcdef0123456789abcdef".to_owned();
+            saying.confirmed.insert(scope, Confirmed { content, by: [format!("{index:016x}")].into() });
+        }
+        let (confirmed, found) = (confirmed(&saying), found(&saying));
+        assert_eq!(confirmed.len(), MOST_INSTANCES);
+        let escaped = |text: String| serde_json::to_string(&text).unwrap().len();
+        let length = escaped(serde_json::to_string(&confirmed).unwrap());
+        assert!(length < 25_000, "{length}");
+        let length = escaped(serde_json::to_string(&found).unwrap());
+        assert!((10_000..13_000).contains(&length), "{length}");
+    }
+}

@@ -1,0 +1,90 @@
+//! What stands for the content of a set.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use super::DocumentSet;
+use crate::document::Document;
+
+/// Stands for keys and values of a set: sets of other content have another one, but for chance. It is no proof against
+/// somebody who makes documents for it.
+///
+/// It is the sum of what stands for each document, so that it costs no more than what is different from a set of which it
+/// is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(u128);
+
+impl DocumentSet {
+    /// What stands for its content.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint_after(&Self::default(), Fingerprint::default())
+    }
+
+    /// The same, where `fingerprint` is that of another set: what both share is not looked at.
+    pub fn fingerprint_after(&self, before: &Self, fingerprint: Fingerprint) -> Fingerprint {
+        let (now, then) = self.unshared(before);
+        let left = then.fold(fingerprint.0, |sum, document| sum.wrapping_sub(of(document)));
+        Fingerprint(now.fold(left, |sum, document| sum.wrapping_add(of(document))))
+    }
+}
+
+fn of(document: &Document) -> u128 {
+    let key = document.key.as_str();
+    let mut hash = Sha256::new();
+    // No key holds a control character.
+    hash.update(key);
+    hash.update([0]);
+    hash.update(&document.value);
+    let mut first = [0; 16];
+    for (byte, digest) in first.iter_mut().zip(hash.finalize()) {
+        *byte = digest;
+    }
+    u128::from_be_bytes(first)
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::document::{Key, OrderHint, Owner};
+
+    fn document(key: usize, value: &str, owner: &str) -> Document {
+        Document {
+            key: Key::new(format!("routes/{key:04}")).unwrap(),
+            value: Bytes::from(value.to_owned()),
+            order: OrderHint(1),
+            owner: Owner::new(owner),
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_keys_and_values_however_a_set_came_about() {
+        let set = DocumentSet::new((0..1_000).map(|key| document(key, "a", "one"))).unwrap();
+        let whole = set.fingerprint();
+        let again = DocumentSet::new((0..1_000).map(|key| document(key, "a", "other"))).unwrap();
+        assert_eq!(again.fingerprint(), whole);
+        let (mut changed, mut fingerprint) = (set.clone(), whole);
+        for (key, value) in [(3, Some("b")), (500, None), (5_000, Some("a"))] {
+            let changes = value.map(|value| document(key, value, "one"));
+            let key = Key::new(format!("routes/{key:04}")).unwrap();
+            let next = changed.with_changes(BTreeMap::from([(key, changes)]));
+            fingerprint = next.fingerprint_after(&changed, fingerprint);
+            assert_ne!(fingerprint, whole);
+            assert_eq!(fingerprint, next.fingerprint());
+            changed = next;
+        }
+        assert_eq!(set.fingerprint_after(&changed, fingerprint), whole);
+        assert_eq!(DocumentSet::default().fingerprint(), Fingerprint::default());
+        assert_eq!(whole.to_string().len(), 32);
+    }
+}
