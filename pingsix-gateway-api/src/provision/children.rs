@@ -1,6 +1,6 @@
 //! What the API server holds of what was made for owners.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{BoxStream, SelectAll, StreamExt as _, select_all};
 use k8s_openapi::ByteString;
@@ -41,6 +41,8 @@ pub(super) struct Observed {
     pub(super) keys: KeyRecord,
     /// Of a Deployment.
     pub(super) rollout: Option<Rollout>,
+    /// Of a Deployment: who has applied how many Pods there are to be.
+    pub(super) scaled_by: BTreeSet<String>,
 }
 
 impl Observed {
@@ -58,6 +60,7 @@ impl Observed {
         });
         let uid = object.uid().unwrap_or_default();
         let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default();
+        let scaled_by = if kind == ChildKind::Deployment { scaled_by(&object) } else { BTreeSet::new() };
         let value = serde_json::to_value(object).unwrap_or_default();
         Self {
             uid,
@@ -67,6 +70,7 @@ impl Observed {
             identity: (kind == ChildKind::Secret).then(|| identity(&value)).flatten(),
             keys: if kind == ChildKind::Secret { KeyRecord::of(&value) } else { KeyRecord::default() },
             rollout: (kind == ChildKind::Deployment).then(|| Rollout::of(&value)),
+            scaled_by,
             addresses: match kind {
                 ChildKind::Service => serde_json::from_value::<Service>(value)
                     .map(|service| addresses_of_service(&service))
@@ -82,7 +86,7 @@ impl Observed {
     /// Whether nothing that matters is different.
     fn says_the_same(&self, other: &Self) -> bool {
         let essence = |observed: &Self| {
-            let Self { uid, version: _, owner, digest, addresses, identity, keys, rollout } =
+            let Self { uid, version: _, owner, digest, addresses, identity, keys, rollout, scaled_by: _ } =
                 observed.clone();
             (uid, owner, digest, addresses, identity, keys, rollout)
         };
@@ -106,6 +110,16 @@ fn digest(object: &Value) -> String {
         }
     }
     short_digest(&object.to_string())
+}
+
+/// Who has applied `spec.replicas`, as managers of fields are called.
+pub(super) fn scaled_by(deployment: &DynamicObject) -> BTreeSet<String> {
+    let managers = deployment.managed_fields().iter().filter(|entry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        entry.operation.as_deref() == Some("Apply")
+            && fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
+    });
+    managers.filter_map(|entry| entry.manager.clone()).collect()
 }
 
 fn identity(secret: &Value) -> Option<FeedIdentity> {
