@@ -147,7 +147,7 @@ impl Wanted {
             let target = |name| ("", ChildKind::Secret.resource().to_owned(), name);
             let place = Some(options.key.namespace.to_string());
             self.add(place.clone(), target(None), &["create"]);
-            self.add(place, target(Some(options.key.name.to_string())), &["get"]);
+            self.add(place, target(Some(options.key.name.to_string())), READ);
         }
     }
 

@@ -22,6 +22,7 @@ mod apply;
 mod certificate;
 mod children;
 mod key;
+mod keys;
 mod merge;
 mod names;
 mod object;
@@ -45,6 +46,8 @@ use serde_json::{Value, json};
 
 pub use addresses::{AddressFault, judge_addresses};
 pub use key::{DiagnosticsKey, InstallationKey};
+pub use keys::{HeldKeys, KeyRecord};
+pub(crate) use keys::{KeyPlan, plan as plan_keys};
 pub use object::{Child, ChildKind};
 pub(crate) use provisioner::{Parts, Provisioner};
 pub use wanted::{Need, Provisioned, Standings, Wanted};
@@ -100,8 +103,8 @@ pub struct Material {
     pub identity: Option<FeedIdentity>,
     /// Opens status pages.
     pub diagnostics: DiagnosticsKey,
-    /// What secrets in the configuration are encrypted with, the first to encrypt; none when they are not.
-    pub keyring: Keyring,
+    /// What processes open secrets in the configuration with.
+    pub keys: KeyRecord,
 }
 
 /// The keys that secrets in the configuration are encrypted with.
@@ -136,7 +139,7 @@ pub fn objects(
     }
     let plan = Plan::new(infrastructure, installation);
     let parameters = &*infrastructure.parameters;
-    let config: BTreeMap<String, String> = plan
+    let mut config: BTreeMap<String, String> = plan
         .processes
         .iter()
         .map(|process| (process.config_file(), process::config(&plan, process, material)))
@@ -147,13 +150,15 @@ pub fn objects(
         let account = json!({ "automountServiceAccountToken": false });
         children.push(plan.child(ChildKind::ServiceAccount, &plan.names.main, &account));
     }
+    config.extend(material.keys.to_text().map(|text| (keys::RECORD.to_owned(), text)));
     children.push(plan.child(ChildKind::Secret, &plan.names.config, &secret(&config)));
     if let Some(identity) = &material.identity {
         let secret = json!({ "type": "kubernetes.io/tls", "data": identity.to_data() });
         children.push(plan.child(ChildKind::Secret, &plan.names.feed, &secret));
     }
     children.push(plan.child(ChildKind::Service, &plan.names.main, &service::service(&plan)));
-    children.push(plan.child(ChildKind::Deployment, &plan.names.main, &pod::deployment(&plan, &digest)));
+    let deployment = pod::deployment(&plan, &digest, material.keys.edition);
+    children.push(plan.child(ChildKind::Deployment, &plan.names.main, &deployment));
     children.push(plan.child(ChildKind::PodDisruptionBudget, &plan.names.main, &pod::budget(&plan)));
     let certificate = plan.has_tls().then(|| {
         plan.child(ChildKind::Secret, &plan.names.certificate, &json!({ "type": "kubernetes.io/tls" }))
@@ -261,11 +266,11 @@ impl<'i> Plan<'i> {
         labels
     }
 
-    /// The annotations that the Gateway asks for. What Kubernetes itself writes on Deployments is not to be had: it would be
-    /// written back and forth for ever.
+    /// The annotations that the Gateway asks for. What Kubernetes itself writes on Deployments is not to be had, for it would
+    /// be written back and forth for ever, nor what says which keyring Pods have.
     fn annotations(&self) -> BTreeMap<String, String> {
         let mut annotations = self.infrastructure.annotations.clone();
-        annotations.retain(|name, _| !name.starts_with("deployment.kubernetes.io/"));
+        annotations.retain(|name, _| !name.starts_with("deployment.kubernetes.io/") && name != keys::EDITION);
         annotations
     }
 

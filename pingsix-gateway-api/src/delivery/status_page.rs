@@ -96,7 +96,16 @@ impl StatusPage {
         let refused = self.error_kind.as_deref() == Some("candidate_invalid");
         refused.then(|| self.last_error.as_deref().unwrap_or("it does not say why"))
     }
+
+    /// Whether the instance refuses what it was given because it has no key for a secret in it.
+    pub fn lacks_key(&self) -> bool {
+        self.refusal().is_some_and(|refusal| LACKS_KEY.iter().any(|said| refusal.contains(said)))
+    }
 }
+
+/// What is said when there is no keyring, and when no key of it fits (`src/utils/encryption.rs` of PingSIX).
+const LACKS_KEY: [&str; 2] =
+    ["Encrypted value found but data_encryption is disabled", "Failed to decrypt value with any configured"];
 
 /// A status page could not be read.
 #[derive(Debug, thiserror::Error)]

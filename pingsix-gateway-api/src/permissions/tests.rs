@@ -107,7 +107,8 @@ fn data_planes_are_written_where_gateways_are_and_nowhere_else() {
     options.watch.namespaces = only(&["shop"]);
     let permissions = permissions(&options);
     assert_eq!(namespaces(&permissions), ["default", "home", "shop"]);
-    assert!(lines(&permissions.namespaces["home"]).iter().eq(["create secrets", "get secrets status-key"]));
+    let of_key = ["create secrets", "list secrets status-key", "watch secrets status-key"];
+    assert!(lines(&permissions.namespaces["home"]).iter().eq(of_key));
     assert!(lines(&permissions.namespaces["shop"]).contains("delete deployments"));
     assert!(!lines(&permissions.cluster).contains("list deployments"));
 }

@@ -10,11 +10,14 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 
-use super::children::{ChildKey, Noted, Observed};
+use super::children::{ChildKey, Noted, Observed, scaled_by};
 use super::object::encoded;
 use super::{Child, ChildKind, Objects, certificate};
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
+
+/// What the manager of fields is called by in addition that keeps the number of Pods.
+const SCALE: &str = "-scale";
 
 /// What was applied, and what the object was after that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,6 +144,13 @@ impl Work {
                     // It may be there without our label.
                     None => hand.get(child, uid).await?,
                 };
+                if let Some(uid) = there.as_ref().filter(|_| leaves_scale(child)) {
+                    let is_scaled = |observed: &Observed| observed.scaled_by.contains(&hand.field_manager);
+                    // What nobody has seen may be ours as well.
+                    if observed.is_none_or(is_scaled) {
+                        hand.hand_over_scale(child, uid).await?;
+                    }
+                }
                 let observed = hand.apply(child, there).await?;
                 let result = observed.digest.clone();
                 self.applied.insert(key.clone(), Applied { intent, result });
@@ -172,6 +182,11 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// Whether an object is a Deployment that does not say how many Pods there are to be.
+fn leaves_scale(child: &Child) -> bool {
+    child.kind == ChildKind::Deployment && child.object.pointer("/spec/replicas").is_none()
 }
 
 /// An object, if it is the owner's.
@@ -222,6 +237,33 @@ impl Hand {
         let applied = self.ask("apply", (child.kind, &child.name), request).await?;
         tracing::debug!(object = %child, "applied");
         Ok(Observed::of(child.kind, applied))
+    }
+
+    /// Has the number of Pods of a Deployment kept that says no more how many there are to be: a field that nobody applies any
+    /// more falls back to its default, which is one. So another manager of ours applies the number that there is, until
+    /// somebody changes it (Kubernetes, Server-Side Apply, "Transferring ownership between managers"). Who changes it at
+    /// this very moment is not overruled: then the request is refused, and made again.
+    async fn hand_over_scale(&self, child: &Child, uid: &str) -> Result<(), PassFault> {
+        let api = self.api(child.kind, &child.name.namespace);
+        let live = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
+        let live = live.filter(|live| scaled_by(live).contains(&self.field_manager));
+        let Some(replicas) = live.and_then(|live| live.data.pointer("/spec/replicas").cloned()) else {
+            return Ok(());
+        };
+        let object = json!({
+            "apiVersion": child.kind.api_version(),
+            "kind": child.kind.as_str(),
+            "metadata": { "name": *child.name.name, "namespace": *child.name.namespace, "uid": uid },
+            "spec": { "replicas": replicas },
+        });
+        // Names of managers have no more than 128 characters.
+        let manager: String = self.field_manager.chars().take(128 - SCALE.len()).collect();
+        let params = PatchParams::apply(&format!("{manager}{SCALE}"));
+        let patch = Patch::Apply(&object);
+        let request = api.patch(&child.name.name, &params, &patch);
+        self.ask("apply", (child.kind, &child.name), request).await?;
+        tracing::info!(object = %child, "it says no more how many Pods there are to be: the number stays until somebody changes it");
+        Ok(())
     }
 
     /// Creates a Secret with a certificate. Who applies it later does not say what it holds, so that stays.

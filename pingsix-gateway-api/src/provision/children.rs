@@ -1,6 +1,6 @@
 //! What the API server holds of what was made for owners.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{BoxStream, SelectAll, StreamExt as _, select_all};
 use k8s_openapi::ByteString;
@@ -12,6 +12,7 @@ use pingsix_translate::verdict::Address;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 
+use super::keys::{KeyRecord, Rollout};
 use super::{ChildKind, MANAGED_BY};
 use crate::controller::addresses_of_service;
 use crate::digest::short_digest;
@@ -36,6 +37,12 @@ pub(super) struct Observed {
     pub(super) addresses: Vec<Address>,
     /// Of a Secret for the feed.
     pub(super) identity: Option<FeedIdentity>,
+    /// Of a Secret with the configuration of processes.
+    pub(super) keys: KeyRecord,
+    /// Of a Deployment.
+    pub(super) rollout: Option<Rollout>,
+    /// Of a Deployment: who has applied how many Pods there are to be.
+    pub(super) scaled_by: BTreeSet<String>,
 }
 
 impl Observed {
@@ -53,6 +60,7 @@ impl Observed {
         });
         let uid = object.uid().unwrap_or_default();
         let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default();
+        let scaled_by = if kind == ChildKind::Deployment { scaled_by(&object) } else { BTreeSet::new() };
         let value = serde_json::to_value(object).unwrap_or_default();
         Self {
             uid,
@@ -60,6 +68,9 @@ impl Observed {
             owner,
             digest: digest(&value),
             identity: (kind == ChildKind::Secret).then(|| identity(&value)).flatten(),
+            keys: if kind == ChildKind::Secret { KeyRecord::of(&value) } else { KeyRecord::default() },
+            rollout: (kind == ChildKind::Deployment).then(|| Rollout::of(&value)),
+            scaled_by,
             addresses: match kind {
                 ChildKind::Service => serde_json::from_value::<Service>(value)
                     .map(|service| addresses_of_service(&service))
@@ -75,8 +86,9 @@ impl Observed {
     /// Whether nothing that matters is different.
     fn says_the_same(&self, other: &Self) -> bool {
         let essence = |observed: &Self| {
-            let Self { uid, version: _, owner, digest, addresses, identity } = observed.clone();
-            (uid, owner, digest, addresses, identity)
+            let Self { uid, version: _, owner, digest, addresses, identity, keys, rollout, scaled_by: _ } =
+                observed.clone();
+            (uid, owner, digest, addresses, identity, keys, rollout)
         };
         essence(self) == essence(other)
     }
@@ -98,6 +110,16 @@ fn digest(object: &Value) -> String {
         }
     }
     short_digest(&object.to_string())
+}
+
+/// Who has applied `spec.replicas`, as managers of fields are called.
+pub(super) fn scaled_by(deployment: &DynamicObject) -> BTreeSet<String> {
+    let managers = deployment.managed_fields().iter().filter(|entry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        entry.operation.as_deref() == Some("Apply")
+            && fields.is_some_and(|fields| fields.pointer("/f:spec/f:replicas").is_some())
+    });
+    managers.filter_map(|entry| entry.manager.clone()).collect()
 }
 
 fn identity(secret: &Value) -> Option<FeedIdentity> {
@@ -128,6 +150,8 @@ struct Watch {
     /// What a list has had so far.
     listing: BTreeMap<ChildKey, Observed>,
     is_listed: bool,
+    /// Whether it was not allowed when it was last tried.
+    is_forbidden: bool,
     /// The newest version that it has told of.
     seen: u64,
     /// What was last complained about: a fault that stays is said once.
@@ -157,6 +181,7 @@ impl Children {
                     namespace: namespace.clone(),
                     listing: BTreeMap::new(),
                     is_listed: false,
+                    is_forbidden: false,
                     seen: 0,
                     complaint: None,
                 });
@@ -172,6 +197,16 @@ impl Children {
 
     pub(super) fn get(&self, key: &ChildKey) -> Option<&Observed> {
         self.known.get(key)
+    }
+
+    /// An object of an owner.
+    pub(super) fn of_owner(&self, key: &ChildKey, uid: &str) -> Option<&Observed> {
+        self.known.get(key).filter(|held| held.is_owned_by(uid))
+    }
+
+    /// Whether the watch was allowed that tells of an object.
+    pub(super) fn is_seen(&self, key: &ChildKey) -> bool {
+        self.watch_of(key).is_some_and(|watch| !watch.is_forbidden)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ChildKey, &Observed)> {
@@ -200,11 +235,16 @@ impl Children {
     }
 
     /// How far the watch has come that tells of an object.
-    fn seen(&self, (kind, name): &ChildKey) -> u64 {
+    fn seen(&self, key: &ChildKey) -> u64 {
+        self.watch_of(key).map_or(0, |watch| watch.seen)
+    }
+
+    /// The watch that tells of an object.
+    fn watch_of(&self, (kind, name): &ChildKey) -> Option<&Watch> {
         let watches = self.watches.iter().filter(|watch| watch.kind == *kind);
         let mut of_it = watches
             .filter(|watch| watch.namespace.as_deref().is_none_or(|namespace| *name.namespace == *namespace));
-        of_it.next().map_or(0, |watch| watch.seen)
+        of_it.next()
     }
 
     /// Waits for the next event, and takes it in. Returns the owners of what it is about.
@@ -226,7 +266,8 @@ impl Children {
             Err(error) => {
                 let fault = Fault::from(&error);
                 // What may not be watched is read before it is written; that somebody changes it is not seen.
-                watch.is_listed |= fault.category == FaultCategory::Forbidden;
+                watch.is_forbidden |= fault.category == FaultCategory::Forbidden;
+                watch.is_listed |= watch.is_forbidden;
                 watch.complain(&fault);
                 return Vec::new();
             }
@@ -249,7 +290,7 @@ impl Children {
             }
             watcher::Event::InitDone => {
                 let listed = std::mem::take(&mut watch.listing);
-                (watch.is_listed, watch.complaint) = (true, None);
+                (watch.is_listed, watch.is_forbidden, watch.complaint) = (true, false, None);
                 let namespace = watch.namespace.clone();
                 let is_of_watch = |(known, name): &ChildKey| {
                     *known == kind

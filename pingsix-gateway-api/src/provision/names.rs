@@ -45,6 +45,11 @@ pub(super) fn feed_secret(infrastructure: &Infrastructure) -> ObjectName {
     ObjectName::new(infrastructure.namespace.clone(), Names::of(&infrastructure.owner).feed)
 }
 
+/// The Secret with what the processes of an owner are configured with.
+pub(super) fn config_secret(infrastructure: &Infrastructure) -> ObjectName {
+    ObjectName::new(infrastructure.namespace.clone(), Names::of(&infrastructure.owner).config)
+}
+
 /// A DNS label that begins with a letter, as the name of a Service has to, of at most `limit` characters. What is one
 /// already stays as it is.
 fn label(name: &str, limit: usize) -> String {

@@ -4,7 +4,7 @@ use pingsix_translate::infrastructure::{DisruptionLimit, PortProtocol};
 use serde_json::{Value, json};
 
 use super::process::{CERTIFICATE, FEED, FOLDER, GRACE};
-use super::{CONFIGURATION, DATA_PLANE, Plan, Process, merge};
+use super::{CONFIGURATION, DATA_PLANE, Plan, Process, keys, merge};
 
 /// How long a Pod goes on serving after it was told to stop, in seconds: PingSIX closes its sockets at once, and load
 /// balancers have to take it out before.
@@ -17,14 +17,16 @@ const MARGIN: u32 = 5;
 const USER: u32 = 65_532;
 
 /// Everything of the Deployment but what all objects have.
-pub(super) fn deployment(plan: &Plan<'_>, digest: &str) -> Value {
+///
+/// `digest` is that of what its processes are configured with, and `keyring` the number of that which they are given.
+pub(super) fn deployment(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
     let mut spec = json!({
         "revisionHistoryLimit": 3,
         "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } },
         "selector": { "matchLabels": plan.selector() },
-        "template": template(plan, digest),
+        "template": template(plan, digest, keyring),
     });
-    // Otherwise it is for whoever scales the Deployment to say.
+    // Otherwise it is for whoever scales the Deployment to say; what was said here before is handed over.
     if let Some(replicas) = plan.infrastructure.parameters.replicas {
         spec["replicas"] = json!(replicas);
     }
@@ -47,11 +49,14 @@ pub(super) fn budget(plan: &Plan<'_>) -> Value {
 }
 
 /// The template, with the patch in it. What the Deployment and the Service know Pods by stays whatever the patch says.
-fn template(plan: &Plan<'_>, digest: &str) -> Value {
+fn template(plan: &Plan<'_>, digest: &str, keyring: u64) -> Value {
     let mut labels = plan.labels();
     labels.insert(DATA_PLANE.to_owned(), "true".to_owned());
     let mut annotations = plan.annotations();
     annotations.insert(CONFIGURATION.to_owned(), digest.to_owned());
+    if keyring > 0 {
+        annotations.insert(keys::EDITION.to_owned(), keyring.to_string());
+    }
     let ours = json!({ "metadata": { "labels": labels, "annotations": annotations } });
     let mut template = ours.clone();
     template["spec"] = pod(plan);

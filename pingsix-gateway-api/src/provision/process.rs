@@ -58,8 +58,8 @@ pub(super) fn config(plan: &Plan<'_>, process: &Process, material: &Material) ->
     if let Some(port) = process.ports.metrics {
         pingsix["prometheus"] = json!({ "address": everywhere(port) });
     }
-    if !material.keyring.0.is_empty() {
-        pingsix["data_encryption"] = json!({ "enable": true, "keyring": material.keyring.0 });
+    if !material.keys.keyring.0.is_empty() {
+        pingsix["data_encryption"] = json!({ "enable": true, "keyring": material.keys.keyring.0 });
     }
     let config = json!({
         "pingora": {

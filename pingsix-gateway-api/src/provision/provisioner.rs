@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use kube::Client;
 use pingsix_sink::Scope;
 use pingsix_translate::ObjectKey;
+use pingsix_translate::infrastructure::Infrastructure;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -18,9 +19,10 @@ use tracing::{Instrument as _, info_span};
 
 use super::apply::{Applied, Hand, Outcome, PassFault, Work};
 use super::children::{ChildKey, Children};
+use super::keys::Rollout;
 use super::{
-    ChildKind, Installation, InstallationKey, Material, Need, Provisioned, Standings, Wanted, names, objects,
-    service_name,
+    ChildKind, HeldKeys, Installation, InstallationKey, KeyRecord, Keyring, Material, Need, Provisioned,
+    Standings, Wanted, names, objects, service_name,
 };
 use crate::leader::Leadership;
 use crate::news::changed;
@@ -69,8 +71,10 @@ struct Desk {
     pace: Pace,
     applied: BTreeMap<ChildKey, Applied>,
     fault: Option<String>,
-    /// When to look again for another identity.
+    /// When to look again, for another identity or because Pods have ended.
     renewal: Option<Instant>,
+    /// Since when all Pods are of the template, and of which generation of the Deployment.
+    settled: Option<(i64, Instant)>,
     /// What the pass that is under way brings, and what the last one that succeeded has brought.
     coming: Option<Edition>,
     edition: Option<Edition>,
@@ -194,7 +198,7 @@ impl Provisioner {
             (desk.is_due, desk.renewal) = (false, desk.renewal.filter(|renewal| *renewal > now));
             match work {
                 Ok(Some(prepared)) => {
-                    (desk.is_under_way, desk.renewal) = (true, prepared.renewal.map(|at| now + until(at)));
+                    (desk.is_under_way, desk.renewal) = (true, prepared.renewal);
                     desk.coming.clone_from(&prepared.edition);
                     let hand = Hand {
                         client: self.parts.client.clone(),
@@ -255,11 +259,13 @@ impl Provisioner {
         };
         let issued = self.issue(owner, &need)?;
         let renewal = issued.as_ref().and_then(|issued| issued.renewal);
+        let (keys, over_at) = self.record(owner, infrastructure, need.keyring.clone()?);
+        let renewal = renewal.map(|at| Instant::now() + until(at)).into_iter().chain(over_at).min();
         let edition = issued.as_ref().map(|issued| issued.edition.clone());
         let material = Material {
             identity: issued.map(|issued| issued.identity),
             diagnostics: key.diagnostics(owner),
-            keyring: need.keyring.clone()?,
+            keys,
         };
         // What runs for a Gateway that has no port for the time being stays, and with it the address.
         let Some(objects) = objects(infrastructure, &self.parts.installation, &material) else {
@@ -274,6 +280,61 @@ impl Provisioner {
         let uid = infrastructure.uid.as_deref().map(str::to_owned);
         let work = Work { uid, objects: Some(objects), observed, applied };
         Ok(Some(Prepared { work, renewal, edition }))
+    }
+
+    /// What is to be written down of keys, and when to look again if nothing happens.
+    fn record(
+        &mut self,
+        owner: &ObjectKey,
+        infrastructure: &Infrastructure,
+        keyring: Keyring,
+    ) -> (KeyRecord, Option<Instant>) {
+        let (record, rollout) = self.keys(infrastructure);
+        let (record, rollout) = (record.clone(), rollout.cloned());
+        let mut look_again = None;
+        let held = match &rollout {
+            None => self.held(infrastructure),
+            Some(rollout) => {
+                let over_at = self.outlast(owner, rollout);
+                let is_over = over_at.is_some_and(|at| at <= Instant::now());
+                look_again = over_at.filter(|_| !is_over && rollout.may_add_to(&record));
+                HeldKeys::All(record.held(rollout, is_over).clone())
+            }
+        };
+        (record.next(rollout.as_ref(), keyring, &held), look_again)
+    }
+
+    /// When no Pod of another template than that of the Deployment is left, if nothing happens: Pods that are about to end do
+    /// not count among those of a Deployment, and read on.
+    fn outlast(&mut self, owner: &ObjectKey, rollout: &Rollout) -> Option<Instant> {
+        let desk = self.desks.get_mut(owner)?;
+        let before = desk.settled.filter(|(generation, _)| *generation == rollout.generation);
+        desk.settled =
+            rollout.is_complete.then(|| before.unwrap_or_else(|| (rollout.generation, Instant::now())));
+        desk.settled.map(|(_, since)| since + rollout.grace)
+    }
+
+    /// What is written down of the keys of an owner, and how far the Pods of its Deployment are, if there is one.
+    fn keys(&self, infrastructure: &Infrastructure) -> (&KeyRecord, Option<&Rollout>) {
+        static NONE: KeyRecord =
+            KeyRecord { edition: 0, keyring: Keyring(Vec::new()), held: Keyring(Vec::new()) };
+        let uid = infrastructure.uid.as_deref().unwrap_or_default();
+        let config = (ChildKind::Secret, names::config_secret(infrastructure));
+        let deployment = (ChildKind::Deployment, service_name(infrastructure));
+        let record = self.children.of_owner(&config, uid).map_or(&NONE, |config| &config.keys);
+        let deployment = self.children.of_owner(&deployment, uid);
+        (record, deployment.and_then(|deployment| deployment.rollout.as_ref()))
+    }
+
+    /// Which keys all processes of an owner have, as it is written down: nobody else can know more.
+    fn held(&self, infrastructure: &Infrastructure) -> HeldKeys {
+        let deployment = (ChildKind::Deployment, service_name(infrastructure));
+        match self.keys(infrastructure) {
+            (record, Some(_)) => HeldKeys::All(record.held.clone()),
+            (_, None) if self.children.is_seen(&deployment) => HeldKeys::Nobody,
+            // There may be some that nobody sees, with whatever keys.
+            (_, None) => HeldKeys::All(Keyring::default()),
+        }
     }
 
     /// What an owner is to show the feed: nothing where that has no TLS.
@@ -360,7 +421,8 @@ impl Provisioner {
             let held = self.children.get(&service).filter(|held| held.is_owned_by(uid));
             let addresses = held.map(|held| held.addresses.clone()).unwrap_or_default();
             let fault = self.desks.get(owner).and_then(|desk| desk.fault.clone());
-            (owner.clone(), Provisioned { addresses, fault })
+            let keys = self.held(&need.infrastructure);
+            (owner.clone(), Provisioned { addresses, fault, keys })
         };
         let standings: Standings = wanted.needs.iter().map(standing).collect();
         self.parts.standings.send_if_modified(|held| {
@@ -374,7 +436,7 @@ impl Provisioner {
 /// Work that is ready to be done.
 struct Prepared {
     work: Work,
-    renewal: Option<Timestamp>,
+    renewal: Option<Instant>,
     edition: Option<Edition>,
 }
 

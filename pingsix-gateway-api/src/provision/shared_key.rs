@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::core::ObjectMeta;
+use kube_runtime::{WatchStreamExt as _, watcher};
 use pingsix_translate::ObjectName;
 use rcgen::KeyPair;
 use sha2::{Digest as _, Sha256};
@@ -27,7 +29,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long after a failure it is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Reads the key, or makes one if there is none. It stays `None` until that has succeeded.
+/// Follows the key, and makes one whenever there is none. It stays `None` until one is known; one that cannot be used, and
+/// the end of the Secret, leave what was known.
+///
+/// Every replica has to have the same, and what Pods are told follows it: so one that somebody else has put there is taken
+/// over, also by who has made the one before.
 pub(crate) fn start(
     client: Client,
     name: ObjectName,
@@ -35,38 +41,64 @@ pub(crate) fn start(
     stop: CancellationToken,
 ) -> (impl Future<Output = ()> + Send, watch::Receiver<Option<InstallationKey>>) {
     let (known, receiver) = watch::channel(None);
-    let find = async move {
-        let mut complaint = None;
-        loop {
-            match find(&client, &name, &managed_by).await {
-                Ok(key) => {
-                    known.send_replace(Some(key));
-                    // The channel stays open, so that nobody takes its end for a change.
-                    std::future::pending::<()>().await;
-                }
-                Err(fault) => {
-                    if complaint.replace(fault.category) != Some(fault.category) {
-                        let category = fault.category.as_str();
-                        tracing::warn!(secret = %name, category, error = %fault, "the key of status pages cannot be read or made; trying again");
-                    }
-                    sleep(PAUSE).await;
-                }
-            }
-        }
+    let follow = async move {
+        let api = Api::namespaced(client, &name.namespace);
+        stop.run_until_cancelled(follow(&api, &name, &managed_by, &known)).await;
     };
-    let find = async move {
-        stop.run_until_cancelled(find).await;
-    };
-    (find, receiver)
+    (follow, receiver)
 }
 
-async fn find(client: &Client, name: &ObjectName, managed_by: &str) -> Result<InstallationKey, Fault> {
-    let api: Api<Secret> = Api::namespaced(client.clone(), &name.namespace);
-    if let Some(secret) = within(TIMEOUT, api.get_opt(&name.name)).await? {
-        let bytes = secret.data.unwrap_or_default().remove(KEY).unwrap_or_default();
-        let message = format!("its entry {KEY} has fewer than 32 bytes");
-        return InstallationKey::new(&bytes.0).ok_or_else(|| Fault::new(FaultCategory::Malformed, &message));
+async fn follow(
+    api: &Api<Secret>,
+    name: &ObjectName,
+    managed_by: &str,
+    known: &watch::Sender<Option<InstallationKey>>,
+) {
+    let mut versions = std::pin::pin!(watcher::watch_object(api.clone(), &name.name).default_backoff());
+    let (mut complaint, mut is_absent) = (None, false);
+    loop {
+        let seen = tokio::select! {
+            Some(version) = versions.next() => version.map_err(|error| Fault::from(&error)),
+            // Of several replicas that do this, one succeeds, and the others see what it has made.
+            () = sleep(PAUSE), if is_absent => Ok(None),
+            // The channel stays open, so that nobody takes its end for a change.
+            else => return std::future::pending().await,
+        };
+        is_absent = matches!(seen, Ok(None));
+        let fault = match seen {
+            Ok(Some(secret)) => take(secret, known).err(),
+            Ok(None) => make(api, name, managed_by).await.err(),
+            Err(fault) => Some(fault),
+        };
+        let Some(fault) = fault else {
+            complaint = None;
+            continue;
+        };
+        // Another replica was faster.
+        if fault.category != FaultCategory::Conflict
+            && complaint.replace(fault.category) != Some(fault.category)
+        {
+            let category = fault.category.as_str();
+            tracing::warn!(secret = %name, category, error = %fault, "the key of status pages cannot be read or made; trying again");
+        }
     }
+}
+
+/// Takes over the key in a Secret.
+fn take(secret: Secret, known: &watch::Sender<Option<InstallationKey>>) -> Result<(), Fault> {
+    let bytes = secret.data.unwrap_or_default().remove(KEY).unwrap_or_default();
+    let message = format!("its entry {KEY} has fewer than 32 bytes");
+    let key = InstallationKey::new(&bytes.0).ok_or_else(|| Fault::new(FaultCategory::Malformed, &message))?;
+    known.send_if_modified(|known| {
+        let is_new = known.as_ref() != Some(&key);
+        *known = Some(key);
+        is_new
+    });
+    Ok(())
+}
+
+/// Makes a Secret with a key; who watches it will see it.
+async fn make(api: &Api<Secret>, name: &ObjectName, managed_by: &str) -> Result<(), Fault> {
     let bytes = random().ok_or_else(|| Fault::new(FaultCategory::Malformed, "there is no randomness"))?;
     let secret = Secret {
         metadata: ObjectMeta {
@@ -74,13 +106,12 @@ async fn find(client: &Client, name: &ObjectName, managed_by: &str) -> Result<In
             labels: Some(BTreeMap::from([(MANAGED_BY.to_owned(), managed_by.to_owned())])),
             ..ObjectMeta::default()
         },
-        data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(bytes.clone()))])),
+        data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(bytes))])),
         type_: Some("Opaque".to_owned()),
         ..Secret::default()
     };
-    // Of two replicas that do this at the same time, one gets a conflict, and reads what the other has made.
     within(TIMEOUT, api.create(&PostParams::default(), &secret)).await?;
-    InstallationKey::new(&bytes).ok_or_else(Fault::conflict)
+    Ok(())
 }
 
 /// Thirty-two bytes that nobody can guess: a digest of a key that was made for nothing else.

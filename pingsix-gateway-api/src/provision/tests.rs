@@ -48,8 +48,14 @@ pub(crate) fn material(owner: &ObjectKey) -> Material {
     Material {
         identity: Some(identity(&text("ca"), &text("certificate"), &text("key"))),
         diagnostics: key.diagnostics(owner),
-        keyring: Keyring::default(),
+        keys: KeyRecord::default(),
     }
+}
+
+/// Processes are to have these keys, and have all of them.
+fn with_keys(material: Material, keys: &[&str]) -> Material {
+    let keyring = Keyring(keys.iter().map(|key| (*key).to_owned()).collect());
+    Material { keys: KeyRecord { edition: 1, held: keyring.clone(), keyring }, ..material }
 }
 
 fn identity(ca: &str, certificate: &str, key: &str) -> FeedIdentity {
@@ -166,8 +172,7 @@ fn a_gateway_that_says_everything_becomes_this() {
     parameters.process.stale_after_seconds = Some(60);
     parameters.process.fail_readiness_when_stale = true;
     infrastructure.parameters = Arc::new(parameters);
-    let mut material = material(&infrastructure.owner);
-    material.keyring = Keyring(vec!["new".to_owned(), "old".to_owned()]);
+    let material = with_keys(material(&infrastructure.owner), &["new", "old"]);
     is_golden("everything", &objects(&infrastructure, &installation(), &material).unwrap());
 }
 
@@ -244,9 +249,10 @@ fn pods_are_replaced_for_what_they_read_at_their_start_and_for_nothing_else() {
     let mut rotated = usual.clone();
     rotated.identity = Some(identity("new", "new", "new"));
     assert_eq!(template(&usual), template(&rotated), "certificates are read when a process connects");
-    let mut encrypted = usual.clone();
-    encrypted.keyring = Keyring(vec!["CANARY".to_owned()]);
+    let mut encrypted = with_keys(usual.clone(), &["CANARY"]);
     assert_ne!(template(&usual), template(&encrypted));
+    encrypted.keys.held = Keyring::default();
+    assert_eq!(template(&encrypted), template(&with_keys(usual, &["CANARY"])), "that others have it too");
     assert!(!template(&encrypted).to_string().contains("CANARY"), "digests alone are shown");
 }
 
@@ -350,8 +356,7 @@ fn status_ports_are_those_of_the_containers() {
 #[test]
 fn what_is_secret_is_not_shown() {
     let infrastructure = gateway(&[80, 443]);
-    let mut material = material(&infrastructure.owner);
-    material.keyring = Keyring(vec!["CANARY".to_owned()]);
+    let mut material = with_keys(material(&infrastructure.owner), &["CANARY"]);
     material.identity = Some(identity("", "", "CANARY"));
     let objects = objects(&infrastructure, &installation(), &material).unwrap();
     let encoded = encoded("CANARY");

@@ -7,14 +7,14 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::verdict::Address;
 
-use super::Keyring;
+use super::{HeldKeys, Keyring};
 
 /// What has to run for an owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Need {
     /// What the translation says of it.
     pub infrastructure: Arc<Infrastructure>,
-    /// The keys that its parameters name, or why there are none.
+    /// The keys that its processes are to be given, or why there are none.
     pub keyring: Result<Keyring, String>,
 }
 
@@ -88,6 +88,8 @@ pub struct Provisioned {
     pub addresses: Vec<Address>,
     /// Why not everything is as it should be, one or more full sentences. The replica that leads alone knows.
     pub fault: Option<String>,
+    /// The keys that its processes have.
+    pub keys: HeldKeys,
 }
 
 /// What has become of it, by owner. Of one that is missing here it is not known yet.

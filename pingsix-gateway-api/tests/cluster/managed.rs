@@ -4,6 +4,7 @@
 //! Each test runs in a network of its own. Without `PINGSIX_BIN`, the test cluster or such a network, it says that it did not
 //! run.
 
+mod sealed;
 mod stage;
 mod traffic;
 
@@ -17,6 +18,7 @@ use pingsix_translate::Kind;
 use serde_json::json;
 
 use crate::lab::{eventually, shop};
+use sealed::Sealed;
 use stage::{CALM, CONTROLLER, SYSTEM, Stage, gateway, kill, plain, processes, route};
 use traffic::{Target, Traffic};
 
@@ -225,5 +227,41 @@ async fn a_gateway_of_the_longest_name_is_served() {
     stage.apply(&gateway(&name, &format!("[{}]", plain(80)))).await;
     stage.apply(&route("long.example", &name)).await;
     stage.is_served(&Target::new(stage.address(&name).await, 80, "long.example")).await;
+    watch.saw_nothing(&stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_come_follow_one_another_and_go_while_everybody_is_served() {
+    let test = "keys_come_follow_one_another_and_go_while_everybody_is_served";
+    let Some(stage) = Stage::start(test, &[]).await else { return };
+    let watch = stage.watch_the_calm().await;
+    let sealed = Sealed::start(&stage, RESTLESS).await;
+    let address = stage.address(RESTLESS).await;
+    let target = |host: &str| Target::new(address, 443, host);
+    stage.apply(&route("restless.example", RESTLESS)).await;
+    stage.is_served(&target("restless.example")).await;
+    let traffic = Traffic::start(&[target("restless.example")]);
+    assert_eq!(sealed.seal(&stage).await, "plaintext");
+
+    sealed.ask(&stage, "old").await;
+    sealed.comes_to(&stage, "old", &["old"]).await;
+    // The controller does not have to remember anything.
+    sealed.ask(&stage, "new\nold").await;
+    kill(processes(OF_CONTROLLER)[0]).await;
+    sealed.comes_to(&stage, "new", &["new", "old"]).await;
+    sealed.ask(&stage, "new").await;
+    sealed.comes_to(&stage, "new", &["new"]).await;
+    // In one step, and something else changes in the middle of it.
+    sealed.ask(&stage, "other").await;
+    stage.apply(&route("between.example", RESTLESS)).await;
+    stage.is_served(&target("between.example")).await;
+    sealed.comes_to(&stage, "other", &["other"]).await;
+    sealed.switch_off(&stage).await;
+    sealed.comes_to(&stage, "plaintext", &[]).await;
+
+    stage.apply(&route("after.example", RESTLESS)).await;
+    stage.is_served(&target("after.example")).await;
+    assert_eq!(stage.address(RESTLESS).await, address, "it is programmed, and where it was");
+    traffic.was_served("the Gateway whose keys change").await;
     watch.saw_nothing(&stage).await;
 }

@@ -13,6 +13,7 @@ use pingsix_gateway_api::pki::{Authorities, ClientIdentity, FeedIdentity, Lifeti
 use pingsix_sink::Scope;
 use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
+use pingsix_sink::proto::mvccpb::KeyValue;
 use tonic::Status;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
@@ -42,10 +43,19 @@ fn issued(
 
 /// Lists a prefix with an identity.
 async fn list(feed: SocketAddr, identity: &FeedIdentity, prefix: &str) -> Result<usize, Status> {
+    Ok(read((feed, NAME), identity, prefix).await?.len())
+}
+
+/// What a server of some name has below a prefix.
+pub(crate) async fn read(
+    (feed, name): (SocketAddr, &str),
+    identity: &FeedIdentity,
+    prefix: &str,
+) -> Result<Vec<KeyValue>, Status> {
     let tls = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(identity.ca_bundle()))
         .identity(Identity::from_pem(identity.certificate(), identity.key()))
-        .domain_name(NAME);
+        .domain_name(name);
     let endpoint = Endpoint::from_shared(format!("https://{feed}")).unwrap().tls_config(tls).unwrap();
     let channel = endpoint.connect().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let request = RangeRequest {
@@ -54,5 +64,5 @@ async fn list(feed: SocketAddr, identity: &FeedIdentity, prefix: &str) -> Result
         ..RangeRequest::default()
     };
     let answer = KvClient::new(channel).range(request).await?;
-    Ok(answer.into_inner().kvs.len())
+    Ok(answer.into_inner().kvs)
 }

@@ -337,3 +337,82 @@ async fn an_address_that_is_asked_for_is_asked_of_the_load_balancer() {
     }
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_number_of_pods_stays_when_parameters_do_not_say_it_any_more() {
+    let Some(lab) = start().await else { return };
+    let running = lab.ready(managing()).await;
+    lab.apply(GATEWAY).await;
+    let apis = Apis::of(&lab);
+    apis.come_to_be(ALL).await;
+    let (params, name) = (PatchParams::default(), "web-pingsix");
+    let of = |managed: &str| CLASS.replace("managed: {replicas: 2}", &format!("managed: {managed}"));
+    let scale = async || apis.deployments.get(name).await.unwrap().spec.unwrap().replicas;
+    let say = async |managed: &str, count: u32| {
+        lab.apply(&of(managed)).await;
+        let note = format!("  infrastructure: {{annotations: {{note: \"{count}\"}}}}\n  listeners:");
+        lab.apply(&GATEWAY.replace("  listeners:", &note)).await;
+        // The Deployment is applied after the Secret, and its annotation may be news before the parameters are.
+        let note = count.to_string();
+        eventually_found(&format!("{count} threads"), async || {
+            let deployment = apis.deployments.get(name).await.unwrap();
+            let config = apis.secrets.get("web-pingsix-config").await.unwrap().data.unwrap();
+            let config: Value = serde_json::from_slice(&config["80.yaml"].0).unwrap();
+            let is_applied = config["pingora"]["threads"] == count;
+            let owners = deployment.managed_fields().iter().filter(|entry| {
+                entry.manager.as_deref() == Some("pingsix.io-gateway-controller")
+                    && entry.operation.as_deref() == Some("Apply")
+            });
+            let says = owners.clone().any(|entry| {
+                let fields = &entry.fields_v1.as_ref().unwrap().0;
+                fields.pointer("/f:spec/f:replicas").is_some()
+            });
+            is_applied
+                && says == managed.contains("replicas")
+                && deployment.annotations().get("note") == Some(&note)
+        })
+        .await;
+    };
+    say("{replicas: 3, process: {threads: 3}}", 3).await;
+    assert_eq!(scale().await, Some(3));
+    say("{process: {threads: 4}}", 4).await;
+    assert_eq!(scale().await, Some(3), "nobody has said anything else");
+    // As `kubectl scale` and a HorizontalPodAutoscaler do.
+    let two = json!({"spec": {"replicas": 2}});
+    apis.deployments.patch_scale(name, &params, &Patch::Merge(&two)).await.unwrap();
+    say("{process: {threads: 5}}", 5).await;
+    assert_eq!(scale().await, Some(2));
+    // It may be said again, and not be said again.
+    say("{replicas: 4, process: {threads: 6}}", 6).await;
+    assert_eq!(scale().await, Some(4));
+    say("{process: {threads: 7}}", 7).await;
+    assert_eq!(scale().await, Some(4));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_key_of_status_pages_is_followed_whoever_makes_it() {
+    let Some(lab) = start().await else { return };
+    let running = lab.ready(managing()).await;
+    lab.apply(GATEWAY).await;
+    let apis = Apis::of(&lab);
+    apis.come_to_be(ALL).await;
+    let name = "pingsix-gateway-status";
+    let key = async || apis.secrets.get_opt(name).await.unwrap()?.data?.remove("diagnostics");
+    let page = async || {
+        let config = apis.secrets.get("web-pingsix-config").await.unwrap().data.unwrap();
+        let config: Value = serde_json::from_slice(&config["80.yaml"].0).unwrap();
+        config["pingsix"]["status"]["diagnostics_api_key"].as_str().unwrap().to_owned()
+    };
+    let (first, of_first) = (key().await.unwrap(), page().await);
+    apis.secrets.delete(name, &DeleteParams::default()).await.unwrap();
+    eventually_found("another key", async || key().await.is_some_and(|key| key != first)).await;
+    eventually_found("what follows from it", async || page().await != of_first).await;
+    // One that is too short is none.
+    let of = |bytes: &[u8]| json!({"data": {"diagnostics": k8s_openapi::ByteString(bytes.to_vec())}});
+    let params = PatchParams::default();
+    apis.secrets.patch(name, &params, &Patch::Merge(&of(b"short"))).await.unwrap();
+    apis.secrets.patch(name, &params, &Patch::Merge(&of(&first.0))).await.unwrap();
+    eventually_found("the first key", async || page().await == of_first).await;
+    running.stop().await;
+}

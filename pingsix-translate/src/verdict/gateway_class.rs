@@ -20,6 +20,8 @@ pub struct GatewayClassVerdict {
     pub conditions: Conditions,
     /// What is claimed of the class (`status.supportedFeatures`), sorted; nothing unless it is accepted.
     pub supported_features: Vec<&'static str>,
+    /// Whether the controller is to run its data planes.
+    pub is_managed: bool,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -28,6 +30,21 @@ impl GatewayClassVerdict {
     /// Whether Gateways of the class are served.
     pub fn is_accepted(&self) -> bool {
         self.conditions.is_true(ConditionType::Accepted)
+    }
+
+    /// The same of a controller that runs no data planes. What it would have to run is not there: so nothing is claimed of
+    /// the class, and its author is told. Gateways of it are translated all the same, and are not programmed.
+    #[must_use]
+    pub fn without_data_planes(mut self) -> Self {
+        let accepted = self.conditions.get(ConditionType::Accepted).cloned();
+        if let Some(accepted) = accepted.filter(|_| self.is_managed) {
+            let message = "The class is accepted, but its parameters ask for data planes that the controller runs, and this \
+                           controller runs none: it was started without an endpoint of the feed for them. No Gateway of \
+                           the class is programmed.";
+            self.conditions.set(Condition { message: message.to_owned(), ..accepted });
+            self.supported_features.clear();
+        }
+        self
     }
 }
 
@@ -66,5 +83,6 @@ pub fn judge_gateway_class(
         }
         Some(_) => Vec::new(),
     };
-    Some(GatewayClassVerdict { key, generation, conditions, supported_features, problems })
+    let is_managed = parameters.managed().is_some();
+    Some(GatewayClassVerdict { key, generation, conditions, supported_features, is_managed, problems })
 }

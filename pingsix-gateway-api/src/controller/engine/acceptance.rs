@@ -22,6 +22,16 @@ impl<F: Feed + 'static> Engine<F> {
         data_plane: &DataPlaneKey,
         pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>,
     ) {
+        let lacks_key = |page: &Result<StatusPage, String>| page.as_ref().is_ok_and(StatusPage::lacks_key);
+        // Whatever were tried, it would be refused in the same way.
+        let of_readers;
+        let pages = if pages.values().any(lacks_key) && self.are_keys_under_way(&data_plane.owner()) {
+            let readers = pages.iter().filter(|(_, page)| !lacks_key(page));
+            of_readers = readers.map(|(url, page)| (url.clone(), page.clone())).collect();
+            &of_readers
+        } else {
+            pages
+        };
         let reception = self.pages.entry(data_plane.clone()).or_default().read(pages, Instant::now());
         self.hear(data_plane, reception);
     }

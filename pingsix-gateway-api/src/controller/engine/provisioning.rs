@@ -41,7 +41,7 @@ pub(super) struct Managed {
     /// Whose Service it is.
     owners: BTreeMap<ObjectName, ObjectKey>,
     /// What was last told of.
-    standings: Standings,
+    pub(super) standings: Standings,
 }
 
 impl<F: Feed + 'static> Engine<F> {
@@ -69,7 +69,7 @@ impl<F: Feed + 'static> Engine<F> {
             });
             return;
         };
-        let keyring = self.keyring_of(&infrastructure).unwrap_or_else(|| Ok(Keyring::default()));
+        let keyring = self.keys_of_processes(owner);
         let need = Need { infrastructure, keyring };
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
     }
@@ -99,7 +99,7 @@ impl<F: Feed + 'static> Engine<F> {
         })
     }
 
-    /// Which are the keys that secrets are encrypted with; `None` when they are not.
+    /// Which are the keys that secrets are to be encrypted with; `None` when they are not to be.
     pub(super) fn keyring_of(&self, infrastructure: &Infrastructure) -> Option<Result<Keyring, String>> {
         infrastructure.parameters.process.keyring.as_ref().map(|key| self.keyring(key))
     }
@@ -181,7 +181,19 @@ impl<F: Feed + 'static> Engine<F> {
         let known: BTreeSet<&ObjectKey> = held.keys().chain(standings.keys()).collect();
         let changed: Vec<ObjectKey> =
             known.into_iter().filter(|owner| held.get(*owner) != standings.get(*owner)).cloned().collect();
+        let has_other_keys = |owner: &ObjectKey| {
+            let keys = |standings: &Standings| standings.get(owner).map(|standing| standing.keys.clone());
+            keys(&held) != keys(&standings)
+        };
+        let rekeyed = changed.iter().filter(|owner| {
+            let infrastructure = self.parts.reconciler.infrastructure(owner);
+            infrastructure.is_some_and(|infrastructure| self.keyring_of(infrastructure).is_some())
+                && has_other_keys(owner)
+        });
+        let rekeyed: BTreeSet<ObjectKey> = rekeyed.cloned().collect();
         self.managed.standings = standings;
+        // Another key may encrypt now.
+        self.push(rekeyed);
         for owner in changed {
             self.tell_later(&owner);
             self.tell_delivery(&owner);

@@ -59,8 +59,8 @@ impl<F: Feed + 'static> Engine<F> {
         started: Instant,
     ) {
         let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
-        self.provide(owner);
         self.look_at_keys(owner);
+        self.provide(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
@@ -89,12 +89,23 @@ impl<F: Feed + 'static> Engine<F> {
         }
         let withdrawals =
             withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
+        if self.seals.is_unknown(owner)
+            && let Some(under_way) = self.under_way.get_mut(owner)
+        {
+            // It is reconsidered when that is known, and outstanding until then.
+            under_way.has_failed = true;
+        }
         for publication in publications {
             let data_plane = publication.data_plane.clone();
+            let opened = self.opened(publication.desired.scope());
             match self.seals.seal(owner, publication) {
                 Ok(publication) => {
-                    self.opening.awaits(owner, &data_plane, self.opened(publication.desired.scope()));
+                    self.opening.awaits(owner, &data_plane, opened);
                     self.submit(owner, publication);
+                }
+                Err(why) if self.seals.is_unknown(owner) => {
+                    self.opening.awaits(owner, &data_plane, opened);
+                    tracing::debug!(%data_plane, why, "a data plane keeps what it has");
                 }
                 Err(why) => {
                     tracing::error!(%data_plane, why, "a data plane keeps what it has");

@@ -1,8 +1,7 @@
 //! Where parameters name a keyring, secrets are handed out as PingSIX's `data_encryption` has them.
 //!
-//! Which key encrypts does not change as long as it is among those that are named, wherever it stands there: processes
-//! that were started with the keys of before read what is published until others have taken their place. When the keys
-//! cannot be had, that of before goes on; where there was none, nothing is published, rather than in plaintext.
+//! Which key encrypts, and which keys processes get, follows from those that are asked for and from those that processes
+//! have ([`plan_keys`]); nothing of it is remembered here. So it is the same after a restart, and in every replica.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +10,26 @@ use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::provision::Keyring;
+use crate::provision::{HeldKeys, KeyPlan, Keyring, plan_keys};
 use crate::reconcile::Publication;
 
-/// Of owners with encrypted secrets, what encrypts them, or why nothing can.
+/// Of owners with secrets that are not handed out in plaintext, what becomes of these.
 #[derive(Debug, Default)]
-pub(super) struct Seals(BTreeMap<ObjectKey, Result<Seal, String>>);
+pub(super) struct Seals(BTreeMap<ObjectKey, Seal>);
+
+/// How secrets are handed out.
+#[derive(Debug)]
+enum Seal {
+    /// It is not known yet which keys processes have: nothing is handed out until then, which is a moment.
+    Unknown,
+    /// There is nobody yet who reads, and nothing to encrypt with.
+    Refused(String),
+    Key(Key),
+}
 
 /// What encrypts.
 #[derive(Debug)]
-struct Seal {
+struct Key {
     /// The one entry that does.
     entry: Keyring,
     keyring: resource::Keyring,
@@ -28,17 +37,23 @@ struct Seal {
 }
 
 impl Seals {
-    /// An owner has these keys from now on; `None` when nothing is encrypted.
-    fn set(&mut self, owner: &ObjectKey, keyring: Option<Result<Keyring, String>>) {
-        let before = self.0.remove(owner).and_then(Result::ok);
-        let seal = match (keyring, before) {
-            (None, _) => return,
-            (Some(Err(_)), Some(before)) => Ok(before),
-            (Some(Err(why)), None) => Err(why),
-            (Some(Ok(keyring)), Some(before)) if before.is_among(&keyring) => Ok(before),
-            (Some(Ok(keyring)), _) => Seal::new(keyring),
+    /// From now on, this key encrypts what an owner has; `None` for none.
+    fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, String>) {
+        let before = self.0.remove(owner);
+        let seal = match seal {
+            Ok(None) => return,
+            Ok(Some(entry)) => match before {
+                Some(Seal::Key(key)) if key.entry.0 == [entry.as_str()] => Seal::Key(key),
+                _ => Key::new(entry).map_or_else(Seal::Refused, Seal::Key),
+            },
+            Err(why) => Seal::Refused(why),
         };
         self.0.insert(owner.clone(), seal);
+    }
+
+    /// Whether nothing of an owner is handed out for a moment.
+    pub(super) fn is_unknown(&self, owner: &ObjectKey) -> bool {
+        matches!(self.0.get(owner), Some(Seal::Unknown))
     }
 
     /// What is to be published in the place of something.
@@ -57,22 +72,21 @@ impl Seals {
         }
         match self.0.get_mut(owner) {
             None => Ok(publication),
-            Some(Ok(seal)) => Ok(seal.seal(publication)),
-            Some(Err(why)) => Err(why.clone()),
+            Some(Seal::Key(key)) => Ok(key.seal(publication)),
+            Some(Seal::Refused(why)) => Err(why.clone()),
+            Some(Seal::Unknown) => Err(UNKNOWN.to_owned()),
         }
     }
 }
 
-impl Seal {
-    fn new(Keyring(mut entries): Keyring) -> Result<Self, String> {
-        entries.truncate(1);
-        let keyring = resource::Keyring::new(entries.iter().map(String::as_str));
-        let keyring = keyring.map_err(|error| format!("Secrets cannot be encrypted: {error}."))?;
-        Ok(Self { entry: Keyring(entries), keyring, sealers: BTreeMap::new() })
-    }
+/// What is said until it is known which keys processes have.
+const UNKNOWN: &str = "It is not known yet which keys its processes have.";
 
-    fn is_among(&self, Keyring(entries): &Keyring) -> bool {
-        self.entry.0.iter().all(|entry| entries.contains(entry))
+impl Key {
+    fn new(entry: String) -> Result<Self, String> {
+        let keyring = resource::Keyring::new([entry.as_str()]);
+        let keyring = keyring.map_err(|error| format!("Secrets cannot be encrypted: {error}."))?;
+        Ok(Self { entry: Keyring(vec![entry]), keyring, sealers: BTreeMap::new() })
     }
 
     fn seal(&mut self, publication: Publication) -> Publication {
@@ -84,14 +98,46 @@ impl Seal {
 }
 
 impl<F: Feed + 'static> Engine<F> {
-    /// Sees which keys an owner has, before what was made of it is published.
+    /// Sees which key encrypts what an owner has, before what was made of it is published.
     pub(super) fn look_at_keys(&mut self, owner: &ObjectKey) {
-        let infrastructure = self.parts.reconciler.infrastructure(owner);
-        let keyring = infrastructure.and_then(|infrastructure| self.keyring_of(infrastructure));
-        self.seals.set(owner, keyring);
-        if let Some(Ok(seal)) = self.seals.0.get_mut(owner) {
-            let planes = self.parts.reconciler.data_planes(owner);
-            seal.sealers.retain(|data_plane, _| planes.contains(data_plane));
+        match self.plan_keys(owner) {
+            Some(plan) => self.seals.set(owner, plan.seal),
+            None => {
+                self.seals.0.insert(owner.clone(), Seal::Unknown);
+            }
         }
+        if let Some(Seal::Key(key)) = self.seals.0.get_mut(owner) {
+            let planes = self.parts.reconciler.data_planes(owner);
+            key.sealers.retain(|data_plane, _| planes.contains(data_plane));
+        }
+    }
+
+    /// Which keys the processes of an owner are to be given, or why they keep what they have.
+    pub(super) fn keys_of_processes(&self, owner: &ObjectKey) -> Result<Keyring, String> {
+        self.plan_keys(owner).map_or_else(|| Err(UNKNOWN.to_owned()), |plan| plan.processes)
+    }
+
+    /// Whether the keys of processes are being exchanged. A moment may come then in which one of them cannot read what it is
+    /// given, when replicas of the controller do not see the same at the same time; no object is at fault for that.
+    pub(super) fn are_keys_under_way(&self, owner: &ObjectKey) -> bool {
+        let plan = self.plan_keys(owner);
+        let held = self.held_keys(owner);
+        plan.zip(held).is_none_or(|(plan, held)| plan.is_under_way(&held))
+    }
+
+    /// What follows from the keys that an owner asks for; `None` as long as it is not known which ones its processes have.
+    fn plan_keys(&self, owner: &ObjectKey) -> Option<KeyPlan> {
+        let infrastructure = self.parts.reconciler.infrastructure(owner);
+        let asked = infrastructure.and_then(|infrastructure| self.keyring_of(infrastructure));
+        // Who asks for none needs none, whatever there is.
+        let held = if asked.is_some() { self.held_keys(owner)? } else { HeldKeys::Nobody };
+        Some(plan_keys(asked.as_ref(), &held))
+    }
+
+    fn held_keys(&self, owner: &ObjectKey) -> Option<HeldKeys> {
+        if self.parts.provisioning.is_none() {
+            return Some(HeldKeys::Nobody);
+        }
+        Some(self.managed.standings.get(owner)?.keys.clone())
     }
 }

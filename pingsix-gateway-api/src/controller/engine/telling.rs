@@ -145,6 +145,8 @@ impl<F: Feed + 'static> Engine<F> {
         let problems = verdict.as_ref().map(|verdict| verdict.problems.clone()).unwrap_or_default();
         self.parts.events.set(class, problems);
         if let Some(verdict) = verdict {
+            let runs_none = self.parts.provisioning.is_none();
+            let verdict = if runs_none { verdict.without_data_planes() } else { verdict };
             let verdict = verdict.with_bundles(self.parts.bundles.borrow().as_ref());
             self.parts.status.set(class.clone(), Wanted::GatewayClass(Box::new(verdict)));
         }

@@ -106,7 +106,8 @@ pub struct KeyringReference {
     #[garde(length(min = 1, max = 253))]
     pub name: String,
 
-    /// The key of the Secret under which the keyring is: one secret a line, of which the first encrypts and all decrypt.
+    /// The key of the Secret under which the keyring is: one secret a line. All of them decrypt, and the first encrypts as soon
+    /// as all running processes have it; until then, that goes on which encrypted before.
     #[serde(default = "default_key")]
     #[garde(length(min = 1, max = 253))]
     pub key: String,

@@ -236,6 +236,7 @@ fn class(features: Vec<&'static str>) -> GatewayClassVerdict {
         key: Arc::new(ObjectKey::new(Kind::GatewayClass, "", "public")),
         generation: 3,
         conditions: conditions(true),
+        is_managed: false,
         supported_features: features,
         problems: Vec::new(),
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
-use crate::provision::{InstallationKey, Provisioned, Standings, Wanted as Needs};
+use crate::provision::{HeldKeys, InstallationKey, Keyring, Provisioned, Standings, Wanted as Needs};
 
 /// The other ends of what the engine is connected with.
 struct Ends {
@@ -371,12 +371,15 @@ async fn a_managed_gateway_is_programmed_when_it_runs_is_reached_and_has_confirm
     rig.confirm(&ends);
     assert_eq!(rig.told().0, "False AddressNotAssigned");
     let address = Address::Ip([192, 0, 2, 7].into());
-    rig.stand(&ends, Provisioned { addresses: vec![address.clone()], fault: None });
+    rig.stand(&ends, Provisioned { addresses: vec![address.clone()], ..Provisioned::default() });
     let (short, _, addresses) = rig.told();
     assert_eq!((short.as_str(), addresses), ("True Programmed", Some(1)));
 
     let fault = Some("It belongs to somebody else.".to_owned());
-    rig.stand(&ends, Provisioned { addresses: vec![address], fault: fault.clone() });
+    rig.stand(
+        &ends,
+        Provisioned { addresses: vec![address], fault: fault.clone(), ..Provisioned::default() },
+    );
     let (short, message, _) = rig.told();
     assert_eq!((short.as_str(), Some(message)), ("False NoResources", fault));
 }
@@ -395,7 +398,8 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
     said["status"] = json!({"conditions": [{"type": "Programmed", "status": "True"}]});
     rig.apply(Kind::Gateway, said);
     assert!(!rig.engine.parts.status.contains(&web()));
-    rig.stand(&ends, Provisioned { addresses: vec![Address::Ip([192, 0, 2, 7].into())], fault: None });
+    let addresses = vec![Address::Ip([192, 0, 2, 7].into())];
+    rig.stand(&ends, Provisioned { addresses, ..Provisioned::default() });
     assert_eq!(rig.told().0, "True Programmed");
 }
 
@@ -407,6 +411,18 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
     let (short, message, _) = rig.told();
     assert_eq!(short, "False NoResources");
     assert!(message.contains("runs no data planes"), "{message}");
+    // Nor is anything claimed of the class.
+    let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
+    let features = |rig: &Rig| {
+        let Some(Wanted::GatewayClass(verdict)) = rig.wanted(&class) else { panic!("nothing is said") };
+        assert!(verdict.is_accepted());
+        let accepted = verdict.conditions.get(ConditionType::Accepted).unwrap();
+        (verdict.supported_features.len(), accepted.message.clone())
+    };
+    assert!(features(&rig).0 > 0 && !features(&rig).1.contains("runs none"));
+    rig.engine.tell_class(&class);
+    assert_eq!(features(&rig).0, 0);
+    assert!(features(&rig).1.contains("this controller runs none"), "{}", features(&rig).1);
 }
 
 /// Names a Secret with keys.
@@ -458,36 +474,140 @@ impl Rig {
     }
 }
 
+/// All processes have these keys.
+fn held(keys: &[&str]) -> Provisioned {
+    let keys = Keyring(keys.iter().map(|key| (*key).to_owned()).collect());
+    Provisioned { keys: HeldKeys::All(keys), ..Provisioned::default() }
+}
+
+/// Which keys processes are to be given.
+fn given(ends: &Ends) -> Result<Vec<String>, String> {
+    ends.wanted.borrow().needs[&web()].keyring.clone().map(|keys| keys.0)
+}
+
+impl Rig {
+    /// All processes have these keys, and what follows from that is done.
+    fn hold(&mut self, ends: &Ends, keys: &[&str]) {
+        self.stand(ends, held(keys));
+        self.settle();
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn secrets_are_handed_out_encrypted_with_the_keys_that_parameters_name() {
-    let (mut rig, _ends) = Rig::with_certificate();
+async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
+    let (mut rig, ends) = Rig::with_certificate();
     let all = &["old", "new", "other"];
-    assert_eq!(rig.certificate(all), (true, vec![]));
+    let text = |keys: &[&str]| Ok(keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>());
+    rig.hold(&ends, &[]);
+    // Those that run have no key.
     rig.apply(Kind::Secret, keys(1, "old\n"));
     rig.apply(Kind::PingsixProxy, encrypted());
     rig.settle();
+    assert_eq!((rig.certificate(all), given(&ends)), ((true, vec![]), text(&["old"])));
+    rig.hold(&ends, &["old"]);
     assert_eq!(rig.certificate(all), (false, vec!["old"]));
-    // Processes that run know this one, whichever comes first now.
+    // The new one first, with that of before.
     rig.apply(Kind::Secret, keys(2, "new\nold\n"));
     rig.settle();
-    assert_eq!(rig.certificate(all), (false, vec!["old"]));
-    rig.apply(Kind::Secret, keys(3, "new\nother\n"));
-    rig.settle();
+    assert_eq!((rig.certificate(all), given(&ends)), ((false, vec!["old"]), text(&["new", "old"])));
+    rig.hold(&ends, &["new", "old"]);
     assert_eq!(rig.certificate(all), (false, vec!["new"]));
-    // While there is none, routes go on changing.
-    rig.tell(Kind::Secret, watcher::Event::Delete(keys(3, "")));
+    rig.apply(Kind::Secret, keys(3, "new\n"));
+    rig.settle();
+    assert_eq!((rig.certificate(all), given(&ends)), ((false, vec!["new"]), text(&["new"])));
+    // In one step.
+    rig.hold(&ends, &["new"]);
+    rig.apply(Kind::Secret, keys(4, "other\n"));
+    rig.settle();
+    assert_eq!((rig.certificate(all), given(&ends)), ((false, vec!["new"]), text(&["other", "new"])));
+    rig.hold(&ends, &["other", "new"]);
+    assert_eq!((rig.certificate(all), given(&ends)), ((false, vec!["other"]), text(&["other"])));
+    // While the Secret is not there, routes go on changing.
+    rig.hold(&ends, &["other"]);
+    rig.tell(Kind::Secret, watcher::Event::Delete(keys(4, "")));
     rig.apply(Kind::HttpRoute, route(2));
     rig.settle();
-    assert_eq!(rig.certificate(all), (false, vec!["new"]));
-    assert!(!format!("{:?}", rig.engine.seals).contains("new"), "keys are not shown");
+    assert_eq!(rig.certificate(all), (false, vec!["other"]));
+    assert!(given(&ends).unwrap_err().contains("does not exist"));
+    let shown = format!("{:?} {:?}", rig.engine.seals, rig.engine.managed.standings);
+    assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
+    // Switched off, while they have keys.
     rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
     rig.settle();
-    assert_eq!(rig.certificate(all), (true, vec![]));
+    assert_eq!((rig.certificate(all), given(&ends)), ((true, vec![]), text(&[])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_of_the_controller_goes_on_with_the_key_of_before() {
+    for (keyring, seal, next) in [("new\nold\n", "old", Ok(vec!["new", "old"])), ("", "old", Err(()))] {
+        let (mut rig, ends) = Rig::with_certificate();
+        if !keyring.is_empty() {
+            rig.apply(Kind::Secret, keys(1, keyring));
+        }
+        let before = rig.engine.parts.feed.begun().len();
+        rig.apply(Kind::PingsixProxy, encrypted());
+        rig.settle();
+        // What its processes have is not known yet: nothing changes, and nothing is said to be done.
+        assert_eq!(rig.engine.parts.feed.begun().len(), before);
+        assert!(given(&ends).is_err());
+        rig.hold(&ends, &["old"]);
+        assert_eq!(rig.certificate(&["old", "new"]), (false, vec![seal]));
+        let given = given(&ends).map_err(|_| ());
+        assert_eq!(given, next.map(|keys| keys.into_iter().map(str::to_owned).collect()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_without_processes_is_encrypted_from_the_start() {
+    let (mut rig, ends) = Rig::with_certificate();
+    rig.stand(&ends, Provisioned::default());
+    rig.apply(Kind::Secret, keys(1, "new\nold\n"));
+    rig.apply(Kind::PingsixProxy, encrypted());
+    rig.settle();
+    assert_eq!(rig.certificate(&["old", "new"]), (false, vec!["new"]));
+    assert_eq!(given(&ends), Ok(vec!["new".to_owned(), "old".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_searched_for_while_processes_have_other_keys_than_they_are_to_have() {
+    let says = "secret Decrypt failed for 'ssls/a': Configuration error: Encrypted value found but data_encryption is disabled";
+    for (is_under_way, said, is_searched) in
+        [(true, says, false), (true, "it is bad", true), (false, says, true)]
+    {
+        let (mut rig, ends) = Rig::with_certificate();
+        rig.apply(Kind::Secret, keys(1, "old\n"));
+        rig.endpoints(1, &[("10.0.0.1", true, false)]);
+        rig.hold(&ends, if is_under_way { &[] } else { &["old"] });
+        let plane = plane(443);
+        let judge = |rig: &mut Rig, fault: Option<&str>| {
+            let revision = rig.engine.deliveries.revision(&plane).unwrap().get();
+            let page = StatusPage {
+                published_revision: if fault.is_some() { 1 } else { revision },
+                observed_revision: revision,
+                error_kind: fault.map(|_| "candidate_invalid".to_owned()),
+                last_error: fault.map(str::to_owned),
+                ..StatusPage::default()
+            };
+            let urls = ends.pages.borrow()[&plane].urls.clone();
+            let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
+            rig.engine.look_at_pages(&plane, Instances::Pages(pages));
+        };
+        judge(&mut rig, None);
+        rig.apply(Kind::PingsixProxy, encrypted());
+        rig.settle();
+        for _ in 0..3 {
+            judge(&mut rig, Some(said));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        let fault = rig.engine.parts.reconciler.acceptance(&web()).unwrap().fault().is_some();
+        assert_eq!(fault, is_searched, "{is_under_way} {said}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypted() {
     let (mut rig, mut ends) = Rig::managing();
+    rig.stand(&ends, Provisioned::default());
     let keyring = |ends: &mut Ends| ends.wanted.borrow_and_update().needs[&web()].keyring.clone();
     let before = rig.engine.parts.feed.begun().len();
     rig.apply(Kind::PingsixProxy, encrypted());

@@ -1,0 +1,185 @@
+//! Which keys processes have, and which one secrets are handed out with: one that all of them have.
+//!
+//! PingSIX reads its keyring when it starts (`src/utils/encryption.rs`), and refuses a configuration with a secret that none
+//! of its keys opens; what is in plaintext it takes with any keyring, and with none. So a rollout goes before its key: Pods
+//! with the new keyring take the place of those with the old one, while secrets stay as both can read them.
+//!
+//! What all processes have that may run is [written down](KeyRecord) where it outlives the controller: in the Secret that they
+//! read at their start, so that both change in one write. It loses keys with the keyring there, for a Pod that is started
+//! again reads what is there then, of whichever template it is. It gains them when no Pod is left that was made before the
+//! keyring was, not even one that is about to end: each keyring has a number, and Pods have that of the one that was there
+//! before them. So it does not matter where the controller is killed, nor when a Pod is.
+//!
+//! That is enough at every moment, because what is [handed out](plan) is opened by a key that is in the keyring of before
+//! and in the next one, whatever that is asked to be.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use super::Keyring;
+
+/// The annotation of Pods with the number of the keyring that was there before them.
+pub(super) const EDITION: &str = "pingsix.io/keyring";
+
+/// The entry of the Secret with what is written down.
+pub(super) const RECORD: &str = "keys";
+
+/// How long Pods have to end whose template does not say: what Kubernetes gives them, in seconds.
+const USUAL_GRACE: u64 = 30;
+
+/// The keys that all processes of an owner have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HeldKeys {
+    /// There are no processes yet.
+    #[default]
+    Nobody,
+    /// Each of them has these; none when one of them may have none.
+    All(Keyring),
+}
+
+/// What follows from the keys that are asked for and from those that processes have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPlan {
+    /// The key that encrypts what is handed out, `None` for plaintext; or why nothing is to be handed out.
+    pub(crate) seal: Result<Option<String>, String>,
+    /// The keys that processes are started with from now on, or why they stay as they are.
+    pub(crate) processes: Result<Keyring, String>,
+}
+
+impl KeyPlan {
+    /// Whether processes have other keys than they are to have, so that not all of them may be able to read what is handed
+    /// out, however short that is.
+    pub(crate) fn is_under_way(&self, held: &HeldKeys) -> bool {
+        let set = |keyring: &Keyring| keyring.0.iter().cloned().collect::<BTreeSet<String>>();
+        match (&self.processes, held) {
+            (Ok(next), HeldKeys::All(held)) => set(next) != set(held),
+            (Ok(_), HeldKeys::Nobody) | (Err(_), _) => false,
+        }
+    }
+}
+
+/// Says which key encrypts, and which keys processes get. `asked` is what parameters name; `None` when they ask for no
+/// encryption.
+///
+/// - The first key encrypts that is asked for and that all processes have. Who has no process yet gets the first at once.
+/// - If they have none of those that are asked for, one that they have goes on, and processes get it as well, behind the
+///   others: when all have one of the others, that one encrypts, and the one before is taken from them.
+/// - If they have no key at all, they read plaintext alone, until all of them have one.
+/// - What is not to be encrypted any more is handed out in plaintext at once, before the processes lose their keys.
+/// - While the keys cannot be had, processes keep what they have, and what they read.
+pub(crate) fn plan(asked: Option<&Result<Keyring, String>>, held: &HeldKeys) -> KeyPlan {
+    let nobodys = Keyring::default();
+    let (has_processes, held) = match held {
+        HeldKeys::Nobody => (false, &nobodys),
+        HeldKeys::All(held) => (true, held),
+    };
+    match asked {
+        None => KeyPlan { seal: Ok(None), processes: Ok(Keyring::default()) },
+        Some(Err(why)) if has_processes => {
+            KeyPlan { seal: Ok(held.0.first().cloned()), processes: Err(why.clone()) }
+        }
+        Some(Err(why)) => KeyPlan { seal: Err(why.clone()), processes: Err(why.clone()) },
+        Some(Ok(asked)) if has_processes => {
+            if let Some(key) = asked.0.iter().find(|key| held.0.contains(*key)) {
+                return KeyPlan { seal: Ok(Some(key.clone())), processes: Ok(asked.clone()) };
+            }
+            let before = held.0.first();
+            let next = asked.0.iter().chain(before).cloned().collect();
+            KeyPlan { seal: Ok(before.cloned()), processes: Ok(Keyring(next)) }
+        }
+        Some(Ok(asked)) => KeyPlan { seal: Ok(asked.0.first().cloned()), processes: Ok(asked.clone()) },
+    }
+}
+
+/// What is known of keys where processes read them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// Which keyring this is, of all that there were; 0 before the first that has a key.
+    pub edition: u64,
+    /// What processes are started with.
+    pub keyring: Keyring,
+    /// Which of these keys all of them have that may run.
+    pub held: Keyring,
+}
+
+impl KeyRecord {
+    /// What is to be written down when processes are to be started with these keys, and what they have is known.
+    pub(super) fn next(&self, rollout: Option<&Rollout>, keyring: Keyring, held: &HeldKeys) -> Self {
+        let last = rollout.map_or(0, |rollout| rollout.edition).max(self.edition);
+        let edition = if keyring == self.keyring { self.edition } else { last + 1 };
+        let held = match held {
+            HeldKeys::Nobody => keyring.clone(),
+            HeldKeys::All(held) => {
+                Keyring(keyring.0.iter().filter(|key| held.0.contains(key)).cloned().collect())
+            }
+        };
+        Self { edition, keyring, held }
+    }
+
+    /// The keys that all processes have; `is_over`: all Pods are of the template of the Deployment.
+    pub(super) fn held(&self, rollout: &Rollout, is_over: bool) -> &Keyring {
+        if is_over && rollout.edition == self.edition { &self.keyring } else { &self.held }
+    }
+
+    /// As the Secret has it; `None` when nothing was ever encrypted.
+    pub(super) fn to_text(&self) -> Option<String> {
+        let Self { edition, keyring, held } = self;
+        let text = json!({ "edition": edition, "keyring": keyring.0, "held": held.0 });
+        (*edition > 0).then(|| text.to_string())
+    }
+
+    /// Of a Secret.
+    pub(super) fn of(secret: &Value) -> Self {
+        let record = secret.get("data").and_then(|data| data.get(RECORD)).cloned().unwrap_or_default();
+        let record: ByteString = serde_json::from_value(record).unwrap_or_default();
+        let record: Value = serde_json::from_slice(&record.0).unwrap_or_default();
+        let keys = |name: &str| {
+            let keys = record.get(name).and_then(Value::as_array).into_iter().flatten();
+            Keyring(keys.filter_map(|key| Some(key.as_str()?.to_owned())).collect())
+        };
+        let edition = record.get("edition").and_then(Value::as_u64).unwrap_or_default();
+        Self { edition, keyring: keys("keyring"), held: keys("held") }
+    }
+}
+
+/// How far the Pods of a Deployment are those of its template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rollout {
+    /// Which edition of what is asked of the Deployment this is about.
+    pub(super) generation: i64,
+    /// Whether all Pods are of the template, but those that are about to end.
+    pub(super) is_complete: bool,
+    /// How long these may take to end.
+    pub(super) grace: Duration,
+    /// Which keyring was there before the template was.
+    edition: u64,
+}
+
+impl Rollout {
+    pub(super) fn of(deployment: &Value) -> Self {
+        let number = |path: &str| deployment.pointer(path).and_then(Value::as_i64);
+        let generation = number("/metadata/generation").unwrap_or_default();
+        let template = &deployment["spec"]["template"];
+        let grace = template["spec"]["terminationGracePeriodSeconds"].as_u64();
+        let edition = template["metadata"]["annotations"][EDITION].as_str();
+        Self {
+            generation,
+            is_complete: number("/status/observedGeneration") == Some(generation)
+                && number("/status/replicas").unwrap_or_default()
+                    == number("/status/updatedReplicas").unwrap_or_default(),
+            grace: Duration::from_secs(grace.unwrap_or(USUAL_GRACE)),
+            edition: edition.and_then(|edition| edition.parse().ok()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether Pods of the template may have keys that are not written down yet.
+    pub(super) fn may_add_to(&self, record: &KeyRecord) -> bool {
+        self.edition == record.edition && record.held != record.keyring
+    }
+}
+
+#[cfg(test)]
+mod tests;

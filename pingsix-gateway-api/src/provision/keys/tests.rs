@@ -1,0 +1,272 @@
+use pingsix_translate::infrastructure::Infrastructure;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::provision::tests::{gateway, installation, material};
+use crate::provision::{Child, ChildKind, Material, objects};
+
+fn keyring(keys: &[&str]) -> Keyring {
+    Keyring(keys.iter().map(|key| (*key).to_owned()).collect())
+}
+
+/// What encrypts, and what processes get.
+fn planned(asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>) -> (String, Vec<String>) {
+    let asked = asked.map(|asked| asked.map(keyring).map_err(str::to_owned));
+    let held = held.map_or(HeldKeys::Nobody, |held| HeldKeys::All(keyring(held)));
+    let KeyPlan { seal, processes } = plan(asked.as_ref(), &held);
+    let seal = match seal {
+        Ok(Some(key)) => key,
+        Ok(None) => "plaintext".to_owned(),
+        Err(why) => format!("nothing: {why}"),
+    };
+    (seal, processes.map_or_else(|why| vec![format!("as they are: {why}")], |keys| keys.0))
+}
+
+#[test]
+fn a_key_encrypts_that_all_processes_have() {
+    let is = |asked: Option<Result<&[&str], &str>>, held: Option<&[&str]>, seal: &str, next: &[&str]| {
+        let (sealed, processes) = planned(asked, held);
+        assert_eq!((sealed.as_str(), processes), (seal, keyring(next).0), "{asked:?} {held:?}");
+    };
+    // A Gateway that is new, and one that ran without a key.
+    is(Some(Ok(&["new", "old"])), None, "new", &["new", "old"]);
+    is(Some(Ok(&["new"])), Some(&[]), "plaintext", &["new"]);
+    is(Some(Ok(&["new"])), Some(&["new"]), "new", &["new"]);
+    // A rotation.
+    is(Some(Ok(&["new", "old"])), Some(&["old"]), "old", &["new", "old"]);
+    is(Some(Ok(&["new", "old"])), Some(&["new", "old"]), "new", &["new", "old"]);
+    is(Some(Ok(&["new"])), Some(&["new", "old"]), "new", &["new"]);
+    // In one step: the one before is kept until the new one is there.
+    is(Some(Ok(&["new"])), Some(&["old"]), "old", &["new", "old"]);
+    // It is switched off.
+    is(None, Some(&["old"]), "plaintext", &[]);
+    is(None, None, "plaintext", &[]);
+    // There are no keys to be had.
+    is(Some(Err("gone")), Some(&["old"]), "old", &["as they are: gone"]);
+    is(Some(Err("gone")), Some(&[]), "plaintext", &["as they are: gone"]);
+    is(Some(Err("gone")), None, "nothing: gone", &["as they are: gone"]);
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written_and_nothing_is_written_before_there_is_a_key() {
+    let record = |edition, keys: &[&str], held: &[&str]| KeyRecord {
+        edition,
+        keyring: keyring(keys),
+        held: keyring(held),
+    };
+    let read = |text: Option<String>| {
+        let text = text.unwrap_or_default();
+        KeyRecord::of(&json!({"data": {RECORD: ByteString(text.into_bytes())}}))
+    };
+    for record in [record(3, &["new", "old"], &["old"]), record(4, &[], &[]), KeyRecord::default()] {
+        assert_eq!(read(record.to_text()), record);
+    }
+    assert_eq!(KeyRecord::default().to_text(), None);
+    // Whatever somebody writes there.
+    assert_eq!(read(Some("[7]".to_owned())), KeyRecord::default());
+}
+
+#[test]
+fn a_keyring_that_comes_back_is_another_one() {
+    let first = KeyRecord::default().next(None, keyring(&["a"]), &HeldKeys::Nobody);
+    assert_eq!((first.edition, &first.held), (1, &first.keyring));
+    let held = HeldKeys::All(first.held.clone());
+    assert_eq!(first.next(None, keyring(&["a"]), &held), first);
+    let off = first.next(None, keyring(&[]), &held);
+    assert_eq!((off.edition, &off.held), (2, &keyring(&[])));
+    let again = off.next(None, keyring(&["a"]), &HeldKeys::All(off.held.clone()));
+    assert_eq!((again.edition, &again.held), (3, &keyring(&[])));
+    // A Secret that somebody has deleted is made anew behind what Pods were made with.
+    let deployment = json!({"spec": {"template": {"metadata": {"annotations": {EDITION: "3"}}}}});
+    let rollout = Rollout::of(&deployment);
+    let anew = KeyRecord::default().next(Some(&rollout), keyring(&["a"]), &HeldKeys::All(keyring(&[])));
+    assert_eq!((anew.edition, &anew.held), (4, &keyring(&[])));
+}
+
+/// A process that may run, and what it has read at its start.
+struct Pod {
+    template: Value,
+    keys: Keyring,
+    is_ending: bool,
+}
+
+/// A Gateway with all that bears on its keys, and what may happen to it one after another.
+struct World {
+    random: StdRng,
+    infrastructure: Infrastructure,
+    asked: Option<Result<Keyring, String>>,
+    secret: Option<Value>,
+    deployment: Option<Value>,
+    pods: Vec<Pod>,
+    /// What the rest of a pass over the objects would apply.
+    rest: Option<Child>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let infrastructure = gateway(&[443]);
+        let random = StdRng::seed_from_u64(seed);
+        let (asked, secret, deployment) = (None, None, None);
+        Self { random, infrastructure, asked, secret, deployment, pods: Vec::new(), rest: None }
+    }
+
+    /// What a replica sees of the keys that processes have; who leads may know that no other Pod is left.
+    fn held(&self, is_over: bool) -> HeldKeys {
+        let Some(deployment) = &self.deployment else { return HeldKeys::Nobody };
+        HeldKeys::All(self.record().held(&Rollout::of(deployment), is_over).clone())
+    }
+
+    fn record(&self) -> KeyRecord {
+        self.secret.as_ref().map(KeyRecord::of).unwrap_or_default()
+    }
+
+    fn plan(&self) -> KeyPlan {
+        plan(self.asked.as_ref(), &self.held(false))
+    }
+
+    /// Whether only Pods of the template are left, as the status says of those that are not about to end.
+    fn is_over(&self) -> bool {
+        let Some(deployment) = &self.deployment else { return false };
+        let is_other = |pod: &&Pod| pod.is_ending && pod.template != deployment["spec"]["template"];
+        Rollout::of(deployment).is_complete && self.pods.iter().find(is_other).is_none()
+    }
+
+    /// The first half of a pass: the Secret. The other half may follow, later, or never.
+    fn begin_pass(&mut self) {
+        let Ok(keyring) = self.plan().processes else { return };
+        let rollout = self.deployment.as_ref().map(Rollout::of);
+        let keys = self.record().next(rollout.as_ref(), keyring, &self.held(self.is_over()));
+        let material = Material { keys, ..material(&self.infrastructure.owner) };
+        let made = objects(&self.infrastructure, &installation(), &material).unwrap();
+        let of = |name: &str| made.children.iter().find(|child| &*child.name.name == name).unwrap();
+        self.secret = Some(of("web-pingsix-config").object.clone());
+        let deployment = made.children.iter().find(|child| child.kind == ChildKind::Deployment);
+        self.rest = deployment.cloned();
+    }
+
+    fn end_pass(&mut self) {
+        let Some(Child { mut object, .. }) = self.rest.take() else { return };
+        let before = self.deployment.take().unwrap_or_default();
+        let generation = before["metadata"]["generation"].as_i64().unwrap_or_default();
+        let is_other = before["spec"]["template"] != object["spec"]["template"];
+        object["metadata"]["generation"] = json!(generation + i64::from(is_other));
+        object["status"] = before["status"].clone();
+        self.deployment = Some(object);
+        self.count();
+    }
+
+    /// The controller of Deployments counts, as of what it has seen.
+    fn count(&mut self) {
+        let Some(deployment) = &mut self.deployment else { return };
+        let live = self.pods.iter().filter(|pod| !pod.is_ending);
+        let of_template = live.clone().filter(|pod| pod.template == deployment["spec"]["template"]).count();
+        deployment["status"]["replicas"] = json!(live.count());
+        deployment["status"]["updatedReplicas"] = json!(of_template);
+    }
+
+    fn keys_of_a_start(&self) -> Keyring {
+        self.record().keyring
+    }
+
+    fn step(&mut self) {
+        let pods = self.pods.len();
+        match self.random.random_range(0..12) {
+            0 => self.ask(),
+            1 | 2 => self.begin_pass(),
+            3 | 4 => self.end_pass(),
+            // A pass that is broken off, as when the controller is killed.
+            5 => self.rest = None,
+            6 | 7 => {
+                let Some(deployment) = &mut self.deployment else { return };
+                deployment["status"]["observedGeneration"] = deployment["metadata"]["generation"].clone();
+                if pods < 4 {
+                    let (template, keys) = (deployment["spec"]["template"].clone(), self.keys_of_a_start());
+                    self.pods.push(Pod { template, keys, is_ending: false });
+                }
+            }
+            8 | 9 if pods > 0 => {
+                let index = self.random.random_range(0..pods);
+                let template = self.deployment.as_ref().map(|deployment| &deployment["spec"]["template"]);
+                let pod = &mut self.pods[index];
+                pod.is_ending |= Some(&pod.template) != template || self.random.random_bool(0.2);
+            }
+            10 if pods > 0 => {
+                let index = self.random.random_range(0..pods);
+                if self.pods[index].is_ending {
+                    self.pods.remove(index);
+                }
+            }
+            // It crashes, and reads what there is now.
+            11 if pods > 0 => {
+                let index = self.random.random_range(0..pods);
+                self.pods[index].keys = self.keys_of_a_start();
+            }
+            _ => {}
+        }
+        self.count();
+    }
+
+    fn ask(&mut self) {
+        let mut keys = vec!["a", "b", "c"];
+        keys.shuffle(&mut self.random);
+        keys.truncate(self.random.random_range(1..=3));
+        self.asked = match self.random.random_range(0..8) {
+            0 => None,
+            1 => Some(Err("it is gone".to_owned())),
+            _ => Some(Ok(keyring(&keys))),
+        };
+    }
+
+    /// Nobody is given what it cannot read.
+    fn is_read_by_all(&self) {
+        let Ok(seal) = self.plan().seal else {
+            assert!(self.pods.is_empty(), "nothing is handed out");
+            return;
+        };
+        let Some(key) = seal else { return };
+        for Pod { keys, .. } in &self.pods {
+            assert!(keys.0.contains(&key), "{key} of {:?}, asked for are {:?}", keys.0, self.asked);
+        }
+    }
+
+    /// Everything comes to its end.
+    fn rest(&mut self) {
+        for _ in 0..8 {
+            self.begin_pass();
+            self.end_pass();
+            let Some(deployment) = &mut self.deployment else { return };
+            deployment["status"]["observedGeneration"] = deployment["metadata"]["generation"].clone();
+            let template = deployment["spec"]["template"].clone();
+            self.pods.retain(|pod| pod.template == template && !pod.is_ending);
+            let keys = self.keys_of_a_start();
+            self.pods.push(Pod { template, keys, is_ending: false });
+            self.count();
+            self.is_read_by_all();
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_every_process_can_read_what_is_handed_out_and_the_first_key_comes_to_encrypt() {
+    let mut sealed = 0;
+    for seed in 0..50 {
+        let mut world = World::new(seed);
+        for _ in 0..200 {
+            world.step();
+            world.is_read_by_all();
+            sealed += usize::from(!world.pods.is_empty() && matches!(world.plan().seal, Ok(Some(_))));
+        }
+        if let Some(Err(_)) = world.asked {
+            continue;
+        }
+        world.rest();
+        let first = world.asked.as_ref().and_then(|asked| asked.as_ref().ok()?.0.first().cloned());
+        assert_eq!(world.plan().seal, Ok(first), "{seed}");
+        let asked = world.asked.clone().map_or_else(Keyring::default, Result::unwrap);
+        assert_eq!(world.held(false), HeldKeys::All(asked), "{seed}");
+    }
+    assert!(sealed > 1_000, "{sealed}");
+}
