@@ -43,11 +43,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::Mutex;
+use tokio_rustls::rustls::RootCertStore;
 
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::Document;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
+use crate::pem::authorities;
 use crate::plan::{Step, Steps, plan};
 use crate::resource::Resource;
 use crate::revision::Revision;
@@ -69,6 +71,8 @@ pub struct AdminSink {
     client: Arc<Client>,
     state: Arc<Mutex<State>>,
     publisher: Arc<OnceLock<String>>,
+    /// Scopes that will not be published again: another one may take the place.
+    forgotten: Arc<parking_lot::Mutex<BTreeSet<Scope>>>,
 }
 
 #[derive(Default)]
@@ -77,12 +81,31 @@ struct State {
     memory: Memory,
 }
 
+/// Where the authorities for https come from.
+#[derive(Clone)]
+enum Authorities {
+    File(PathBuf),
+    Pem(Vec<u8>),
+}
+
+impl Authorities {
+    fn read(&self) -> Result<RootCertStore, AdminError> {
+        let (file, pem) = match self {
+            Self::File(path) => (Some(path.clone()), std::fs::read(path).map_err(|_| "cannot be read")),
+            Self::Pem(pem) => (None, Ok(pem.clone())),
+        };
+        let roots = pem.and_then(|pem| authorities(&pem).map_err(|fault| fault.as_str()));
+        roots.map_err(|problem| AdminError::Ca { file, problem })
+    }
+}
+
 /// Options of an [`AdminSink`].
 #[derive(Clone)]
 pub struct Builder {
     url: AdminUrl,
     api_key: HeaderValue,
-    ca_file: Option<PathBuf>,
+    ca: Option<Authorities>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
     timeout: Duration,
     plaintext_beyond_loopback: bool,
 }
@@ -94,7 +117,8 @@ impl AdminSink {
         Builder {
             url,
             api_key,
-            ca_file: None,
+            ca: None,
+            identity: None,
             timeout: Duration::from_secs(10),
             plaintext_beyond_loopback: false,
         }
@@ -157,7 +181,21 @@ impl Builder {
     /// The authorities that the server's certificate is verified with, PEM; needed for https, and read once.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.ca_file = Some(path.into());
+        self.ca = Some(Authorities::File(path.into()));
+        self
+    }
+
+    /// The same, given as PEM.
+    #[must_use]
+    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.ca = Some(Authorities::Pem(pem.into()));
+        self
+    }
+
+    /// Over https, shows a client certificate; chain and key are PEM.
+    #[must_use]
+    pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.identity = Some((certificate.into(), key.into()));
         self
     }
 
@@ -178,13 +216,26 @@ impl Builder {
     /// The sink; no request is made yet.
     ///
     /// # Errors
-    /// [`AdminError::Ca`] and [`AdminError::PlaintextBeyondLoopback`].
+    /// [`AdminError::Ca`], [`AdminError::Identity`] and [`AdminError::PlaintextBeyondLoopback`].
     pub fn build(self) -> Result<AdminSink, AdminError> {
         if self.url.is_plaintext() && !self.url.is_loopback() && !self.plaintext_beyond_loopback {
             return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
         }
-        let client = Client::new(self.url, self.api_key, self.ca_file.as_deref(), self.timeout)?;
-        Ok(AdminSink { client: Arc::new(client), state: Arc::default(), publisher: Arc::default() })
+        let roots = match (&self.ca, self.url.is_plaintext()) {
+            (_, true) => RootCertStore::empty(),
+            (Some(authorities), false) => authorities.read()?,
+            (None, false) => {
+                return Err(AdminError::Ca { file: None, problem: "is not given, and https needs one" });
+            }
+        };
+        let identity = self.identity.filter(|_| !self.url.is_plaintext());
+        let client = Client::new(self.url, self.api_key, (roots, identity), self.timeout)?;
+        Ok(AdminSink {
+            client: Arc::new(client),
+            state: Arc::default(),
+            publisher: Arc::default(),
+            forgotten: Arc::default(),
+        })
     }
 }
 
@@ -211,6 +262,9 @@ impl Sink for AdminSink {
         let mut state = self.state.lock().await;
         let State { ledger, memory } = &mut *state;
         let scope = desired.scope();
+        for forgotten in std::mem::take(&mut *self.forgotten.lock()) {
+            ledger.forget(&forgotten);
+        }
         // What an earlier process has left of another scope can be taken away, by its name.
         let is_gone =
             self.publisher.get().is_some() && desired.documents().is_empty() && ledger.get(scope).is_none();
@@ -258,6 +312,10 @@ impl Sink for AdminSink {
             ledger.note(scope.clone(), revision, ());
         }
         Ok(Published { revision, changed })
+    }
+
+    fn forget(&self, scope: &Scope) {
+        self.forgotten.lock().insert(scope.clone());
     }
 
     fn publish_as(&self, publisher: &str) {

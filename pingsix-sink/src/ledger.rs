@@ -38,6 +38,11 @@ impl<T> Ledger<T> {
         self.scopes.get(scope)
     }
 
+    /// Holds a scope no more.
+    pub(crate) fn forget(&mut self, scope: &Scope) {
+        self.scopes.remove(scope);
+    }
+
     /// A revision above all others.
     pub(crate) fn next(&self) -> Revision {
         self.last.and_then(|last| last.checked_add(1)).unwrap_or(Revision::MIN)

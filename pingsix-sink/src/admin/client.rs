@@ -1,6 +1,5 @@
 //! Requests to an Admin API.
 
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::held::Listed;
 use super::{AdminError, AdminUrl};
 use crate::document::{Document, Key};
-use crate::pem::authorities;
+use crate::pem;
 use crate::resource::ResourceKind;
 use crate::revision::Revision;
 
@@ -87,18 +86,21 @@ impl Client {
     pub(super) fn new(
         url: AdminUrl,
         api_key: HeaderValue,
-        ca: Option<&Path>,
+        (roots, identity): (RootCertStore, Option<(Vec<u8>, Vec<u8>)>),
         timeout: Duration,
     ) -> Result<Self, AdminError> {
-        let mut roots = RootCertStore::empty();
-        if !url.is_plaintext() {
-            roots = read_authorities(ca)?;
-        }
         let config = ClientConfig::builder_with_provider(ring::default_provider().into())
             .with_safe_default_protocol_versions()
             .map_err(|_| AdminError::Ca { file: None, problem: "cannot be used with any version of TLS" })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let (chain, key) = pem::identity(&certificate, &key).map_err(AdminError::identity)?;
+                let unusable = |_| AdminError::Identity { part: "certificate", problem: "cannot be used" };
+                config.with_client_auth_cert(chain, key).map_err(unusable)?
+            }
+        };
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(timeout));
@@ -236,11 +238,4 @@ impl Delays {
         tokio::time::sleep(ceiling.mul_f64(fastrand::f64())).await;
         Ok(())
     }
-}
-
-fn read_authorities(file: Option<&Path>) -> Result<RootCertStore, AdminError> {
-    let fault = |problem| AdminError::Ca { file: file.map(Path::to_owned), problem };
-    let Some(path) = file else { return Err(fault("is not given, and https needs one")) };
-    let pem = std::fs::read(path).map_err(|_| fault("cannot be read"))?;
-    authorities(&pem).map_err(|problem| fault(problem.as_str()))
 }

@@ -6,6 +6,7 @@ use http::StatusCode;
 
 use super::{AdminUrl, BODY_LIMIT};
 use crate::document::{Key, Owner};
+use crate::pem::IdentityFault;
 use crate::resource::ResourceKind;
 
 /// The Admin API could not be published to. Never shows a key or a value.
@@ -27,6 +28,14 @@ pub enum AdminError {
         /// The file, if one was named.
         file: Option<PathBuf>,
         /// What is wrong; its text continues a sentence that begins with the file.
+        problem: &'static str,
+    },
+    /// What we would prove ourselves with cannot be used.
+    #[error("the client {part} {problem}")]
+    Identity {
+        /// The certificate or its key.
+        part: &'static str,
+        /// What is wrong; its text continues a sentence that begins with the part.
         problem: &'static str,
     },
     /// No answer came in time.
@@ -109,7 +118,10 @@ impl AdminError {
     /// Whether the same call may succeed later without a change of arguments or options.
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::PlaintextBeyondLoopback { .. } | Self::Ca { .. } | Self::TooLarge { .. } => false,
+            Self::PlaintextBeyondLoopback { .. }
+            | Self::Ca { .. }
+            | Self::Identity { .. }
+            | Self::TooLarge { .. } => false,
             // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
             // are mended at the side of PingSIX, while we keep trying.
             Self::Refused { .. }
@@ -129,6 +141,7 @@ impl AdminError {
         match self {
             Self::PlaintextBeyondLoopback { .. } => "plaintext_beyond_loopback",
             Self::Ca { .. } => "admin_ca",
+            Self::Identity { .. } => "admin_identity",
             Self::Timeout { .. } => "admin_timeout",
             Self::Connection { .. } => "admin_unavailable",
             Self::ApiKey => "admin_api_key",
@@ -139,6 +152,13 @@ impl AdminError {
             Self::OtherScope { .. } => "admin_other_scope",
             Self::StillReferenced { .. } => "admin_still_referenced",
             Self::Contended { .. } => "admin_conflict",
+        }
+    }
+
+    pub(super) const fn identity(fault: IdentityFault) -> Self {
+        match fault {
+            IdentityFault::Certificate(problem) => Self::Identity { part: "certificate", problem },
+            IdentityFault::Key(problem) => Self::Identity { part: "key", problem },
         }
     }
 
