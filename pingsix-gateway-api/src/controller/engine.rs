@@ -7,6 +7,7 @@ mod provisioning;
 mod publishing;
 mod sealing;
 mod settling;
+mod sinks;
 mod start;
 mod telling;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::bundles::Bundles;
+use super::destinations::Destinations;
 use super::instances::{AskedPages, Pages, PublishedRevisions};
 use super::observers::Gates;
 use super::orphans::Orphan;
@@ -48,6 +50,7 @@ pub(super) use provisioning::Provisioning;
 use publishing::UnderWay;
 use sealing::Seals;
 use settling::Settling;
+use sinks::Sinks;
 
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
@@ -62,6 +65,8 @@ const BEAT: Duration = Duration::from_secs(1);
 pub(super) struct Parts<F> {
     pub(super) reconciler: Reconciler,
     pub(super) feed: Arc<F>,
+    /// What is not published to the feed.
+    pub(super) destinations: Destinations,
     pub(super) status: StatusBoard,
     pub(super) events: EventBoard,
     pub(super) readers: Readers,
@@ -124,6 +129,7 @@ pub(super) struct Engine<F> {
     outstanding: BTreeSet<ObjectKey>,
     managed: Managed,
     seals: Seals,
+    sinks: Sinks,
     /// Everything that is watched has been read once.
     is_known: bool,
     /// And published.
@@ -152,6 +158,7 @@ impl<F: Feed + 'static> Engine<F> {
             outstanding: BTreeSet::new(),
             managed: Managed::default(),
             seals: Seals::default(),
+            sinks: Sinks::default(),
             is_known: false,
             is_open: false,
             settling: Settling::default(),
