@@ -19,11 +19,14 @@
 
 mod addresses;
 mod bundles;
+mod destinations;
+mod directed;
 mod drift;
 mod engine;
 mod feed;
 mod instances;
 mod observers;
+mod opener;
 mod orphans;
 mod outlets;
 mod provisioning;
@@ -48,6 +51,7 @@ pub use addresses::PublishedAddresses;
 pub(crate) use addresses::of_service as addresses_of_service;
 pub use feed::{Feed, Reach};
 pub use observers::Observers;
+pub use opener::Opener;
 pub use outlets::{Outlet, Outlets};
 pub use provisioning::ProvisioningOptions;
 
@@ -61,6 +65,8 @@ use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
 use crate::watch::{Namespaces, SecretWatch, WatchOptions, Watches};
+use destinations::Destinations;
+use directed::Directed;
 use engine::Engine;
 use instances::Asked;
 use observers::Gates;
@@ -70,7 +76,8 @@ use orphans::Orphanage;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControllerOptions {
-    /// How objects are translated; its `controller_name` says which classes are ours.
+    /// How objects are translated; its `controller_name` says which classes are ours. Whether parameters may name sinks is
+    /// decided by whether there is [what opens them](Controller::opening).
     pub translation: pingsix_translate::Options,
     /// What is watched, and how.
     pub watch: WatchOptions,
@@ -164,6 +171,7 @@ pub struct Controller<F> {
     status: StatusBoard,
     events: EventBoard,
     replicas: Option<Replicas>,
+    opener: Option<Opener>,
 }
 
 impl<F> std::fmt::Debug for Controller<F> {
@@ -184,7 +192,16 @@ impl<F: Feed + 'static> Controller<F> {
             status: StatusBoard::default(),
             events: EventBoard::default(),
             replicas: None,
+            opener: None,
         }
+    }
+
+    /// Publishes to the sinks that parameters name, beside the feed. Without it, such parameters cannot be used, and their
+    /// authors are told.
+    #[must_use]
+    pub fn opening(mut self, opener: Opener) -> Self {
+        self.opener = Some(opener);
+        self
     }
 
     /// Other replicas serve the same: their readers count as well. They have to be those of the
@@ -214,7 +231,8 @@ impl<F: Feed + 'static> Controller<F> {
     ///
     /// [`ControllerError`]: then the picture stands still, and the process should end rather than serve it on.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ControllerError> {
-        let Self { client, feed, options, progress, observers, status, events, replicas } = self;
+        let Self { client, feed, mut options, progress, observers, status, events, replicas, opener } = self;
+        options.translation.attached_sinks = opener.is_some();
         let Observers { health, metrics, debug } = observers;
         // However this ends, also by being dropped, its parts end too.
         let parts = stop.child_token();
@@ -241,8 +259,10 @@ impl<F: Feed + 'static> Controller<F> {
             metrics.observe_replicas(replicas.clone());
         }
         let feed = Arc::new(Served::new(feed, replicas));
-        feed.begin(&leadership, metrics.as_ref());
         tasks.spawn(Arc::clone(&feed).live(leadership.clone(), parts.clone()));
+        let destinations = Destinations::new(opener);
+        let feed = Arc::new(Directed::new(feed, destinations.clone()));
+        feed.begin(&leadership, metrics.as_ref());
         let reconciler = Reconciler::new(options.translation.clone());
         let readers = Readers::of(reconciler.world());
         let writer =
@@ -270,6 +290,7 @@ impl<F: Feed + 'static> Controller<F> {
         let orphanage = Orphanage {
             client: client.clone(),
             feed: Arc::clone(&feed),
+            destinations: destinations.opened(),
             root: options.translation.root.clone(),
             controller: options.translation.controller_name.clone(),
             sees_all: options.watch.namespaces == Namespaces::All && options.watch.labels.is_none(),
@@ -277,7 +298,7 @@ impl<F: Feed + 'static> Controller<F> {
             progress: progress.subscribe(),
         };
         let orphaned = orphanage.start(&parts, &mut tasks);
-        let drifted = drift::start(feed.drifts(), &parts, &mut tasks);
+        let drifted = drift::start(feed.drifts(), destinations.opened(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {
             observers::observe(metrics, watches.stats(), &writer, reconciler.world());
@@ -286,6 +307,7 @@ impl<F: Feed + 'static> Controller<F> {
         let engine = Engine::new(engine::Parts {
             reconciler,
             feed,
+            destinations,
             status,
             events,
             readers,

@@ -59,7 +59,7 @@ pub use error::AdminError;
 use held::{Listed, Memory};
 pub use mark::{LABEL, PUBLISHER};
 use refusal::refused;
-use tls::Files;
+use tls::{Pem, Tls};
 pub use url::{AdminUrl, AdminUrlError};
 
 /// How large a body PingSIX takes (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
@@ -71,6 +71,8 @@ pub struct AdminSink {
     client: Arc<Client>,
     state: Arc<Mutex<State>>,
     publisher: Arc<OnceLock<String>>,
+    /// Scopes that will not be published again: another one may take the place.
+    forgotten: Arc<parking_lot::Mutex<BTreeSet<Scope>>>,
 }
 
 #[derive(Default)]
@@ -84,7 +86,7 @@ struct State {
 pub struct Builder {
     url: AdminUrl,
     api_key: HeaderValue,
-    files: Files,
+    tls: Tls,
     timeout: Duration,
     plaintext_beyond_loopback: bool,
 }
@@ -96,7 +98,7 @@ impl AdminSink {
         Builder {
             url,
             api_key,
-            files: Files::default(),
+            tls: Tls::default(),
             timeout: Duration::from_secs(10),
             plaintext_beyond_loopback: false,
         }
@@ -160,14 +162,28 @@ impl Builder {
     /// connection.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.files.ca = Some(path.into());
+        self.tls.ca = Some(Pem::File(path.into()));
+        self
+    }
+
+    /// The same, given as PEM.
+    #[must_use]
+    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls.ca = Some(Pem::Bytes(pem.into()));
         self
     }
 
     /// Shows a client certificate over https; chain and key are files of PEM, read like the authorities.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.files.identity = Some((certificate.into(), key.into()));
+        self.tls.identity = Some((Pem::File(certificate.into()), Pem::File(key.into())));
+        self
+    }
+
+    /// The same, given as PEM.
+    #[must_use]
+    pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.tls.identity = Some((Pem::Bytes(certificate.into()), Pem::Bytes(key.into())));
         self
     }
 
@@ -193,8 +209,13 @@ impl Builder {
         if self.url.is_plaintext() && !self.url.is_loopback() && !self.plaintext_beyond_loopback {
             return Err(AdminError::PlaintextBeyondLoopback { url: self.url });
         }
-        let client = Client::new(self.url, self.api_key, self.files, self.timeout)?;
-        Ok(AdminSink { client: Arc::new(client), state: Arc::default(), publisher: Arc::default() })
+        let client = Client::new(self.url, self.api_key, self.tls, self.timeout)?;
+        Ok(AdminSink {
+            client: Arc::new(client),
+            state: Arc::default(),
+            publisher: Arc::default(),
+            forgotten: Arc::default(),
+        })
     }
 }
 
@@ -221,6 +242,9 @@ impl Sink for AdminSink {
         let mut state = self.state.lock().await;
         let State { ledger, memory } = &mut *state;
         let scope = desired.scope();
+        for forgotten in std::mem::take(&mut *self.forgotten.lock()) {
+            ledger.forget(&forgotten);
+        }
         // What an earlier process has left of another scope can be taken away, by its name.
         let is_gone =
             self.publisher.get().is_some() && desired.documents().is_empty() && ledger.get(scope).is_none();
@@ -268,6 +292,10 @@ impl Sink for AdminSink {
             ledger.note(scope.clone(), revision, ());
         }
         Ok(Published { revision, changed })
+    }
+
+    fn forget(&self, scope: &Scope) {
+        self.forgotten.lock().insert(scope.clone());
     }
 
     fn publish_as(&self, publisher: &str) {

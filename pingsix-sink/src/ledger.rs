@@ -43,6 +43,11 @@ impl<T> Ledger<T> {
         self.last = self.last.max(Some(revision));
     }
 
+    /// Holds a scope no more.
+    pub(crate) fn forget(&mut self, scope: &Scope) {
+        self.scopes.remove(scope);
+    }
+
     /// A revision above all others.
     pub(crate) fn next(&self) -> Revision {
         self.last.and_then(|last| last.checked_add(1)).unwrap_or(Revision::MIN)

@@ -1,8 +1,10 @@
 //! Certificates and authorities, from PEM.
 
-use tokio_rustls::rustls::RootCertStore;
-use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore};
 
 /// Why a text has no certificates that can be used. Never quotes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,4 +45,31 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemFault> {
         roots.add(certificate).map_err(|_| PemFault::NoAuthority { number })?;
     }
     Ok(roots)
+}
+
+/// Why a certificate and a key are nothing to prove oneself with. Its text continues a sentence that begins with the part;
+/// it never quotes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdentityFault {
+    Certificate(&'static str),
+    Key(&'static str),
+}
+
+/// A chain, and the key of its first certificate.
+pub(crate) fn identity(
+    certificate: &[u8],
+    key: &[u8],
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), IdentityFault> {
+    let chain = certificates(certificate).map_err(|fault| IdentityFault::Certificate(fault.as_str()))?;
+    let key = PrivateKeyDer::from_pem_slice(key);
+    let key = key.map_err(|_| IdentityFault::Key("is no private key in PEM that can be read"))?;
+    let loaded = ring::default_provider().key_provider.load_private_key(key.clone_key());
+    let loaded = loaded.map_err(|_| IdentityFault::Key("is of a kind that cannot be used"))?;
+    match CertifiedKey::new(chain.clone(), loaded).keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok((chain, key)),
+        Err(rustls::Error::InconsistentKeys(_)) => {
+            Err(IdentityFault::Key("does not belong to the certificate"))
+        }
+        Err(_) => Err(IdentityFault::Certificate("cannot be read as a certificate")),
+    }
 }

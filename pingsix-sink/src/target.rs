@@ -12,6 +12,7 @@
 //! A URL never holds a secret: it names the environment variable or the file that does.
 //! Reading a URL touches neither; [`Credential::read`] does.
 
+mod address;
 mod credential;
 mod error;
 mod etcd;
@@ -26,6 +27,7 @@ use std::str::FromStr;
 use crate::admin::{AdminUrl, AdminUrlError};
 use crate::file::Place;
 
+pub use address::{Address, AddressError, Material, MaterialPart, Opened};
 pub use credential::{Credential, CredentialError, Secret};
 pub use error::TargetError;
 pub use etcd::{Endpoint, EtcdTarget, EtcdTls, EtcdUser};

@@ -400,7 +400,7 @@ async fn files_are_read_again_for_each_connection_and_what_is_wrong_with_them_ma
     write("ca", &authority.pem());
     fails("admin_unavailable", "").await;
     write("cert", &mine.certificate);
-    fails("admin_client_certificate", "is not the key of the certificate").await;
+    fails("admin_client_certificate", "does not belong to the certificate").await;
     std::fs::remove_file(path("key")).unwrap();
     fails("admin_client_certificate", "cannot be read").await;
     write("key", &mine.key);

@@ -1,6 +1,8 @@
 //! What has to run for a Gateway, or an IngressClass, whose data planes the controller runs; and how those are reached that
 //! somebody else runs.
 
+mod credentials;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,10 +11,12 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value};
 
 use crate::crd::{ExternalTrafficPolicy, LogLevel, ServiceType};
-use crate::object::{ObjectKey, ObjectName};
+use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::options::Layout;
 use crate::translation::DataPlaneKey;
 use crate::verdict::Address;
+
+pub use credentials::SinkCredentials;
 
 /// What a managed Gateway or IngressClass needs to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,11 +188,37 @@ pub struct AttachedParameters {
     pub sink: Option<SinkParameters>,
 }
 
-/// Where configuration is published.
+/// Where configuration is published, in place of the controller's sinks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SinkParameters {
+    /// The PingsixProxy that says so.
+    pub proxy: ObjectName,
     /// Kind, scheme, hosts and ports, such as `etcds://etcd.infra:2379`.
     pub url: String,
-    /// The Secret with what it takes to be let in.
+    /// Whether what is secret may leave the machine in plaintext.
+    pub allow_plaintext: bool,
+    /// The Secret with what it takes to be let in, in the namespace of the PingsixProxy.
     pub credentials: Option<ObjectName>,
+}
+
+impl SinkParameters {
+    /// Says that an entry of the Secret cannot be used: half a sentence, like those of [`SinkCredentials::read`]. `problem`
+    /// goes on with a sentence that begins with the entry.
+    pub fn fault_of(&self, entry: &str, problem: &str) -> String {
+        self.fault(&format!("whose entry \"{entry}\" {problem}"))
+    }
+
+    fn fault(&self, problem: &str) -> String {
+        let (kind, secret) = (Kind::PingsixProxy, Kind::Secret);
+        let name = self.credentials.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{kind} {} names for its sink {secret} {name}, {problem}", self.proxy)
+    }
+
+    fn is_admin(&self) -> bool {
+        self.url.starts_with("admin+")
+    }
+
+    fn is_tls(&self) -> bool {
+        self.url.starts_with("etcds:") || self.url.starts_with("admin+https:")
+    }
 }

@@ -26,6 +26,9 @@ pub struct Options {
     /// Whether something beside PingSIX serves [stream documents](crate::stream): TCPRoute, UDPRoute and TLSRoute.
     /// Without it, their listeners are `UnsupportedProtocol`.
     pub stream: bool,
+    /// Whether somebody publishes to the sinks that parameters name (`PingsixProxy.spec.attached.sink`). Without it, such
+    /// parameters are `InvalidParameters`, so that nothing is published elsewhere than where it should.
+    pub attached_sinks: bool,
 }
 
 impl Default for Options {
@@ -38,6 +41,7 @@ impl Default for Options {
             budget: Budget::default(),
             route_names: false,
             stream: false,
+            attached_sinks: false,
         }
     }
 }

@@ -10,6 +10,7 @@ mod layers;
 mod managed;
 mod overrides;
 mod reference;
+mod sink;
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use pingsix_gateway_api::controller::{Controller, Observers};
+use pingsix_gateway_api::controller::{Controller, Observers, Opener};
 use pingsix_gateway_api::operations::health::Health;
 use pingsix_gateway_api::operations::metrics::Metrics;
 use pingsix_gateway_api::operations::{debug, server};
@@ -46,7 +46,8 @@ pub(crate) async fn run(configuration: &Configuration, stop: CancellationToken) 
         metrics.observe_feed(etcd.clone(), configuration.budget.bytes);
     }
     let observers = Observers { health: Some(health), metrics: Some(metrics), debug: Some(debug_requests) };
-    let mut controller = Controller::new(client, Arc::new(outlets), options).observed_by(observers);
+    let controller = Controller::new(client, Arc::new(outlets), options).observed_by(observers);
+    let mut controller = controller.opening(Opener::of_servers());
     if let Some(replicas) = replicas.filter(|_| etcd.is_some()) {
         controller = controller.among(replicas);
     }

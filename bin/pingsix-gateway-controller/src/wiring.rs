@@ -45,6 +45,7 @@ impl Configuration {
             budget: Budget { bytes: self.budget.bytes, matcher_entries: self.budget.entries },
             route_names: self.route_names,
             stream: self.stream,
+            attached_sinks: true,
         }
     }
 

@@ -101,6 +101,7 @@ impl TranslationArguments {
             },
             budget: Budget { bytes: self.budget_bytes, matcher_entries: self.budget_entries },
             stream: self.stream,
+            attached_sinks: true,
             ..Options::default()
         }
     }

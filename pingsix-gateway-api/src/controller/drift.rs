@@ -3,14 +3,18 @@
 //! At once, the first time. Two who publish different things to one scope undo each other's work for ever, so what is
 //! changed again soon after waits, longer each time.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pingsix_sink::Scope;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+
+use super::Feed as _;
+use super::destinations::{DestinationNumber, OpenDestinations};
 
 /// The shortest time between two repairs of one scope.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -21,9 +25,11 @@ const LONGEST: Duration = Duration::from_mins(1);
 /// How many times as long a scope has to be left in peace until it counts as any other.
 const PEACE: u32 = 3;
 
-/// Follows what targets tell, until it is stopped. Each scope that comes is to be published again.
+/// Follows what targets tell, and the destinations that there are, until it is stopped. Each scope that comes is to be
+/// published again.
 pub(super) fn start(
     sources: Vec<watch::Receiver<BTreeSet<Scope>>>,
+    destinations: watch::Receiver<OpenDestinations>,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
 ) -> mpsc::Receiver<Scope> {
@@ -34,7 +40,42 @@ pub(super) fn start(
             stop.run_until_cancelled(follow(source, scopes)).await;
         });
     }
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(follow_opened(destinations, scopes)).await;
+    });
     receiver
+}
+
+/// Follows the destinations that are open.
+async fn follow_opened(mut destinations: watch::Receiver<OpenDestinations>, scopes: mpsc::Sender<Scope>) {
+    let mut tasks: JoinSet<()> = JoinSet::new();
+    let mut followed: BTreeMap<DestinationNumber, Vec<AbortHandle>> = BTreeMap::new();
+    loop {
+        let open = destinations.borrow_and_update().clone();
+        followed.retain(|number, tasks| {
+            let stays = open.contains_key(number);
+            if !stays {
+                tasks.iter().for_each(AbortHandle::abort);
+            }
+            stays
+        });
+        for (number, destination) in open {
+            if let Entry::Vacant(place) = followed.entry(number) {
+                let sources = destination.outlets.drifts().into_iter();
+                place.insert(sources.map(|source| tasks.spawn(follow(source, scopes.clone()))).collect());
+            }
+        }
+        tokio::select! {
+            changed = destinations.changed() => if changed.is_err() { return },
+            Some(ended) = tasks.join_next() => if let Err(error) = ended
+                && let Ok(panic) = error.try_into_panic()
+            {
+                // A bug of theirs is one of this task.
+                std::panic::resume_unwind(panic);
+            },
+        }
+    }
 }
 
 /// When a scope was repaired last, and how long the next repair waits after that.
@@ -81,9 +122,14 @@ async fn follow(mut source: watch::Receiver<BTreeSet<Scope>>, scopes: mpsc::Send
 
 #[cfg(test)]
 mod tests {
+    use pingsix_sink::{Desired, Published, Sink, SinkError};
+    use pingsix_translate::ObjectName;
+    use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
     use tokio::time::{advance, timeout};
 
     use super::*;
+    use crate::controller::destinations::Destinations;
+    use crate::controller::{Opener, Outlet};
 
     fn scope(name: &str) -> Scope {
         Scope::new(format!("/pingsix/{name}")).unwrap()
@@ -99,7 +145,8 @@ mod tests {
         fn start() -> Self {
             let (drift, stop, mut tasks) =
                 (watch::Sender::new(BTreeSet::new()), CancellationToken::new(), JoinSet::new());
-            let repairs = start(vec![drift.subscribe()], &stop, &mut tasks);
+            let none = watch::Sender::default();
+            let repairs = start(vec![drift.subscribe()], none.subscribe(), &stop, &mut tasks);
             Self { drift, repairs, _tasks: tasks }
         }
 
@@ -157,5 +204,43 @@ mod tests {
         assert_eq!(rig.repaired("a").await, SHORTEST);
         rig.set("a", false);
         assert!(timeout(LONGEST * 9, rig.repairs.recv()).await.is_err(), "it is as it was published");
+    }
+
+    /// A sink that tells what others change.
+    struct Told(watch::Receiver<BTreeSet<Scope>>);
+
+    impl Sink for Told {
+        async fn publish(&self, _: &Desired) -> Result<Published, SinkError> {
+            std::future::pending().await
+        }
+
+        fn drifted(&self) -> Option<watch::Receiver<BTreeSet<Scope>>> {
+            Some(self.0.clone())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sink_that_is_opened_while_it_runs_is_followed_until_it_is_closed() {
+        let drift = watch::Sender::new(BTreeSet::from([scope("a")]));
+        let told = drift.subscribe();
+        let opener = Opener::new(move |sink, _| Ok(Outlet::shared("told", &*sink.url, Told(told.clone()))));
+        let destinations = Destinations::new(Some(opener));
+        let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
+        let mut repairs = start(Vec::new(), destinations.opened(), &stop, &mut tasks);
+        assert!(timeout(LONGEST, repairs.recv()).await.is_err(), "there is none yet");
+        let sink = SinkParameters {
+            proxy: ObjectName::new("infra", "edge"),
+            url: "etcd://127.0.0.1".to_owned(),
+            allow_plaintext: false,
+            credentials: None,
+        };
+        let destination = destinations.open(&sink, SinkCredentials::default()).unwrap();
+        destinations.send(&scope("a"), &destination);
+        assert_eq!(timeout(LONGEST, repairs.recv()).await.unwrap(), Some(scope("a")));
+        destinations.recall(&scope("a"));
+        // What was on its way may still come.
+        tokio::task::yield_now().await;
+        while repairs.try_recv().is_ok() {}
+        assert!(timeout(LONGEST * 3, repairs.recv()).await.is_err(), "it is closed");
     }
 }

@@ -9,6 +9,7 @@ mod provisioning;
 mod publishing;
 mod sealing;
 mod settling;
+mod sinks;
 mod start;
 mod telling;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::bundles::Bundles;
+use super::destinations::Destinations;
 use super::instances::{AskedPages, Pages, PublishedRevisions};
 use super::observers::Gates;
 use super::orphans::Orphan;
@@ -53,6 +55,7 @@ pub(super) use provisioning::Provisioning;
 use publishing::UnderWay;
 use sealing::Seals;
 use settling::Settling;
+use sinks::Sinks;
 
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
@@ -67,6 +70,8 @@ const BEAT: Duration = Duration::from_secs(1);
 pub(super) struct Parts<F> {
     pub(super) reconciler: Reconciler,
     pub(super) feed: Arc<F>,
+    /// What is not published to the feed.
+    pub(super) destinations: Destinations,
     pub(super) status: StatusBoard,
     pub(super) events: EventBoard,
     pub(super) readers: Readers,
@@ -129,6 +134,7 @@ pub(super) struct Engine<F> {
     managed: Managed,
     others: Others,
     seals: Seals,
+    sinks: Sinks,
     /// Everything that is watched has been read once.
     is_known: bool,
     /// And published, as far as readers wait for it.
@@ -158,6 +164,7 @@ impl<F: Feed + 'static> Engine<F> {
             managed: Managed::default(),
             others: Others::default(),
             seals: Seals::default(),
+            sinks: Sinks::default(),
             is_known: false,
             is_open: false,
             settling: Settling::default(),

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::networking::v1::IngressClass;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt as _};
-use pingsix_sink::{Scope, SinkError};
+use pingsix_sink::{Scope, Sink as _, SinkError};
 use pingsix_translate::snapshot::Gateway;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName};
 use serde::de::DeserializeOwned;
@@ -24,7 +24,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{Feed, Progress};
+use super::destinations::{DestinationNumber, OpenDestinations};
+use super::{Feed, Outlets, Progress};
 use crate::fault::{Fault, within};
 use crate::leader::Leadership;
 use crate::watch::about;
@@ -44,12 +45,16 @@ pub(super) struct Orphan {
     pub(super) data_plane: DataPlaneKey,
     /// Whether the API server does not have the object that it belongs to.
     pub(super) is_gone: bool,
+    /// At which of the sinks that parameters name; `None` for the feed.
+    pub(super) at: Option<DestinationNumber>,
 }
 
 /// Looks for them.
 pub(super) struct Orphanage<F> {
     pub(super) client: Client,
     pub(super) feed: Arc<F>,
+    /// The sinks that parameters name.
+    pub(super) destinations: watch::Receiver<OpenDestinations>,
     pub(super) root: String,
     pub(super) controller: String,
     /// Whether everything in the cluster is watched.
@@ -78,6 +83,13 @@ impl SearchError {
     }
 }
 
+/// What came of a search.
+struct Search {
+    found: Vec<Orphan>,
+    /// Why not everything is known.
+    error: Option<SearchError>,
+}
+
 impl<F: Feed + 'static> Orphanage<F> {
     /// Starts to look, until it is stopped.
     pub(super) fn start(
@@ -93,7 +105,8 @@ impl<F: Feed + 'static> Orphanage<F> {
         receiver
     }
 
-    /// Names the publisher, then looks once for each time that this replica leads.
+    /// Names the publisher, then looks once for each time that this replica leads; at a sink that is opened while it leads,
+    /// as soon as it is.
     async fn run(mut self, orphans: mpsc::Sender<Vec<Orphan>>) {
         let publisher = loop {
             match self.publisher().await {
@@ -107,32 +120,35 @@ impl<F: Feed + 'static> Orphanage<F> {
         if !self.sees_all {
             return;
         }
-        let mut complaint = None;
+        let (mut complaint, mut asked) = (None, BTreeSet::new());
         loop {
+            if !self.leadership.is_held() {
+                asked.clear();
+            }
             self.leadership.gained().await;
             if self.progress.wait_for(Progress::is_ready).await.is_err() {
                 return;
             }
-            match self.search().await {
-                Ok(found) => {
-                    if !found.is_empty() && orphans.send(found).await.is_err() {
-                        return;
-                    }
-                    self.leadership.lost().await;
-                }
-                Err(error) => {
-                    let fault = std::error::Error::source(&error).map(ToString::to_string);
-                    // Said once: what cannot be asked cannot be published to either, and that is told elsewhere.
-                    if complaint != fault {
-                        tracing::warn!(%error, fault, "it is not known what an earlier process may have left at targets");
-                    }
-                    complaint = fault;
-                    if error.may_pass() {
-                        sleep(about(RETRY * 6)).await;
-                    } else {
-                        self.leadership.lost().await;
-                    }
-                }
+            self.destinations.mark_unchanged();
+            let Search { found, error } = self.search(&mut asked).await;
+            if !found.is_empty() && orphans.send(found).await.is_err() {
+                return;
+            }
+            let fault = error.as_ref().map(|error| {
+                std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+            });
+            // Said once: what cannot be asked cannot be published to either, and that is told elsewhere.
+            if let Some(error) = error.as_ref().filter(|_| complaint != fault) {
+                tracing::warn!(%error, fault, "it is not known what an earlier process may have left at targets");
+            }
+            complaint = fault;
+            if error.is_some_and(|error| error.may_pass()) {
+                sleep(about(RETRY * 6)).await;
+                continue;
+            }
+            tokio::select! {
+                () = self.leadership.lost() => asked.clear(),
+                changed = self.destinations.changed() => if changed.is_err() { return },
             }
         }
     }
@@ -146,23 +162,67 @@ impl<F: Feed + 'static> Orphanage<F> {
         Ok(uid.map(|uid| format!("{}@{uid}", self.controller)))
     }
 
-    async fn search(&self) -> Result<Vec<Orphan>, SearchError> {
-        let mut found = BTreeSet::new();
-        for root in [&*self.root, &format!("{}-ingress", self.root), &format!("{}-stream", self.root)] {
-            let own = self.feed.own_scopes(&Scope::new(root)?).await?;
-            found.extend(own.iter().filter_map(|scope| data_plane(scope, &self.root)));
+    /// Asks whoever was not asked: the feed, which has no number, and the sinks that parameters name. One that cannot be
+    /// asked keeps nothing from the others.
+    async fn search(&self, asked: &mut BTreeSet<Option<DestinationNumber>>) -> Search {
+        let open = self.destinations.borrow().clone();
+        asked.retain(|number| number.is_none_or(|number| open.contains_key(&number)));
+        let (mut found, mut answered, mut error) = (Vec::new(), Vec::new(), None);
+        let targets = std::iter::once(None).chain(open.keys().copied().map(Some));
+        for target in targets.filter(|target| !asked.contains(target)).collect::<Vec<_>>() {
+            let destination = target.and_then(|number| open.get(&number));
+            match self.scopes_at(destination.map(|destination| &destination.outlets)).await {
+                Ok(own) => {
+                    let planes = own.iter().filter_map(|scope| data_plane(scope, &self.root));
+                    found.extend(planes.map(|data_plane| (data_plane, target)));
+                    answered.push(target);
+                }
+                Err(fault) => {
+                    let fault = SearchError::from(fault);
+                    // Asking such a target again is of no use, but there may be others.
+                    if !fault.may_pass() {
+                        answered.push(target);
+                    }
+                    error = error.filter(SearchError::may_pass).or(Some(fault));
+                }
+            }
         }
         if found.is_empty() {
-            return Ok(Vec::new());
+            asked.extend(answered);
+            return Search { found: Vec::new(), error };
         }
         // After the targets: whatever is published is there.
+        match self.owners().await {
+            Ok(owners) => {
+                asked.extend(answered);
+                let orphan = |(data_plane, at): (DataPlaneKey, Option<DestinationNumber>)| {
+                    let is_gone = !owners.contains(&data_plane.owner());
+                    Orphan { data_plane, is_gone, at }
+                };
+                Search { found: found.into_iter().map(orphan).collect(), error }
+            }
+            Err(fault) => Search { found: Vec::new(), error: Some(fault.into()) },
+        }
+    }
+
+    /// What is published below our roots, at a sink that parameters name, or else at the feed.
+    async fn scopes_at(&self, outlets: Option<&Outlets>) -> Result<BTreeSet<Scope>, SinkError> {
+        let mut own = BTreeSet::new();
+        for root in [&*self.root, &format!("{}-ingress", self.root), &format!("{}-stream", self.root)] {
+            let root = Scope::new(root)?;
+            own.extend(match outlets {
+                Some(outlets) => outlets.own_scopes(&root).await?,
+                None => self.feed.own_scopes(&root).await?,
+            });
+        }
+        Ok(own)
+    }
+
+    /// All Gateways and IngressClasses.
+    async fn owners(&self) -> Result<BTreeSet<ObjectKey>, Fault> {
         let mut owners = self.names::<Gateway>(Kind::Gateway).await?;
         owners.extend(self.names::<IngressClass>(Kind::IngressClass).await?);
-        let orphan = |data_plane: DataPlaneKey| {
-            let is_gone = !owners.contains(&data_plane.owner());
-            Orphan { data_plane, is_gone }
-        };
-        Ok(found.into_iter().map(orphan).collect())
+        Ok(owners)
     }
 
     /// All objects of a kind, as the API server has them now.

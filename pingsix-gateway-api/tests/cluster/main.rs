@@ -29,5 +29,6 @@ mod quarantine;
 mod quickstart;
 mod replicas;
 mod secrets;
+mod sinks;
 mod status;
 mod watch;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::held::Listed;
-use super::tls::{Files, Material};
+use super::tls::{Material, Tls};
 use super::{AdminError, AdminUrl};
 use crate::document::{Document, Key};
 use crate::resource::ResourceKind;
@@ -38,7 +38,7 @@ pub(super) struct Client {
     url: AdminUrl,
     api_key: HeaderValue,
     timeout: Duration,
-    files: Files,
+    tls: Tls,
     /// What connections are made with, and what was in the files then.
     current: Mutex<Option<(Option<Material>, Http)>>,
 }
@@ -89,10 +89,10 @@ impl Client {
     pub(super) fn new(
         url: AdminUrl,
         api_key: HeaderValue,
-        files: Files,
+        tls: Tls,
         timeout: Duration,
     ) -> Result<Self, AdminError> {
-        let client = Self { url, api_key, timeout, files, current: Mutex::default() };
+        let client = Self { url, api_key, timeout, tls, current: Mutex::default() };
         client.http()?;
         Ok(client)
     }
@@ -100,14 +100,14 @@ impl Client {
     /// What connections are made with, as the files are now. PingSIX closes each after an answer, so the next one is made
     /// with what is there by then.
     fn http(&self) -> Result<Http, AdminError> {
-        let material = if self.url.is_plaintext() { None } else { Some(self.files.read()?) };
+        let material = if self.url.is_plaintext() { None } else { Some(self.tls.read()?) };
         let mut current = self.current.lock();
         if let Some((held, http)) = &*current
             && *held == material
         {
             return Ok(http.clone());
         }
-        let config = self.files.config(material.as_ref())?;
+        let config = self.tls.config(material.as_ref())?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(self.timeout));

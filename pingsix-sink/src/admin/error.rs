@@ -29,12 +29,14 @@ pub enum AdminError {
         /// What is wrong; its text continues a sentence that begins with the file.
         problem: &'static str,
     },
-    /// The certificate that we prove ourselves with cannot be used.
-    #[error("the file {} for the client certificate {problem}", file.display())]
+    /// What we would prove ourselves with cannot be used.
+    #[error("the client {part}{} {problem}", file.as_ref().map_or_else(String::new, |file| format!(" in {}", file.display())))]
     Identity {
-        /// The file of the chain or of the key.
-        file: PathBuf,
-        /// What is wrong; its text continues a sentence that begins with the file.
+        /// The certificate or its key.
+        part: &'static str,
+        /// The file of it, if one was named.
+        file: Option<PathBuf>,
+        /// What is wrong; its text continues a sentence that begins with the part.
         problem: &'static str,
     },
     /// No answer came in time.
@@ -119,7 +121,7 @@ impl AdminError {
         match self {
             Self::PlaintextBeyondLoopback { .. } | Self::TooLarge { .. } => false,
             // Files are read again for each connection.
-            Self::Ca { file, .. } => file.is_some(),
+            Self::Ca { file, .. } | Self::Identity { file, .. } => file.is_some(),
             // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
             // are mended at the side of PingSIX, while we keep trying.
             Self::Refused { .. }

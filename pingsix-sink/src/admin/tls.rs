@@ -1,40 +1,68 @@
 //! How an Admin API proves itself, and how we do.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::AdminError;
-use crate::pem::{authorities, certificates};
+use crate::pem::{IdentityFault, authorities, identity};
 
-/// The files of a sink that talks https. They are read for each connection: whoever replaces them replaces them in force.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Files {
-    pub(super) ca: Option<PathBuf>,
-    /// A chain, and its key.
-    pub(super) identity: Option<(PathBuf, PathBuf)>,
+/// Where PEM comes from.
+#[derive(Clone)]
+pub(super) enum Pem {
+    Bytes(Vec<u8>),
+    File(PathBuf),
 }
 
-/// What was in the files.
+impl Pem {
+    fn read(&self) -> Result<Vec<u8>, &'static str> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.clone()),
+            Self::File(path) => fs::read(path).map_err(|_| "cannot be read"),
+        }
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::File(path) => Some(path.clone()),
+        }
+    }
+}
+
+/// What a sink that talks https is sure by. Files are read for each connection: whoever replaces them replaces them in
+/// force.
+#[derive(Clone, Default)]
+pub(super) struct Tls {
+    pub(super) ca: Option<Pem>,
+    /// A chain, and its key.
+    pub(super) identity: Option<(Pem, Pem)>,
+}
+
+/// What was read.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Material {
     ca: Vec<u8>,
     identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Files {
+impl Tls {
     pub(super) fn read(&self) -> Result<Material, AdminError> {
         let Some(ca) = &self.ca else {
             return Err(AdminError::Ca { file: None, problem: "is not given, and https needs one" });
         };
-        let ca = fs::read(ca).map_err(|_| self.fault_of_ca("cannot be read"))?;
-        let read = |path: &Path| fs::read(path).map_err(|_| fault_of_identity(path, "cannot be read"));
-        let identity = self.identity.as_ref();
-        let identity = identity.map(|(chain, key)| Ok((read(chain)?, read(key)?))).transpose()?;
+        let ca = ca.read().map_err(|problem| self.fault_of_ca(problem))?;
+        let identity = match &self.identity {
+            None => None,
+            Some((chain, key)) => {
+                let chain =
+                    chain.read().map_err(|problem| self.fault_of(IdentityFault::Certificate(problem)))?;
+                let key = key.read().map_err(|problem| self.fault_of(IdentityFault::Key(problem)))?;
+                Some((chain, key))
+            }
+        };
         Ok(Material { ca, identity })
     }
 
@@ -48,24 +76,28 @@ impl Files {
             .with_safe_default_protocol_versions()
             .map_err(|_| self.fault_of_ca("cannot be used with any version of TLS"))?
             .with_root_certificates(roots);
-        match (&self.identity, material.and_then(|material| material.identity.as_ref())) {
-            (Some((chain_file, key_file)), Some((chain, key))) => {
-                let chain =
-                    certificates(chain).map_err(|fault| fault_of_identity(chain_file, fault.as_str()))?;
-                let key = PrivateKeyDer::from_pem_slice(key)
-                    .map_err(|_| fault_of_identity(key_file, "holds no private key"))?;
-                let config = config.with_client_auth_cert(chain, key);
-                config.map_err(|_| fault_of_identity(key_file, "is not the key of the certificate"))
+        match material.and_then(|material| material.identity.as_ref()) {
+            None => Ok(config.with_no_client_auth()),
+            Some((chain, key)) => {
+                let (chain, key) = identity(chain, key).map_err(|fault| self.fault_of(fault))?;
+                let unusable = |_| self.fault_of(IdentityFault::Certificate("cannot be used"));
+                config.with_client_auth_cert(chain, key).map_err(unusable)
             }
-            (Some(_) | None, _) => Ok(config.with_no_client_auth()),
         }
     }
 
     fn fault_of_ca(&self, problem: &'static str) -> AdminError {
-        AdminError::Ca { file: self.ca.clone(), problem }
+        AdminError::Ca { file: self.ca.as_ref().and_then(Pem::file), problem }
     }
-}
 
-fn fault_of_identity(file: &Path, problem: &'static str) -> AdminError {
-    AdminError::Identity { file: file.to_owned(), problem }
+    fn fault_of(&self, fault: IdentityFault) -> AdminError {
+        let (chain, key) =
+            self.identity.as_ref().map_or((None, None), |(chain, key)| (chain.file(), key.file()));
+        match fault {
+            IdentityFault::Certificate(problem) => {
+                AdminError::Identity { part: "certificate", file: chain, problem }
+            }
+            IdentityFault::Key(problem) => AdminError::Identity { part: "key", file: key, problem },
+        }
+    }
 }

@@ -9,6 +9,9 @@ pub enum TargetError {
     /// There is no such scheme.
     #[error("a target begins with one of {}", SCHEMES.join(", "))]
     Scheme,
+    /// It is no address of a server that others run.
+    #[error("the address of a server begins with one of etcd://, etcds://, admin+http://, admin+https://")]
+    NoServer,
     /// A part cannot be used.
     #[error("{scheme} {part}: {problem}")]
     Part {

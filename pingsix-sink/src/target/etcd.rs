@@ -162,7 +162,7 @@ impl EtcdTls {
 }
 
 /// The text is not shown: where a port should be, somebody may have written a password.
-fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint, TargetError> {
+pub(super) fn endpoint(scheme: &'static str, number: usize, text: &str) -> Result<Endpoint, TargetError> {
     let fault = |problem: &str| TargetError::part(scheme, &format!("host {number}"), problem);
     // A name of DNS and an IPv4 address have no colon, and an IPv6 address stands in brackets.
     let (host, port) = match text.rsplit_once(':') {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pingsix_sink::etcd::ClientTls;
+use pingsix_sink::target::{Address, Material, Opened};
 use pingsix_sink::{EtcdSink, Sink as _};
 
 use crate::authority::{self, Authority, NAME};
@@ -146,6 +147,37 @@ async fn tls_proves_both_sides() {
         assert_eq!(error.category(), "etcd_unavailable", "{why}: {error}");
         assert!(!error.to_string().contains("transport error"), "{why} is explained: {error}");
     }
+}
+
+#[tokio::test]
+async fn an_address_is_opened_with_material_in_memory() {
+    let authority = Authority::new("etcd");
+    let Some(etcd) = encrypted(&authority).await else { return };
+    let client = authority.issue(6);
+    let material = Material {
+        ca: Some(authority.pem().into_bytes()),
+        certificate: Some(client.certificate.into_bytes()),
+        key: Some(client.key.into_bytes()),
+        ..Material::default()
+    };
+    let address: Address = format!("etcds://{}", etcd.address).parse().unwrap();
+    let Opened { kind, sink } = address.open(&material).unwrap();
+    assert_eq!(kind, "etcd");
+    sink.publish(&desired("/p/web", &[("routes/r", "1")])).await.unwrap();
+    assert!(sink.drifted().is_some());
+
+    let Some(etcd) = guarded().await else { return };
+    let address: Address = format!("etcd://{}/", etcd.address).parse().unwrap();
+    let login = |password: &str| Material {
+        user: Some("gateway".to_owned()),
+        password: Some(password.to_owned()),
+        ..Material::default()
+    };
+    let web = desired("/p/web", &[("routes/r", "1")]);
+    address.open(&login(PASSWORD)).unwrap().sink.publish(&web).await.unwrap();
+    let error = address.open(&login("CANARY")).unwrap().sink.publish(&web).await.unwrap_err();
+    assert_eq!(error.category(), "etcd_authentication");
+    assert!(!format!("{error} {error:?} {:?}", login("CANARY")).contains("CANARY"));
 }
 
 #[tokio::test]

@@ -38,7 +38,9 @@ pub(super) fn read(
         ));
     }
     let sink = attached.said(|attached| attached.sink.as_ref()).map(|(proxy, sink)| SinkParameters {
+        proxy: proxy.clone(),
         url: sink.url.clone(),
+        allow_plaintext: sink.allow_plaintext,
         credentials: sink
             .credentials_secret_ref
             .as_ref()
@@ -46,10 +48,11 @@ pub(super) fn read(
     });
     let addresses = attached.list(|attached| &attached.addresses);
     let addresses = addresses.iter().filter_map(address).collect();
-    if let Some(sink) = &sink {
+    if let Some(sink) = sink.as_ref().filter(|_| !options.attached_sinks) {
         return Err(format!(
-            "spec.attached.sink: No other place than the controller's can be published to yet, so not {}.",
-            sink.url
+            "PingsixProxy {} cannot be used: spec.attached.sink: This controller publishes to no sink but its own, so not \
+             to {}.",
+            sink.proxy, sink.url
         ));
     }
     Ok(AttachedParameters { layout, addresses, status_pages, status_pages_are_of_class, sink })

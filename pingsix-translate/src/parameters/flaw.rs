@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::attached;
+use super::{attached, sink};
 use crate::attach::Hostname;
 use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
 use crate::field::FieldPath;
@@ -83,6 +83,9 @@ impl Found {
                 let at = at.child("addresses").index(index).child("value");
                 self.add(&at, format!("\"{}\" is no address of this type.", address.value));
             }
+        }
+        if let Some((field, message)) = attached.sink.as_ref().and_then(sink::flaw) {
+            self.add(&at.child("sink").child(field), message);
         }
     }
 

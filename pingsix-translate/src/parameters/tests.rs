@@ -63,6 +63,11 @@ fn translated(class: Option<&Value>, own: Option<&Value>) -> Translation {
     run(&world(class, own), &Options::default())
 }
 
+/// For whom parameters may name a sink.
+fn publishing_anywhere() -> Options {
+    Options { attached_sinks: true, ..Options::default() }
+}
+
 /// The condition `Accepted` of the Gateway, as `status reason: message`.
 fn accepted(translation: &Translation) -> String {
     let gateway = translation.verdicts.gateway.as_ref().unwrap();
@@ -155,6 +160,43 @@ fn a_gateway_overrides_its_class_field_by_field() {
 }
 
 #[test]
+fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class() {
+    let (class, own) = ("etcds://a:2379,b:2379", "etcd://etcd:2379");
+    let mut of_class =
+        json!({"attached": {"sink": {"url": class, "credentialsSecretRef": {"name": "login"}}}});
+    let of_gateway = json!({"attached": {"sink": {"url": own, "allowPlaintext": true}}});
+    let sink = |class: &Value, own: Option<&Value>| {
+        let translation = run(&world(Some(class), own), &publishing_anywhere());
+        translation.attached.unwrap().sink.clone().unwrap()
+    };
+    let held = sink(&of_class, None);
+    assert_eq!((held.proxy.to_string().as_str(), held.url.as_str()), ("system/all", class));
+    assert_eq!(held.credentials.unwrap().to_string(), "system/login");
+    // A Gateway that says nothing of it has that of its class.
+    assert_eq!(sink(&of_class, Some(&json!({"attached": {"layout": "PerPort"}}))).url, class);
+    of_class["allowOverrides"] = json!(["Sink"]);
+    let held = sink(&of_class, Some(&of_gateway));
+    assert_eq!((held.proxy.to_string().as_str(), held.url.as_str()), ("infra/own", own));
+    assert!(held.allow_plaintext);
+    assert_eq!(held.credentials, None, "those of the class are for its own sink alone");
+
+    let refused = refused(Some(&of_class), None);
+    let message = format!(
+        "spec.gatewayClassName: PingsixProxy system/all cannot be used: spec.attached.sink: This controller publishes to no \
+         sink but its own, so not to {class}."
+    );
+    assert_eq!(refused, message, "nobody would publish there");
+}
+
+#[test]
+fn the_secret_of_a_sink_is_among_those_that_parameters_name() {
+    let spec = json!({"attached": {"sink": {"url": "etcds://a", "credentialsSecretRef": {"name": "login"}}}});
+    let proxy: std::sync::Arc<PingsixProxy> = object(proxy("infra/own", &spec));
+    let named = crate::snapshot::secrets_of_proxy(&proxy, &"infra".into());
+    assert_eq!(named.iter().map(ToString::to_string).collect::<Vec<_>>(), ["infra/login"]);
+}
+
+#[test]
 fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
     let fields = [
         ("Image", json!({"managed": {"image": "pingsix:2"}}), "managed.image"),
@@ -165,7 +207,7 @@ fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
             "managed.podTemplatePatch",
         ),
         ("ServiceAccount", json!({"managed": {"serviceAccountName": "root"}}), "managed.serviceAccountName"),
-        ("Sink", json!({"attached": {"sink": {"url": "etcd://etcd:2379"}}}), "attached.sink"),
+        ("Sink", json!({"attached": {"sink": {"url": "etcd://127.0.0.1:2379"}}}), "attached.sink"),
     ];
     for (allowed, own, field) in fields {
         let mode = field.split('.').next().unwrap();
@@ -179,10 +221,9 @@ fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
         let mut vain = own.clone();
         vain["allowOverrides"] = json!([allowed]);
         assert_eq!(refused(Some(&json!({mode: {}})), Some(&vain)), expected);
-        if allowed != "Sink" {
-            let class = json!({mode: {}, "allowOverrides": [allowed]});
-            assert!(accepted(&translated(Some(&class), Some(&own))).starts_with("True "), "{field}");
-        }
+        let class = json!({mode: {}, "allowOverrides": [allowed]});
+        let translation = run(&world(Some(&class), Some(&own)), &publishing_anywhere());
+        assert!(accepted(&translation).starts_with("True "), "{field}");
     }
     let (class, own) = (json!({"managed": {}}), json!({"attached": {}}));
     assert_eq!(
@@ -358,6 +399,17 @@ fn every_flaw_names_its_field() {
             "spec.attached.statusUrls[0].port",
         ),
         (json!({"attached": {"sink": {"url": "etcd://me:secret@a"}}}), "spec.attached.sink.url"),
+        (json!({"attached": {"sink": {"url": "etcd://127.0.0.1,etcd"}}}), "spec.attached.sink.url"),
+        (json!({"attached": {"sink": {"url": "admin+http://[::1],[::1]"}}}), "spec.attached.sink.url"),
+        (
+            json!({"attached": {"sink": {"url": "admin+http://[::1]:9181"}}}),
+            "spec.attached.sink.credentialsSecretRef",
+        ),
+        (json!({"attached": {"sink": {"url": "etcds://etcd"}}}), "spec.attached.sink.credentialsSecretRef"),
+        (
+            json!({"attached": {"sink": {"url": "etcds://etcd", "allowPlaintext": true}}}),
+            "spec.attached.sink.allowPlaintext",
+        ),
         (json!({"managed": {"replicas": -1}}), "spec.managed.replicas"),
         (json!({"managed": {"image": "a b"}}), "spec.managed.image"),
         (json!({"managed": {"resources": {"limits": {"cpu": "much"}}}}), "spec.managed.resources.limits.cpu"),

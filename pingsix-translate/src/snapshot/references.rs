@@ -223,12 +223,15 @@ pub fn proxy_of_ingress_class(class: &IngressClass) -> Option<ObjectName> {
 }
 
 /// The Secrets that a PingsixProxy names in its own namespace, whether they exist or not. Translation has no use for what is
-/// in them; whoever runs the data planes has.
+/// in them; whoever runs the data planes, or publishes to them, has.
 pub fn secrets_of_proxy(proxy: &PingsixProxy, namespace: &Arc<str>) -> BTreeSet<ObjectName> {
     let process = proxy.spec.managed.as_ref().and_then(|managed| managed.process.as_ref());
     let keyring = process.and_then(|process| process.data_encryption.as_ref());
-    let keyring = keyring.map(|encryption| &encryption.keyring_secret_ref);
-    keyring.map(|secret| ObjectName::new(namespace.clone(), secret.name.as_str())).into_iter().collect()
+    let keyring = keyring.map(|encryption| &encryption.keyring_secret_ref.name);
+    let sink = proxy.spec.attached.as_ref().and_then(|attached| attached.sink.as_ref());
+    let credentials = sink.and_then(|sink| sink.credentials_secret_ref.as_ref()).map(|secret| &secret.name);
+    let named = keyring.into_iter().chain(credentials);
+    named.map(|secret| ObjectName::new(namespace.clone(), secret.as_str())).collect()
 }
 
 fn named_proxy(group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectName> {

@@ -61,6 +61,7 @@ impl<F: Feed + 'static> Engine<F> {
         let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
         self.look_at_keys(owner);
         self.provide(owner);
+        self.look_at_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
@@ -84,6 +85,13 @@ impl<F: Feed + 'static> Engine<F> {
         withdrawals
             .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));
         withdrawals.retain(|data_plane, _| !current.contains(data_plane));
+        withdrawals.retain(|data_plane, _| {
+            let was_nowhere = self.sinks.was_nowhere(data_plane);
+            if was_nowhere {
+                self.deliveries.forget(data_plane);
+            }
+            !was_nowhere
+        });
         if !withdrawals.is_empty() {
             self.withdrawals.insert(owner.clone(), withdrawals.clone());
         }
@@ -98,7 +106,11 @@ impl<F: Feed + 'static> Engine<F> {
         for publication in publications {
             let data_plane = publication.data_plane.clone();
             let opened = self.opened(publication.desired.scope());
-            match self.seals.seal(owner, publication) {
+            let fit = match self.sinks.fault(owner) {
+                Some(why) => Err(why),
+                None => self.seals.seal(owner, publication),
+            };
+            match fit {
                 Ok(publication) => {
                     self.opening.awaits(owner, &data_plane, opened);
                     self.submit(owner, publication);
@@ -118,7 +130,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         self.look_at_readers_of(current);
         self.publish_revisions();
-        self.parts.events.set(owner, self.parts.reconciler.problems(owner).to_vec());
+        self.parts.events.set(owner, self.problems_of(owner));
         let now = Instant::now();
         tracing::debug!(elapsed = ?(now - started), "reconciled");
         self.queue.rest(owner, now, now - started);
@@ -240,6 +252,7 @@ impl<F: Feed + 'static> Engine<F> {
             }
         };
         under_way.tickets.remove(&data_plane);
+        let mut is_withdrawn = false;
         let is_done = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
@@ -268,12 +281,16 @@ impl<F: Feed + 'static> Engine<F> {
                 }
             }
             self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
+            is_withdrawn = reach == Reach::All;
         }
         // Once for all that fail together.
         if !is_done && !std::mem::replace(&mut under_way.has_failed, true) {
             self.queue.retry(owner.clone(), Instant::now());
         }
         self.act(owner, heard);
+        if is_withdrawn {
+            self.withdraw_next(&data_plane);
+        }
     }
 
     fn report(&self, data_plane: &DataPlaneKey, result: &Result<Published, SinkError>) {
@@ -363,23 +380,27 @@ impl<F: Feed + 'static> Engine<F> {
     /// Withdraws what an earlier process has published and nobody asks for any more.
     pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
         let ours = self.parts.reconciler.ours();
-        for Orphan { data_plane, is_gone } in orphans {
+        for orphan in orphans {
+            let Orphan { ref data_plane, is_gone, .. } = orphan;
             let owner = data_plane.owner();
             let planes = self.parts.reconciler.data_planes(&owner);
             let is_orphan = if ours.contains(&owner) {
                 // It is known what it asks for. In another layout, a PingSIX may still read what it had before.
                 let has_ports = planes.iter().any(|plane| plane.port().is_some());
                 let is_of_port = has_ports && data_plane.port().is_some();
-                is_of_port && !planes.contains(&data_plane) && !self.waiting.contains_key(&owner)
+                is_of_port
+                    && !planes.contains(data_plane)
+                    && !self.waiting.contains_key(&owner)
+                    && self.lies_at_home(&orphan, &planes)
             } else {
                 is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
             };
-            let Ok(desired) = withdrawn(&data_plane, self.parts.reconciler.options()) else { continue };
-            if !is_orphan || !self.parts.leadership.is_held() {
+            let Ok(desired) = withdrawn(data_plane, self.parts.reconciler.options()) else { continue };
+            if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
                 continue;
             }
             tracing::info!(%data_plane, "what an earlier process has published is withdrawn: nobody asks for it any more");
-            self.withdrawals.entry(owner.clone()).or_default().insert(data_plane, desired);
+            self.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
             self.push([owner].into());
         }
     }

@@ -5,6 +5,7 @@ mod publishing;
 mod refusals;
 mod replicas;
 mod settling;
+mod sinks;
 
 use kube_runtime::watcher;
 use pingsix_translate::Options;
@@ -17,8 +18,8 @@ use crate::status::Wanted;
 use crate::watch::Answer;
 use crate::world::generate::event_of;
 
-struct Rig {
-    engine: Engine<SlowFeed>,
+struct Rig<F = SlowFeed> {
+    engine: Engine<F>,
     health: Health,
     metrics: Arc<Metrics>,
     progress: watch::Receiver<Progress>,
@@ -30,33 +31,7 @@ impl Rig {
     }
 
     fn publishing_to(feed: Arc<SlowFeed>) -> Self {
-        let (progress, seen) = watch::channel(Progress::default());
-        let health = Health::new(Duration::from_mins(1));
-        let metrics = Arc::new(Metrics::new(""));
-        let reconciler = Reconciler::new(Options::default());
-        metrics.observe_world(reconciler.world());
-        let engine = Engine::new(Parts {
-            readers: Readers::of(reconciler.world()),
-            reconciler,
-            feed,
-            status: StatusBoard::default(),
-            events: EventBoard::default(),
-            progress,
-            published: watch::Sender::new(PublishedRevisions::new()),
-            leadership: Leadership::always(),
-            addresses: watch::channel(None).1,
-            bundles: watch::channel(None).1,
-            gates: Some(Gates::of(&health)),
-            health: Some(health.clone()),
-            metrics: Some(metrics.clone()),
-            pace: Pace::default(),
-            fixed_pages: BTreeMap::new(),
-            asked: watch::Sender::default(),
-            provisioning: None,
-            lists_secrets: false,
-            drain: Duration::from_secs(5),
-        });
-        Self { engine, health, metrics, progress: seen }
+        Self::of(feed, Destinations::default(), Options::default())
     }
 
     /// With the class `pingsix`, the Gateway `infra/web` with a ListenerSet, and the route `infra/cart`, of which
@@ -80,6 +55,45 @@ impl Rig {
         Self::new().read()
     }
 
+    fn is_ready(&self) -> bool {
+        let is_ready = self.health.readiness().ok;
+        assert_eq!(self.progress.borrow().is_ready(), is_ready);
+        is_ready
+    }
+}
+
+impl<F: Feed + 'static> Rig<F> {
+    fn of(feed: Arc<F>, destinations: Destinations, options: Options) -> Self {
+        let (progress, seen) = watch::channel(Progress::default());
+        let health = Health::new(Duration::from_mins(1));
+        let metrics = Arc::new(Metrics::new(""));
+        let reconciler = Reconciler::new(options);
+        metrics.observe_world(reconciler.world());
+        let engine = Engine::new(Parts {
+            readers: Readers::of(reconciler.world()),
+            reconciler,
+            feed,
+            destinations,
+            status: StatusBoard::default(),
+            events: EventBoard::default(),
+            progress,
+            published: watch::Sender::new(PublishedRevisions::new()),
+            leadership: Leadership::always(),
+            addresses: watch::channel(None).1,
+            bundles: watch::channel(None).1,
+            gates: Some(Gates::of(&health)),
+            health: Some(health.clone()),
+            metrics: Some(metrics.clone()),
+            pace: Pace::default(),
+            fixed_pages: BTreeMap::new(),
+            asked: watch::Sender::default(),
+            provisioning: None,
+            lists_secrets: false,
+            drain: Duration::from_secs(5),
+        });
+        Self { engine, health, metrics, progress: seen }
+    }
+
     /// After everything is read.
     fn read(self) -> Self {
         let mut rig = self;
@@ -95,7 +109,7 @@ impl Rig {
             rig.tell(kind, watcher::Event::InitApply(object));
         }
         for kind in Kind::ALL {
-            assert!(!rig.is_ready());
+            assert!(!rig.health.readiness().ok);
             rig.tell(*kind, watcher::Event::InitDone);
         }
         rig
@@ -120,12 +134,6 @@ impl Rig {
             self.engine.reconcile(&owner);
             self.engine.advance();
         }
-    }
-
-    fn is_ready(&self) -> bool {
-        let is_ready = self.health.readiness().ok;
-        assert_eq!(self.progress.borrow().is_ready(), is_ready);
-        is_ready
     }
 
     fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {

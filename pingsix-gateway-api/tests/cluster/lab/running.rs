@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use kube::Client;
-use pingsix_gateway_api::controller::{Controller, ControllerError, ControllerOptions, Feed, Progress};
+use pingsix_gateway_api::controller::{
+    Controller, ControllerError, ControllerOptions, Feed, Opener, Progress,
+};
 use pingsix_gateway_api::replicas::Replicas;
 use pingsix_sink::EmbeddedEtcd;
 use tokio::sync::watch;
@@ -44,6 +46,11 @@ impl Running {
         options: ControllerOptions,
     ) -> Self {
         Self::run(Controller::new(client, feed, options).among(replicas))
+    }
+
+    /// The same, which publishes to the sinks that parameters name as well.
+    pub(crate) fn opening_sinks(client: Client, etcd: &EmbeddedEtcd, options: ControllerOptions) -> Self {
+        Self::run(Controller::new(client, Arc::new(etcd.clone()), options).opening(Opener::of_servers()))
     }
 
     /// The same, with another feed.

@@ -31,7 +31,8 @@ pub struct Attached {
     #[garde(length(max = 64), dive)]
     pub status_urls: Vec<StatusUrl>,
 
-    /// Where the configuration is published, in place of the controller's (`--sink`).
+    /// Where the configuration is published, in place of the controller's (`--sink`). What was published elsewhere before
+    /// stays there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub sink: Option<AttachedSink>,
@@ -87,8 +88,15 @@ pub struct AttachedSink {
     #[garde(length(min = 1, max = 2048), custom(sink_url))]
     pub url: String,
 
-    /// A Secret with `username` and `password` for etcd, or with `apiKey` for the Admin API; `ca.crt`, `tls.crt` and
-    /// `tls.key` are used when they are there.
+    /// Without TLS, sends what is secret, such as passwords and private keys, to other machines in plaintext: for networks
+    /// that encrypt by themselves. Not needed for this machine (`localhost`, `127.0.0.1`, `[::1]`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[garde(skip)]
+    pub allow_plaintext: bool,
+
+    /// A Secret with `username` and `password` for an etcd that asks for them, or with `apiKey`, which the Admin API needs.
+    /// TLS needs `ca.crt`, which the server's certificate is verified with; `tls.crt` and `tls.key` are shown to the server
+    /// when they are there. While it is missing or cannot be used, nothing is published, and the sink keeps what it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub credentials_secret_ref: Option<SecretReference>,

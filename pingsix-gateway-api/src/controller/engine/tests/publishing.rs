@@ -30,9 +30,11 @@ impl Rig {
         rig.settle();
         rig
     }
+}
 
+impl<F: Feed + 'static> Rig<F> {
     /// Reconsiders whoever is due by the clock, hears of publications, and beats, for a time.
-    async fn during(&mut self, time: Duration) {
+    pub(super) async fn during(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
             while let Some(owner) = self.engine.queue.pop(Instant::now()) {
@@ -53,14 +55,14 @@ impl Rig {
     }
 
     /// What is said of whether a Gateway is programmed.
-    fn programmed(&self, gateway: &ObjectKey) -> String {
+    pub(super) fn programmed(&self, gateway: &ObjectKey) -> String {
         let Some(Wanted::Gateway { verdict, .. }) = self.wanted(gateway) else { return "nothing".to_owned() };
         let conditions = format!("{:?}", verdict.conditions);
         let at = conditions.find("Programmed").unwrap_or_default();
         conditions[at..].to_owned()
     }
 
-    fn is_programmed(&self, gateway: &ObjectKey) -> bool {
+    pub(super) fn is_programmed(&self, gateway: &ObjectKey) -> bool {
         self.engine
             .deliveries
             .of(&self.engine.parts.reconciler.data_planes(gateway))
@@ -145,7 +147,7 @@ async fn what_an_earlier_process_has_left_is_withdrawn_if_nobody_can_ask_for_it(
         gateway: pingsix_translate::ObjectName::new("infra", name),
         port,
     };
-    let orphan = |data_plane, is_gone| Orphan { data_plane, is_gone };
+    let orphan = |data_plane, is_gone| Orphan { data_plane, is_gone, at: None };
     let before = rig.feed().begun().len();
     rig.engine.withdraw(vec![
         // It is served, whatever anybody says.

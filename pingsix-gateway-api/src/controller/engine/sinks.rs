@@ -1,0 +1,174 @@
+//! Where the data planes of an owner are published: where its parameters say, or to the feed.
+//!
+//! What was published elsewhere before stays there: a PingSIX may still read it. As long as a sink cannot be used, nothing is
+//! published, neither there nor elsewhere; where the data planes were published last, they can still be withdrawn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pingsix_sink::{Scope, Sink as _};
+use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
+use pingsix_translate::snapshot::{Gateway, Secret, proxy_of_gateway};
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{DataPlaneKey, FieldPath, Kind, ObjectKey};
+
+use super::Engine;
+use crate::controller::Feed;
+use crate::controller::destinations::{Destination, DestinationNumber};
+use crate::controller::orphans::Orphan;
+
+/// What is known of the sinks of owners.
+#[derive(Debug, Default)]
+pub(super) struct Sinks {
+    /// Owners whose sink cannot be used, and why.
+    faults: BTreeMap<ObjectKey, String>,
+    /// Data planes that were published nowhere because of that: there is nothing to withdraw.
+    nowhere: BTreeSet<DataPlaneKey>,
+    /// What an earlier process has left at several sinks is withdrawn from one after the other.
+    orphans: BTreeMap<DataPlaneKey, Vec<Orphan>>,
+}
+
+impl Sinks {
+    /// Why nothing of an owner is published.
+    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<String> {
+        self.faults.get(owner).cloned()
+    }
+
+    /// Whether there is nothing to withdraw of a data plane. It is asked once.
+    pub(super) fn was_nowhere(&mut self, data_plane: &DataPlaneKey) -> bool {
+        self.nowhere.remove(data_plane)
+    }
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Sees where the data planes of an owner are to be published, before what was made of it is.
+    pub(super) fn look_at_sink(&mut self, owner: &ObjectKey) {
+        let planes = self.parts.reconciler.data_planes(owner);
+        let attached = self.parts.reconciler.attached(owner);
+        let sink = attached.and_then(|attached| attached.sink.clone());
+        if sink.is_none() && self.has_refused_parameters(owner) {
+            // It serves nothing, and that where it did.
+            self.sinks.faults.remove(owner);
+            return;
+        }
+        let opened = sink.filter(|_| !planes.is_empty()).map(|sink| self.open_sink(&sink)).transpose();
+        match opened {
+            Ok(destination) => {
+                self.sinks.faults.remove(owner);
+                for data_plane in &planes {
+                    self.sinks.nowhere.remove(data_plane);
+                    self.send(data_plane, destination.as_ref());
+                }
+            }
+            Err(why) => {
+                self.sinks.faults.insert(owner.clone(), why);
+                for data_plane in planes {
+                    if self.deliveries.revision(&data_plane).is_none()
+                        && self.destination_of(&data_plane).is_none()
+                    {
+                        self.sinks.nowhere.insert(data_plane);
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_refused_parameters(&self, owner: &ObjectKey) -> bool {
+        let problems = self.parts.reconciler.problems(owner);
+        problems
+            .iter()
+            .any(|problem| *problem.object == *owner && problem.reason == Reason::InvalidParameters)
+    }
+
+    fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, String> {
+        let world = self.parts.reconciler.world();
+        let secret = sink.credentials.as_ref().and_then(|name| world.get::<Secret>(name));
+        let credentials = SinkCredentials::read(sink, secret.as_deref())?;
+        self.parts.destinations.open(sink, credentials)
+    }
+
+    /// Has a data plane published there from now on; to the feed, if nowhere else.
+    fn send(&self, data_plane: &DataPlaneKey, destination: Option<&Arc<Destination>>) {
+        let Some(scope) = self.scope(data_plane) else { return };
+        let before = self.parts.destinations.of(&scope);
+        let number = |destination: &Arc<Destination>| destination.number;
+        if before.as_ref().map(number) == destination.map(number) {
+            return;
+        }
+        // What is published elsewhere is not followed where it was, and stays.
+        self.parts.feed.forget(&scope);
+        if let Some(destination) = destination {
+            self.parts.destinations.send(&scope, destination);
+        }
+    }
+
+    /// Where a data plane is published; `None` for the feed.
+    fn destination_of(&self, data_plane: &DataPlaneKey) -> Option<DestinationNumber> {
+        let scope: Scope = self.scope(data_plane)?;
+        Some(self.parts.destinations.of(&scope)?.number)
+    }
+
+    /// Has what was left of a data plane withdrawn where it lies. Returns whether that can be done now: where it lies may not
+    /// be published to any more, and what lies elsewhere comes first.
+    pub(super) fn reach_for(&mut self, orphan: &Orphan) -> bool {
+        let Orphan { data_plane, at, .. } = orphan;
+        let owner = data_plane.owner();
+        if self.withdrawals.get(&owner).is_some_and(|withdrawals| withdrawals.contains_key(data_plane)) {
+            self.sinks.orphans.entry(data_plane.clone()).or_default().push(orphan.clone());
+            return false;
+        }
+        let destination = at.map(|number| self.parts.destinations.get(number));
+        match destination {
+            Some(None) => false,
+            Some(Some(destination)) => {
+                self.send(data_plane, Some(&destination));
+                true
+            }
+            None => {
+                self.send(data_plane, None);
+                true
+            }
+        }
+    }
+
+    /// Whether what was left of a data plane lies where its owner publishes.
+    pub(super) fn lies_at_home(&self, orphan: &Orphan, planes: &[DataPlaneKey]) -> bool {
+        planes.iter().find_map(|data_plane| self.destination_of(data_plane)) == orphan.at
+    }
+
+    /// A data plane is withdrawn. It may lie elsewhere too.
+    pub(super) fn withdraw_next(&mut self, data_plane: &DataPlaneKey) {
+        if let Some(orphans) = self.sinks.orphans.remove(data_plane) {
+            self.withdraw(orphans);
+        }
+    }
+
+    /// What is wrong with an owner, its sink included.
+    pub(super) fn problems_of(&self, owner: &ObjectKey) -> Vec<Problem> {
+        let mut problems = self.parts.reconciler.problems(owner).to_vec();
+        problems.extend(self.sinks.faults.get(owner).map(|fault| Problem {
+            object: Arc::new(owner.clone()),
+            field: FieldPath::new(self.field_of_sink(owner)),
+            severity: Severity::Error,
+            reason: Reason::InvalidParameters,
+            message: format!("The configuration cannot be published: {fault}."),
+        }));
+        problems
+    }
+
+    /// Where an owner names the parameters with its sink.
+    fn field_of_sink(&self, owner: &ObjectKey) -> &'static str {
+        if owner.kind != Kind::Gateway {
+            return "spec.parameters";
+        }
+        let reconciler = &self.parts.reconciler;
+        let attached = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
+        let gateway = reconciler.world().get::<Gateway>(&owner.name);
+        let own = gateway.and_then(|gateway| proxy_of_gateway(&gateway, &owner.name.namespace));
+        if own.is_some() && own.as_ref() == attached.map(|sink| &sink.proxy) {
+            "spec.infrastructure.parametersRef"
+        } else {
+            "spec.gatewayClassName"
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What it takes to be let in where parameters have configuration published.
+
+use std::fmt;
+
+use super::SinkParameters;
+use crate::snapshot::Secret;
+
+/// What the Secret of [`SinkParameters`] holds. Its `Debug` shows nothing of it.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SinkCredentials {
+    /// `username`, for an etcd.
+    pub username: Option<String>,
+    /// `password`, for an etcd.
+    pub password: Option<String>,
+    /// `apiKey`, for an Admin API.
+    pub api_key: Option<String>,
+    /// `ca.crt`, over TLS.
+    pub ca: Option<Vec<u8>>,
+    /// `tls.crt`, over TLS.
+    pub certificate: Option<Vec<u8>>,
+    /// `tls.key`, over TLS.
+    pub key: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for SinkCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SinkCredentials").finish_non_exhaustive()
+    }
+}
+
+impl SinkCredentials {
+    /// The entry of the Secret for [`username`](Self::username).
+    pub const USERNAME: &'static str = "username";
+    /// The entry of the Secret for [`password`](Self::password).
+    pub const PASSWORD: &'static str = "password";
+    /// The entry of the Secret for [`api_key`](Self::api_key).
+    pub const API_KEY: &'static str = "apiKey";
+    /// The entry of the Secret for [`ca`](Self::ca).
+    pub const CA: &'static str = "ca.crt";
+    /// The entry of the Secret for [`certificate`](Self::certificate).
+    pub const CERTIFICATE: &'static str = "tls.crt";
+    /// The entry of the Secret for [`key`](Self::key).
+    pub const KEY: &'static str = "tls.key";
+
+    /// Takes from the Secret what the sink has a use for; `secret` is what there is of the one that it names.
+    ///
+    /// # Errors
+    ///
+    /// Why the sink cannot be used, for its author: half a sentence that names the PingsixProxy, the Secret and the entry, and
+    /// never quotes it.
+    pub fn read(sink: &SinkParameters, secret: Option<&Secret>) -> Result<Self, String> {
+        if sink.credentials.is_none() {
+            return Ok(Self::default());
+        }
+        let Some(secret) = secret else { return Err(sink.fault("which does not exist")) };
+        let entries = Entries { sink, secret };
+        let mut read = Self::default();
+        if sink.is_admin() {
+            read.api_key = Some(entries.needed(Self::API_KEY)?);
+        } else {
+            read.username = entries.text(Self::USERNAME)?;
+            read.password = entries.text(Self::PASSWORD)?;
+            together(sink, (&read.username, Self::USERNAME), (&read.password, Self::PASSWORD))?;
+        }
+        if sink.is_tls() {
+            read.ca = Some(entries.needed(Self::CA)?.into_bytes());
+            let certificate = entries.text(Self::CERTIFICATE)?;
+            let key = entries.text(Self::KEY)?;
+            together(sink, (&certificate, Self::CERTIFICATE), (&key, Self::KEY))?;
+            read.certificate = certificate.map(String::into_bytes);
+            read.key = key.map(String::into_bytes);
+        }
+        Ok(read)
+    }
+}
+
+/// The entries of the Secret that a sink names.
+#[derive(Clone, Copy)]
+struct Entries<'a> {
+    sink: &'a SinkParameters,
+    secret: &'a Secret,
+}
+
+impl Entries<'_> {
+    /// An entry, without the line end that may follow it.
+    fn text(self, entry: &str) -> Result<Option<String>, String> {
+        // In a manifest, `stringData` replaces what `data` has.
+        let written = self.secret.string_data.as_ref().and_then(|data| data.get(entry)).map(String::as_bytes);
+        let stored = self.secret.data.as_ref().and_then(|data| data.get(entry)).map(|bytes| &*bytes.0);
+        let Some(bytes) = written.or(stored) else { return Ok(None) };
+        let unusable = |problem| self.sink.fault_of(entry, problem);
+        let text = std::str::from_utf8(bytes).map_err(|_| unusable("is not UTF-8"))?;
+        match text.trim_end_matches(['\n', '\r']) {
+            "" => Err(unusable("is empty")),
+            text => Ok(Some(text.to_owned())),
+        }
+    }
+
+    fn needed(self, entry: &str) -> Result<String, String> {
+        self.text(entry)?.ok_or_else(|| self.sink.fault(&format!("which has no entry \"{entry}\"")))
+    }
+}
+
+/// Of two entries, none is of use without the other.
+fn together(
+    sink: &SinkParameters,
+    (one, entry): (&Option<String>, &str),
+    (other, other_entry): (&Option<String>, &str),
+) -> Result<(), String> {
+    let (missing, there) = match (one, other) {
+        (Some(_), None) => (other_entry, entry),
+        (None, Some(_)) => (entry, other_entry),
+        (Some(_), Some(_)) | (None, None) => return Ok(()),
+    };
+    Err(sink.fault(&format!("which has an entry \"{there}\" and none \"{missing}\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::ObjectName;
+
+    fn sink(url: &str) -> SinkParameters {
+        SinkParameters {
+            proxy: ObjectName::new("infra", "edge"),
+            url: url.to_owned(),
+            allow_plaintext: false,
+            credentials: Some(ObjectName::new("infra", "login")),
+        }
+    }
+
+    fn read(url: &str, entries: &Value) -> Result<SinkCredentials, String> {
+        let secret: Secret = serde_json::from_value(json!({"stringData": entries})).unwrap();
+        SinkCredentials::read(&sink(url), Some(&secret))
+    }
+
+    fn all() -> Value {
+        json!({
+            "username": "gateway\n", "password": " CANARY ", "apiKey": "CANARY", "ca.crt": "ca", "tls.crt": "cert",
+            "tls.key": "CANARY",
+        })
+    }
+
+    #[test]
+    fn a_sink_takes_what_it_has_a_use_for_and_leaves_the_rest() {
+        let some = |text: &str| Some(text.to_owned());
+        let pem = |text: &str| Some(text.as_bytes().to_vec());
+        let plain =
+            SinkCredentials { username: some("gateway"), password: some(" CANARY "), ..Default::default() };
+        assert_eq!(read("etcd://127.0.0.1", &all()), Ok(plain.clone()));
+        let tls = SinkCredentials { ca: pem("ca"), certificate: pem("cert"), key: pem("CANARY"), ..plain };
+        assert_eq!(read("etcds://etcd:2379", &all()), Ok(tls.clone()));
+        let api = SinkCredentials { username: None, password: None, api_key: some("CANARY"), ..tls };
+        assert_eq!(read("admin+https://pingsix", &all()), Ok(api.clone()));
+        let plain = SinkCredentials { api_key: some("CANARY"), ..Default::default() };
+        assert_eq!(read("admin+http://127.0.0.1", &all()), Ok(plain));
+        let nothing = SinkParameters { credentials: None, ..sink("etcd://127.0.0.1") };
+        assert_eq!(SinkCredentials::read(&nothing, None), Ok(SinkCredentials::default()));
+        assert!(!format!("{api:?}").contains("CANARY"));
+    }
+
+    #[test]
+    fn what_is_missing_or_unusable_is_named_and_never_quoted() {
+        let without = |entry: &str| {
+            let mut all = all();
+            all.as_object_mut().unwrap().remove(entry);
+            all
+        };
+        let with = |entry: &str, text: &str| {
+            let mut all = all();
+            all[entry] = json!(text);
+            all
+        };
+        for (url, entries, problem) in [
+            ("etcd://a", without("password"), "which has an entry \"username\" and none \"password\""),
+            ("etcd://a", without("username"), "which has an entry \"password\" and none \"username\""),
+            ("etcds://a", without("ca.crt"), "which has no entry \"ca.crt\""),
+            ("etcds://a", without("tls.key"), "which has an entry \"tls.crt\" and none \"tls.key\""),
+            ("admin+https://a", without("tls.crt"), "which has an entry \"tls.key\" and none \"tls.crt\""),
+            ("admin+http://a", without("apiKey"), "which has no entry \"apiKey\""),
+            ("admin+http://a", with("apiKey", "\r\n"), "whose entry \"apiKey\" is empty"),
+        ] {
+            let fault = read(url, &entries).unwrap_err();
+            let expected =
+                format!("PingsixProxy infra/edge names for its sink Secret infra/login, {problem}");
+            assert_eq!(fault, expected, "{url}");
+        }
+        let secret: Secret =
+            serde_json::from_value(json!({"data": {"username": "/w==", "password": "/w=="}})).unwrap();
+        let fault = SinkCredentials::read(&sink("etcd://a"), Some(&secret)).unwrap_err();
+        assert!(fault.ends_with("whose entry \"username\" is not UTF-8"), "{fault}");
+        let fault = SinkCredentials::read(&sink("etcd://a"), None).unwrap_err();
+        assert!(fault.ends_with("Secret infra/login, which does not exist"), "{fault}");
+    }
+}
