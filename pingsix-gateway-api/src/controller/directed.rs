@@ -116,6 +116,11 @@ impl<F: Feed> Feed for Directed<F> {
         }
     }
 
+    /// What lies elsewhere is no part of what the feed opens with.
+    fn opens(&self, scope: &Scope, target: usize) -> bool {
+        self.destinations.of(scope).is_none() && self.feed.opens(scope, target)
+    }
+
     async fn publish_to(&self, target: usize, desired: &Desired) -> Result<Published, SinkError> {
         if let Some(destination) = self.destinations.of(desired.scope()) {
             return destination.outlets.publish_to(target, desired).await;

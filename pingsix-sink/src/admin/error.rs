@@ -125,7 +125,6 @@ impl AdminError {
             // PingSIX judges the whole configuration, so a resource of somebody else may be at fault. That and the key
             // are mended at the side of PingSIX, while we keep trying.
             Self::Refused { .. }
-            | Self::Identity { .. }
             | Self::ApiKey
             | Self::Timeout { .. }
             | Self::Connection { .. }

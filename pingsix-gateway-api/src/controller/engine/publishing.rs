@@ -252,7 +252,6 @@ impl<F: Feed + 'static> Engine<F> {
             }
         };
         under_way.tickets.remove(&data_plane);
-        let mut is_withdrawn = false;
         let is_done = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
@@ -268,8 +267,8 @@ impl<F: Feed + 'static> Engine<F> {
         };
         // What a target never held need not be withdrawn from it. What it refuses to let go is asked for again, be it in an
         // hour: somebody may have mended it.
-        let is_withdrawn = result.as_ref().err().is_none_or(SinkError::holds_nothing);
-        if is_withdrawn && !is_current {
+        let is_withdrawn = !is_current && result.as_ref().err().is_none_or(SinkError::holds_nothing);
+        if is_withdrawn {
             self.deliveries.forget(&data_plane);
             // The leader may end before it withdraws what it should.
             if reach == Reach::All {
@@ -281,14 +280,13 @@ impl<F: Feed + 'static> Engine<F> {
                 }
             }
             self.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
-            is_withdrawn = reach == Reach::All;
         }
         // Once for all that fail together.
         if !is_done && !std::mem::replace(&mut under_way.has_failed, true) {
             self.queue.retry(owner.clone(), Instant::now());
         }
         self.act(owner, heard);
-        if is_withdrawn {
+        if is_withdrawn && reach == Reach::All {
             self.withdraw_next(&data_plane);
         }
     }
