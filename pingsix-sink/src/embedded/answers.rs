@@ -90,15 +90,15 @@ impl Answers {
         bytewise: Bytewise,
     ) -> Result<Room, Status> {
         let waiting = async {
-            let mut room = Room { _of_connection: None, _of_all: None };
+            let (mut of_connection, mut of_all) = (None, None);
             // In this order: who waits for its own client keeps nothing from others.
             if let Some((own, bytes)) = Self::of_connection(peer, bytes) {
-                room._of_connection = Arc::clone(own).acquire_many_owned(bytes).await.ok();
+                of_connection = Arc::clone(own).acquire_many_owned(bytes).await.ok();
             }
             if let Some((all, bytes)) = self.of_all(bytes, bytewise) {
-                room._of_all = Arc::clone(all).acquire_many_owned(bytes).await.ok();
+                of_all = Arc::clone(all).acquire_many_owned(bytes).await.ok();
             }
-            room
+            Room { _of_connection: of_connection, _of_all: of_all }
         };
         // As etcd says it when it has too much to do.
         let too_many = |_| Status::resource_exhausted("etcdserver: too many requests");

@@ -20,12 +20,10 @@ fn wanted(desired: &Desired) -> Contents {
 
 /// Whether it is a fault of this category, of each target where there are several.
 fn is_of(error: &SinkError, category: &str) -> bool {
-    match error {
-        SinkError::Several { failures, of } => {
-            failures.len() == *of && failures.iter().all(|failure| is_of(&failure.error, category))
-        }
-        error => error.category() == category,
+    if let SinkError::Several { failures, of } = error {
+        return failures.len() == *of && failures.iter().all(|failure| is_of(&failure.error, category));
     }
+    error.category() == category
 }
 
 /// How many documents are not as desired.
