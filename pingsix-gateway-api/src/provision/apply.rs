@@ -125,7 +125,7 @@ impl Work {
                 if !self.observed.contains_key(&key) && hand.get(child, uid).await?.is_none() {
                     let observed = hand.create(child).await?;
                     self.observed.insert(key.clone(), observed.clone());
-                    seen.push((key, Noted::There(observed)));
+                    seen.push((key, Noted::There(Box::new(observed))));
                 }
             }
             for child in objects.children.iter().chain(&objects.certificate) {
@@ -154,7 +154,7 @@ impl Work {
                 let observed = hand.apply(child, there).await?;
                 let result = observed.digest.clone();
                 self.applied.insert(key.clone(), Applied { intent, result });
-                seen.push((key, Noted::There(observed)));
+                seen.push((key, Noted::There(Box::new(observed))));
             }
         }
         let wanted = |key: &ChildKey| {

@@ -131,7 +131,7 @@ fn identity(secret: &Value) -> Option<FeedIdentity> {
 #[derive(Clone, Debug)]
 pub(super) enum Noted {
     /// It is there.
-    There(Observed),
+    There(Box<Observed>),
     /// That with this UID was deleted.
     Deleted { uid: String },
 }
@@ -223,7 +223,7 @@ impl Children {
                     None => self.seen(&key) < observed.version,
                 };
                 if is_news {
-                    self.known.insert(key, observed);
+                    self.known.insert(key, *observed);
                 }
             }
             Noted::Deleted { uid } => {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn noted(uid: &str, version: u64) -> Noted {
-        Noted::There(Observed::of(ChildKind::Service, service(uid, version, None)))
+        Noted::There(Box::new(Observed::of(ChildKind::Service, service(uid, version, None))))
     }
 
     /// What is known of one Service after what its watch has told, and requests have found.

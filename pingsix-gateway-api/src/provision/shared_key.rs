@@ -43,7 +43,7 @@ pub(crate) fn start(
     let (known, receiver) = watch::channel(None);
     let follow = async move {
         let api = Api::namespaced(client, &name.namespace);
-        stop.run_until_cancelled(follow(&api, &name, &managed_by, &known)).await;
+        stop.run_until_cancelled(Box::pin(follow(&api, &name, &managed_by, &known))).await;
     };
     (follow, receiver)
 }
