@@ -52,8 +52,8 @@ async fn a_certificate_signed_by_hand_opens_what_it_names_and_what_its_common_na
     let own = signed(&authorities, by_uri);
 
     let named = Clients::new().certificate("pingsix", [scope(by_name)]);
-    let server = authorities.server_identity(&[NAME.to_owned()], Timestamp::now(), &lifetimes).unwrap().tls();
-    let builder = EmbeddedEtcd::builder().access(Access::of(named).certificate_uris()).tls(server);
+    let tls = authorities.server_identity(&[NAME.to_owned()], Timestamp::now(), &lifetimes).unwrap().tls();
+    let builder = EmbeddedEtcd::builder().access(Access::of(named).certificate_uris()).tls(tls);
     let etcd = builder.start().await.unwrap();
     for prefix in PREFIXES {
         let document = Document {
