@@ -21,6 +21,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use super::access::Certificate;
+use super::pongs::Pongs;
 use super::receptions::Client;
 use super::replica::Replica;
 use super::stats::Present;
@@ -79,6 +80,7 @@ pub(super) struct Connection<S> {
     peer: Arc<Peer>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
+    pongs: Pongs,
     _present: Present,
 }
 
@@ -106,6 +108,7 @@ impl<S> Connection<S> {
             cut: Box::pin(cut.clone().cancelled_owned()),
             peer: Arc::new(Peer { certificate, cut, token: Mutex::default(), client }),
             preface: Some(Preface::within(replica.options.preface_timeout)),
+            pongs: Pongs::behind(PREFACE),
             _present: present,
         })
     }
@@ -175,6 +178,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         self.poll_cut(context)?;
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        if self.pongs.are_in(&buffer.filled()[before..]) {
+            self.peer.client.answered();
+        }
         if let Some(preface) = &mut self.preface {
             let count = buffer.filled().len() - before;
             preface.missing = preface.missing.saturating_sub(count);

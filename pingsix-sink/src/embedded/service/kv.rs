@@ -8,6 +8,7 @@ use tonic::{Request, Response, Status};
 use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::connection::Peer;
+use crate::embedded::receptions::Asked;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -20,6 +21,7 @@ pub(in crate::embedded) struct Kv(pub(super) Services);
 impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
+        let asked = Asked::now(request.metadata());
         let reader = services.reader(&request);
         let client = request.extensions().get::<Arc<Peer>>().map(|peer| Arc::clone(peer.client()));
         let request = request.into_inner();
@@ -34,7 +36,7 @@ impl kv_server::Kv for Kv {
                 .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
                 .map_err(|refusal| services.refuse(&range, refusal))?;
             if let Some(client) = client {
-                client.listed(&range, header);
+                client.listed(&range, header, asked);
             }
             let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
