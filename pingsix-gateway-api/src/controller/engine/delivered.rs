@@ -72,10 +72,13 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
-        if let Instances::Pages(pages) = &instances {
-            self.listen(data_plane, pages);
+        let pages = if let Instances::Pages(pages) = &instances { Some(pages.clone()) } else { None };
+        let is_news = self.deliveries.observe(data_plane, instances);
+        // What follows from it is told together with it.
+        if let Some(pages) = pages {
+            self.listen(data_plane, &pages);
         }
-        if self.deliveries.observe(data_plane, instances) {
+        if is_news {
             if let Some(metrics) = &self.parts.metrics
                 && self.deliveries.delivery(data_plane) == Delivery::Confirmed
                 && let Some(revision) = self.deliveries.revision(data_plane)

@@ -89,6 +89,10 @@ impl<F: Feed + 'static> Engine<F> {
             withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
         for publication in publications {
             let data_plane = publication.data_plane.clone();
+            let documents = publication.desired.documents().len();
+            if self.is_asked(&data_plane) {
+                self.pages.entry(data_plane.clone()).or_default().expects(documents);
+            }
             match self.seals.seal(owner, publication) {
                 Ok(publication) => self.submit(owner, publication),
                 Err(why) => {
