@@ -3,7 +3,8 @@
 //! PingSIX refuses a publication as a whole, so whatever our own rules let pass by mistake would keep every later change
 //! from everybody. When that happens, the fault is searched for (`search.rs`) by publishing what PingSIX took last together
 //! with parts of what has changed since; what is found is put into **quarantine**, which is an input of translation, and
-//! everything else is published. Whatever is in quarantine is tried again when it changes.
+//! everything else is published. Whatever is in quarantine is tried again when it changes, and once in a while when all is
+//! quiet (`retry.rs`).
 //!
 //! ```text
 //! newest snapshot ──► Acceptance::draft ──► translation, bridge, sink ──► revisions ──► Acceptance::published
@@ -11,19 +12,23 @@
 //!                         └───────────────────────────── Acceptance::hears ◄── status pages, the watches of PingSIX
 //! ```
 //!
-//! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since. Nothing
-//! here waits, reads a clock or talks to anybody.
+//! What PingSIX took last is kept as a snapshot, which shares with the newest one whatever has not changed since; and so is
+//! what it took last for certain, where there is only silence for what it took later. Nothing here waits, reads a clock or
+//! talks to anybody: [`Acceptance::beat`] is told the time.
 
+mod backoff;
 mod findings;
 mod groups;
 mod named;
 mod parts;
 mod recollection;
+mod retry;
 mod search;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod verdicts;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -33,24 +38,35 @@ use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, FieldPath, ObjectKey, Origin};
 
 use crate::world::OwnerSnapshot;
+use backoff::Backoff;
 use findings::{Adopted, ToldBack};
 pub use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
 use parts::{differences, only, put};
 pub use recollection::Recollection;
-use search::{Clues, Content, Outcome, Search};
+use retry::{Held, Retry};
+use search::{Clues, Content, Fallback, Outcome, Search};
 use sources::{parts_of, sources};
+use waiting::Waiting;
 
 /// How many publications are remembered of which it is not known whether PingSIX has taken them.
 const PENDING: usize = 16;
+
+/// How many publications are remembered that were accepted in silence, until one of them is proven.
+const SILENT: usize = 4;
 
 /// What is known of how PingSIX takes what a data plane is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reception {
     /// Everything up to this revision has been taken, by every instance there is.
     pub accepted: Option<Revision>,
+    /// As far as that is certain: they have said so themselves, or are known to have received it. An instance that is paused
+    /// or cut off is silent, which is all that is known of one beyond this.
+    pub proven: Option<Revision>,
     /// What an instance was given at this revision was refused, and what it says about it.
     pub refused: Option<(Revision, Arc<str>)>,
+    /// Whether it shows also what an instance finds wrong after it has read everything; status pages show that.
+    pub is_thorough: bool,
 }
 
 /// A number of what was drafted: drafts with the same content have the same.
@@ -94,6 +110,10 @@ pub enum Heard {
     HeldBack(BTreeSet<ObjectKey>),
     /// Nothing that has changed is at fault: PingSIX refuses also what it took before.
     Nowhere,
+    /// This was at fault, and is not any more.
+    Released(Vec<ObjectKey>),
+    /// Nobody says what becomes of a trial: everything is to be published.
+    Unanswered,
 }
 
 /// What PingSIX makes of the publications of one owner.
@@ -101,6 +121,10 @@ pub enum Heard {
 pub struct Acceptance {
     /// What PingSIX took last.
     accepted: Option<Published>,
+    /// What it took last for certain.
+    proven: Option<Published>,
+    /// What it took since, as far as its silence tells; the newest last.
+    silent: VecDeque<Published>,
     quarantined: BTreeMap<Origin, Quarantined>,
     held_back: Vec<HeldBack>,
     /// What other replicas have found, and is in quarantine here as well.
@@ -108,6 +132,10 @@ pub struct Acceptance {
     /// What other replicas hold back, of what is here as it is there.
     told_back: Vec<ToldBack>,
     search: Option<Box<Search>>,
+    retry: Option<Box<Retry>>,
+    /// Whether what was there before a retry is being put back.
+    is_restoring: bool,
+    waiting: Option<Waiting>,
     fault: Option<Fault>,
     /// What was published, the newest last.
     published: VecDeque<Published>,
@@ -124,18 +152,21 @@ struct Fault {
     said: Arc<str>,
     /// How many searches have found something.
     searches: usize,
-    /// Whether PingSIX has taken anything since.
-    has_accepted: bool,
     /// What they have found.
     found: BTreeSet<Origin>,
     /// What is refused, though nothing that has changed is at fault.
     given_up: Option<Content>,
+    /// When that is looked into once more.
+    again: Backoff,
+    /// Whether it may have to do with what was certainly taken: by others, or by an earlier PingSIX.
+    doubts_everything: bool,
 }
 
 /// A source in quarantine.
 #[derive(Debug)]
 struct Quarantined {
     said: Arc<str>,
+    retries: Held,
     /// The parts it is made of, as they are when it is at fault.
     parts: BTreeSet<ObjectKey>,
     version: OwnerSnapshot,
@@ -147,6 +178,7 @@ struct Quarantined {
 #[derive(Debug)]
 struct HeldBack {
     said: Arc<str>,
+    retries: Held,
     parts: BTreeSet<ObjectKey>,
     /// As they are when they are at fault.
     version: OwnerSnapshot,
@@ -183,9 +215,16 @@ impl Acceptance {
             (search.content(), Some(trial))
         } else {
             self.release_what_changed(newest);
-            (self.wanted(newest), None)
+            let wanted = self.wanted(newest);
+            match self.retried(newest, &wanted) {
+                Some(content) => (content, Some(Trial { number: 1, suspects: 1 })),
+                None => (wanted, None),
+            }
         };
         let number = self.note(&content);
+        if let Some(retry) = &mut self.retry {
+            retry.number = Some(number);
+        }
         let Content { mut snapshot, quarantine } = content;
         match &mut snapshot {
             OwnerSnapshot::Gateway(snapshot) => snapshot.referents.quarantine = quarantine,
@@ -211,10 +250,13 @@ impl Acceptance {
         if let Some(last) = self.published.back_mut().filter(|last| last.content.is_same(content)) {
             // It may have been read anew; that keeps one version in memory instead of two.
             last.content = content.clone();
-            if let Some(accepted) = self.accepted.as_mut().filter(|accepted| accepted.number == last.number) {
-                accepted.content = content.clone();
+            let number = last.number;
+            for kept in self.accepted.iter_mut().chain(&mut self.proven).chain(&mut self.silent) {
+                if kept.number == number {
+                    kept.content = content.clone();
+                }
             }
-            return last.number;
+            return number;
         }
         self.last_number += 1;
         // Of what nobody has heard of, nothing will be heard; and not everything can be remembered.
@@ -321,18 +363,56 @@ impl Acceptance {
         self.heard.clear();
         self.fault = None;
         self.published.clear();
-        self.search.take().is_some()
+        (self.is_restoring, self.waiting) = (false, None);
+        let was_tried = self.retry.take().is_some();
+        self.search.take().is_some() || was_tried
+    }
+
+    /// Whether what is published is not what is told, for a moment in which something is tried again. What the instances have
+    /// in force is what they had.
+    pub const fn is_retrying(&self) -> bool {
+        self.retry.is_some() || self.is_restoring
+    }
+
+    /// Whether something is being found out.
+    pub const fn is_busy(&self) -> bool {
+        self.search.is_some() || self.retry.is_some()
+    }
+
+    /// Remembers what PingSIX took.
+    fn took(&mut self, published: Published) {
+        if is_proven(&self.heard, &published) {
+            self.silent.clear();
+            self.proven = Some(published.clone());
+        } else {
+            if let Some(at) = self.silent.iter().rposition(|silent| is_proven(&self.heard, silent)) {
+                self.proven = self.silent.remove(at);
+                self.silent.drain(..at);
+            }
+            // Those that were first are proven first.
+            let is_new = self.silent.back().is_none_or(|last| last.number < published.number);
+            if is_new && self.silent.len() < SILENT {
+                self.silent.push_back(published.clone());
+            }
+        }
+        self.accepted = Some(published);
     }
 
     /// Looks what has become of what was published.
     fn judge(&mut self, named: &BTreeSet<Origin>) -> Heard {
+        if self.retry.is_some() {
+            return self.judge_retry();
+        }
         if let Some(search) = &mut self.search {
             let Some(trial) = self.published.back() else { return Heard::Nothing };
             let outcome = match verdict(&self.heard, trial) {
                 Verdict::Pending => return Heard::Nothing,
                 Verdict::Accepted => {
-                    self.accepted = self.published.pop_back();
-                    search.accepted(named)
+                    let outcome = search.accepted(named);
+                    if let Some(taken) = self.published.pop_back() {
+                        self.took(taken);
+                    }
+                    outcome
                 }
                 Verdict::Refused(said) => {
                     if let Some(fault) = &mut self.fault {
@@ -347,7 +427,9 @@ impl Acceptance {
         let is_accepted = |published: &Published| verdict(&self.heard, published) == Verdict::Accepted;
         if let Some(taken) = self.published.iter().rposition(is_accepted) {
             self.published.drain(..taken);
-            self.accepted = self.published.front().cloned();
+            if let Some(taken) = self.published.front().cloned() {
+                self.took(taken);
+            }
             self.recollection = Recollection::default();
         }
         let Some(last) = self.published.back() else { return Heard::Nothing };
@@ -355,7 +437,8 @@ impl Acceptance {
             Verdict::Pending => Heard::Nothing,
             Verdict::Accepted => {
                 self.prove();
-                if self.fault.take().is_some() { Heard::Accepted } else { Heard::Nothing }
+                let was_restoring = std::mem::take(&mut self.is_restoring);
+                if self.fault.take().is_some() || was_restoring { Heard::Accepted } else { Heard::Nothing }
             }
             Verdict::Refused(said) => self.refused(said, named),
         }
@@ -366,6 +449,7 @@ impl Acceptance {
         let Some(goal) = self.published.back().map(|last| last.content.clone()) else {
             return Heard::Nothing;
         };
+        self.is_restoring = false;
         let fault = self.fault.get_or_insert_with(Fault::default);
         fault.said = said;
         if fault.given_up.as_ref().is_some_and(|given_up| given_up.is_same(&goal)) {
@@ -385,14 +469,28 @@ impl Acceptance {
             named.extend(of(&self.recollection.refused));
             of(&self.recollection.unjudged)
         };
-        let is_proven = fault.searches == 0 || fault.has_accepted;
+        // What it is certain of is refused by no fault of its own; whoever was silent may not have read what it is thought
+        // to have taken.
+        let is_proven = |accepted: &Published| {
+            self.proven.as_ref().is_some_and(|proven| proven.number == accepted.number)
+        };
+        let mut fallbacks = Vec::new();
+        if let Some(accepted) = &self.accepted {
+            if fault.doubts_everything || self.proven.is_none() {
+                fallbacks.push(Fallback::Everything);
+            }
+            if let Some(proven) = self.proven.as_ref().filter(|_| !is_proven(accepted)) {
+                fallbacks.push(Fallback::Base(Box::new(proven.content.clone())));
+            }
+        }
         let clues = Clues {
             accepted: self.accepted.as_ref().map(|accepted| &accepted.content),
+            fallbacks,
             named,
             news,
-            // It may refuse whatever it is given at the moment.
-            doubts_base: fault.given_up.take().is_some() || !is_proven,
-            unproven: if is_proven { BTreeSet::new() } else { fault.found.clone() },
+            // It may refuse whatever it is given at the moment, and what was found was not all there is to find.
+            doubts_base: fault.given_up.take().is_some() || fault.doubts_everything || fault.searches > 0,
+            unproven: fault.found.clone(),
         };
         let (search, outcome) = Search::new(goal, clues);
         self.search = Some(Box::new(search));
@@ -412,15 +510,15 @@ impl Acceptance {
             self.quarantined.remove(source);
         }
         fault.searches += 1;
-        fault.has_accepted |= search.has_accepted();
         let said = fault.said.clone();
+        let retries = Held::new(&self.heard);
         match outcome {
             Outcome::Trial => Heard::Search,
             Outcome::Source(source) => {
                 let parts = parts_of(&source);
                 let version = only(&search.goal().snapshot, &parts);
                 self.adopted.remove(&source);
-                let held = Quarantined { said, parts, version, is_proven: false };
+                let held = Quarantined { said, retries, parts, version, is_proven: false };
                 self.quarantined.insert(source.clone(), held);
                 fault.found.insert(source.clone());
                 Heard::Found(source)
@@ -432,10 +530,22 @@ impl Acceptance {
                 let version = only(&search.goal().snapshot, &parts);
                 let held = only(search.before(), &parts);
                 let is_proven = false;
-                self.held_back.push(HeldBack { said, parts: parts.clone(), version, held, is_proven });
+                self.held_back.push(HeldBack {
+                    said,
+                    retries,
+                    parts: parts.clone(),
+                    version,
+                    held,
+                    is_proven,
+                });
                 Heard::HeldBack(parts)
             }
+            Outcome::Taken => {
+                self.fault = None;
+                Heard::Accepted
+            }
             Outcome::Nowhere => {
+                fault.doubts_everything = false;
                 fault.given_up = Some(search.goal().clone());
                 Heard::Nowhere
             }
@@ -456,7 +566,7 @@ fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> 
     let mut verdict = Verdict::Pending;
     let mut is_pending = !published.planes.iter().all(|plane| published.revisions.contains_key(plane));
     for (data_plane, revision) in &published.revisions {
-        let Some(Reception { accepted, refused }) = heard.get(data_plane) else { continue };
+        let Some(Reception { accepted, refused, .. }) = heard.get(data_plane) else { continue };
         if accepted.is_some_and(|accepted| accepted >= *revision) {
             verdict = Verdict::Accepted;
         } else if let Some((_, said)) = refused.as_ref().filter(|(at, _)| at >= revision) {
@@ -466,4 +576,14 @@ fn verdict(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> 
         }
     }
     if is_pending { Verdict::Pending } else { verdict }
+}
+
+/// Whether all data planes have certainly taken it of which anybody says what it does.
+fn is_proven(heard: &BTreeMap<DataPlaneKey, Reception>, published: &Published) -> bool {
+    let known =
+        published.revisions.iter().filter_map(|(plane, revision)| Some((heard.get(plane)?, revision)));
+    let mut proofs = known.map(|(reception, revision)| reception.proven >= Some(*revision)).peekable();
+    proofs.peek().is_some()
+        && proofs.all(|is_proven| is_proven)
+        && published.planes.iter().all(|plane| published.revisions.contains_key(plane))
 }

@@ -51,6 +51,8 @@ struct Progress {
     instances: Option<Instances>,
     /// Why what was published is not all that is asked for.
     withheld: Option<String>,
+    /// How far it had come before something was published that is not what is asked for, and is not to be put in force.
+    kept: Option<Delivery>,
 }
 
 impl Deliveries {
@@ -102,6 +104,14 @@ impl Deliveries {
         before != self.delivery(data_plane)
     }
 
+    /// For the moment something else is published than what is told, or that is over: what instances say of it says nothing
+    /// of what they have in force, which is what they had. To be called before that is published.
+    pub fn keep(&mut self, data_plane: &DataPlaneKey, is_kept: bool) {
+        let delivery = self.delivery(data_plane);
+        let Some(progress) = self.planes.get_mut(data_plane) else { return };
+        progress.kept = is_kept.then_some(delivery);
+    }
+
     /// A data plane is gone for good.
     pub fn forget(&mut self, data_plane: &DataPlaneKey) {
         self.planes.remove(data_plane);
@@ -136,6 +146,9 @@ impl Deliveries {
         let Some(progress) = self.planes.get(data_plane) else {
             return Delivery::Pending("The configuration is not published yet.".to_owned());
         };
+        if let Some(kept) = &progress.kept {
+            return kept.clone();
+        }
         if let Some(fault) = &progress.fault {
             return Delivery::Pending(format!("The configuration cannot be published: {fault}."));
         }

@@ -64,6 +64,7 @@ mod connection;
 mod lists;
 mod news;
 mod pace;
+mod pongs;
 mod publication;
 mod readers;
 mod receptions;

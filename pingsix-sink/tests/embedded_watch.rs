@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 
 use documents::{desired, document, scope};
 use pingsix_sink::embedded::Builder;
-use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::watch_create_request::FilterType;
 use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchResponse};
-use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Revision, Sink};
+use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
 use prost::Message;
 use tonic::Code;
-use wire::{PATIENCE, Served, Watcher, events, under, watch_under};
+use wire::{PATIENCE, Served, Watcher, events, watch_under};
 
 async fn served_by(builder: Builder) -> Served {
     let served = Served::start(builder).await;
@@ -428,35 +427,4 @@ async fn readers_are_counted_by_scope_while_their_watches_are_open() {
     drop(one);
     let reached = tokio::time::timeout(PATIENCE, changed.wait_for(|_| readers() == [0, 0])).await.is_ok();
     assert!(reached, "{:?}", readers());
-}
-
-#[tokio::test]
-async fn a_client_that_lists_again_without_a_watch_has_refused_what_it_listed() {
-    let served = served().await;
-    let channel = served.channel().await;
-    let mut kv = KvClient::new(channel.clone());
-    let mut list = async || kv.range(under("/p/web/")).await.unwrap().into_inner().header.unwrap().revision;
-    let reception = || served.etcd.reception_of(&scope("/p/web"));
-    let listed = list().await;
-    let mut watcher = Watcher::open(channel).await.unwrap();
-    watcher.create(watch_under("/p/web/", listed + 1)).await;
-    let mut changes = served.etcd.receptions_changed();
-    while reception().accepted.is_none() {
-        changes.changed().await.unwrap();
-    }
-    assert_eq!((reception().clients, reception().accepted), (1, Revision::new(listed)));
-    let published =
-        served.etcd.publish(&desired("/p/web", &[("routes/a", "poison")])).await.unwrap().revision;
-    watcher.next().await;
-    // It lets go, and lists: once, and once more.
-    drop(watcher);
-    while reception().accepted.is_some() {
-        changes.changed().await.unwrap();
-    }
-    assert_eq!(list().await, published.get());
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(reception().refused, None);
-    list().await;
-    assert_eq!(reception().refused, Some(published));
-    assert_eq!(served.etcd.reception_of(&scope("/p/api")).refused, None);
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use pingsix_translate::{ObjectKey, Origin};
 
 use super::parts::{has, only, version};
+use super::retry::Held;
 use super::sources::{parts_of, sources};
 use super::{Acceptance, Quarantined};
 use crate::world::OwnerSnapshot;
@@ -135,7 +136,8 @@ impl Acceptance {
             return None;
         }
         let version = only(newest, &parts);
-        Some(Quarantined { said: finding.said.clone(), parts, version, is_proven: true })
+        let (said, retries) = (finding.said.clone(), Held::of_another());
+        Some(Quarantined { said, retries, parts, version, is_proven: true })
     }
 
     /// What other replicas hold back, with what PingSIX said.

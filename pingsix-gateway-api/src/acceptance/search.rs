@@ -8,6 +8,11 @@
 //! A step is a group of parts of the snapshot that are put in their place, or a source that leaves quarantine. A group
 //! that is found is looked into: then the base is the group with all its sources in quarantine, and each step lets one of
 //! them out. So nothing answers an error for a trial but the other sources of a group that is at fault.
+//!
+//! Whoever says what is refused may be mistaken, once. So nothing is found without a contrast: in the same search, something
+//! was taken, and something was refused. What has shown neither by the time a single suspect is left is tried: the base,
+//! and the base with the suspect. And a base that is refused may never have been read by those whose silence counted for it:
+//! then the search begins again, from what was certainly taken.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,6 +61,17 @@ pub(super) enum Outcome {
     Parts(BTreeSet<ObjectKey>),
     /// PingSIX refuses everything, also what it took before: the fault is nowhere between the two.
     Nowhere,
+    /// PingSIX takes everything by now.
+    Taken,
+}
+
+/// Where a search begins again whose base is refused.
+#[derive(Clone, Debug)]
+pub(super) enum Fallback {
+    /// With this, which was certainly taken.
+    Base(Box<Content>),
+    /// With everything as a suspect.
+    Everything,
 }
 
 /// A search, between two trials or during one.
@@ -68,7 +84,12 @@ pub(super) struct Search {
     /// What a group that is looked into consists of.
     group: Option<BTreeSet<ObjectKey>>,
     /// The base before a group was looked into.
-    before: Option<OwnerSnapshot>,
+    before: Option<Content>,
+    /// Where to begin again if the base is refused, the last first.
+    fallbacks: Vec<Fallback>,
+    /// Known before the search.
+    named: BTreeSet<Origin>,
+    news: BTreeSet<Origin>,
     /// Whether the base is what is left when there is nothing that PingSIX took: first everything in quarantine, then
     /// nothing at all.
     bottom: Option<Bottom>,
@@ -78,11 +99,14 @@ pub(super) struct Search {
     guess: Option<Guess>,
     /// Whether it is to be made sure first that PingSIX takes the base.
     doubts_base: bool,
-    /// Sources in quarantine that were found when PingSIX took nothing.
+    /// Sources in quarantine that were found by mistake if the base is refused.
     unproven: BTreeSet<Origin>,
     /// Those of which it has turned out that they were found by mistake.
     disproved: BTreeSet<Origin>,
+    /// Whether PingSIX has taken anything since the search began, or began again.
     has_accepted: bool,
+    /// Whether it has refused any of the steps since then.
+    has_refused: bool,
     trials: u32,
 }
 
@@ -109,6 +133,8 @@ struct Guess {
 pub(super) struct Clues<'c> {
     /// What PingSIX took last.
     pub(super) accepted: Option<&'c Content>,
+    /// Where to begin if it refuses that, the last first.
+    pub(super) fallbacks: Vec<Fallback>,
     /// Sources that are probably at fault: what PingSIX said names what they became, or they were found to be the last
     /// time.
     pub(super) named: BTreeSet<Origin>,
@@ -116,7 +142,7 @@ pub(super) struct Clues<'c> {
     pub(super) news: BTreeSet<Origin>,
     /// Whether it is to be made sure first that PingSIX takes the base.
     pub(super) doubts_base: bool,
-    /// Sources in quarantine that were found when PingSIX took nothing.
+    /// Sources in quarantine that were found by mistake if the base is refused.
     pub(super) unproven: BTreeSet<Origin>,
 }
 
@@ -141,6 +167,9 @@ impl Search {
             trial: Trial::Base,
             group: None,
             before: None,
+            fallbacks: clues.fallbacks,
+            named: clues.named,
+            news: clues.news,
             unproven: clues.unproven,
             disproved: BTreeSet::new(),
             bottom,
@@ -148,32 +177,60 @@ impl Search {
             guess: None,
             doubts_base: clues.doubts_base,
             has_accepted: false,
+            has_refused: false,
             trials: 0,
         };
         if search.suspects.is_empty() {
             return (search, Outcome::Nowhere);
         }
-        if search.bottom.is_some() {
-            let (named, news) = (clues.named, clues.news);
-            let all: BTreeSet<Origin> = named.union(&news).cloned().collect();
-            let none = BTreeSet::new;
-            for (quarantined, absent) in [
-                (none(), all.clone()),
-                (named.clone(), news),
-                (all, none()),
-                (none(), named.clone()),
-                (named, none()),
-            ] {
-                let guess = Guess { quarantined, absent };
-                if !search.guesses.contains(&guess) {
-                    search.guesses.push(guess);
-                }
-            }
-            let outcome = search.try_guess();
-            return (search, outcome);
-        }
-        let outcome = if clues.doubts_base { search.try_base() } else { search.narrow(&clues.named) };
+        let outcome = if search.bottom.is_some() {
+            search.among_everything()
+        } else if search.doubts_base {
+            search.try_base()
+        } else {
+            let named = search.named.clone();
+            search.narrow(&named)
+        };
         (search, outcome)
+    }
+
+    /// Begins with nothing that PingSIX is known to take.
+    fn among_everything(&mut self) -> Outcome {
+        self.bottom = Some(Bottom::Quarantined);
+        let (named, news) = (self.named.clone(), self.news.clone());
+        let all: BTreeSet<Origin> = named.union(&news).cloned().collect();
+        let none = BTreeSet::new;
+        for (quarantined, absent) in [
+            (none(), all.clone()),
+            (named.clone(), news),
+            (all, none()),
+            (none(), named.clone()),
+            (named, none()),
+        ] {
+            let guess = Guess { quarantined, absent };
+            if !self.guesses.contains(&guess) {
+                self.guesses.push(guess);
+            }
+        }
+        self.try_guess()
+    }
+
+    /// Begins again, for the base is refused.
+    fn fall_back(&mut self) -> Outcome {
+        (self.has_accepted, self.has_refused, self.before) = (false, false, None);
+        while let Some(fallback) = self.fallbacks.pop() {
+            let Fallback::Base(base) = fallback else {
+                // Were everything in quarantine tried and taken, nobody would be answered.
+                self.doubts_base = false;
+                return self.among_everything();
+            };
+            self.suspects = steps(&base, &self.goal);
+            self.base = *base;
+            if !self.suspects.is_empty() {
+                return self.try_base();
+            }
+        }
+        Outcome::Nowhere
     }
 
     /// What PingSIX is to be given for the trial.
@@ -191,17 +248,12 @@ impl Search {
 
     /// What the parts that were found were before.
     pub(super) fn before(&self) -> &OwnerSnapshot {
-        self.before.as_ref().unwrap_or(&self.base.snapshot)
+        &self.before.as_ref().unwrap_or(&self.base).snapshot
     }
 
     /// Sources in quarantine of which it has turned out that they were found by mistake.
     pub(super) const fn disproved(&self) -> &BTreeSet<Origin> {
         &self.disproved
-    }
-
-    /// Whether PingSIX has taken anything since the search began.
-    pub(super) const fn has_accepted(&self) -> bool {
-        self.has_accepted
     }
 
     /// How many trials were begun.
@@ -219,12 +271,18 @@ impl Search {
         self.has_accepted = true;
         self.guess = None;
         self.guesses.clear();
-        if let Trial::Part { done, left } = std::mem::replace(&mut self.trial, Trial::Base) {
-            self.base = self.with(&done);
-            self.suspects = left;
-        }
         self.bottom = None;
-        self.narrow(named)
+        match std::mem::replace(&mut self.trial, Trial::Base) {
+            Trial::Part { done, left } => {
+                self.base = self.with(&done);
+                self.suspects = left;
+                self.narrow(named)
+            }
+            Trial::Base => {
+                let named = self.named.union(named).cloned().collect();
+                self.narrow(&named)
+            }
+        }
     }
 
     /// PingSIX refused the trial.
@@ -239,11 +297,20 @@ impl Search {
         }
         match std::mem::replace(&mut self.trial, Trial::Base) {
             Trial::Part { done, .. } => {
+                self.has_refused = true;
                 self.suspects = done;
                 self.narrow(named)
             }
             Trial::Base => {
                 if let Some(group) = self.group.take() {
+                    if !self.has_accepted
+                        && let Some(before) = self.before.take()
+                    {
+                        // What it came to may be refused as well.
+                        self.base = before;
+                        self.suspects = vec![Step::Put(group)];
+                        return self.try_base();
+                    }
                     // It is refused although all of it that could be is in quarantine.
                     return Outcome::Parts(group);
                 }
@@ -253,7 +320,8 @@ impl Search {
                     self.disproved.insert(source);
                 }
                 if self.bottom != Some(Bottom::Quarantined) {
-                    return Outcome::Nowhere;
+                    self.bottom = None;
+                    return self.fall_back();
                 }
                 // What is refused is how requests are matched, which quarantine leaves as it is.
                 self.bottom = Some(Bottom::Empty);
@@ -298,12 +366,28 @@ impl Search {
         Outcome::Trial
     }
 
+    /// What is still to be tried before the last suspect is found to be at fault.
+    fn confirm(&mut self) -> Option<Outcome> {
+        if !self.has_accepted {
+            return Some(self.try_base());
+        }
+        if !self.has_refused {
+            self.trial = Trial::Part { done: self.suspects.clone(), left: Vec::new() };
+            self.trials += 1;
+            return Some(Outcome::Trial);
+        }
+        None
+    }
+
     /// Looks for the next trial.
     fn narrow(&mut self, named: &BTreeSet<Origin>) -> Outcome {
         loop {
             match self.suspects.as_slice() {
-                [] => return Outcome::Nowhere,
-                [Step::Release(source)] => return Outcome::Source(source.clone()),
+                [] => return Outcome::Taken,
+                [Step::Release(source)] => {
+                    let source = source.clone();
+                    return self.confirm().unwrap_or(Outcome::Source(source));
+                }
                 [Step::Put(group)] => {
                     let group = group.clone();
                     let of_group: BTreeSet<Origin> = self.sources_of(&group).collect();
@@ -315,12 +399,15 @@ impl Search {
                     });
                     let mut rest = of_group.iter();
                     match (rest.next(), rest.next()) {
-                        (None, _) => return Outcome::Parts(group),
-                        (Some(only), None) if !is_doubtful => return Outcome::Source(only.clone()),
+                        (None, _) => return self.confirm().unwrap_or(Outcome::Parts(group)),
+                        (Some(only), None) if !is_doubtful => {
+                            let found = Outcome::Source(only.clone());
+                            return self.confirm().unwrap_or(found);
+                        }
                         (Some(_), _) => {}
                     }
                     let whole = self.with(&[Step::Put(group.clone())]);
-                    self.before = Some(std::mem::replace(&mut self.base, whole).snapshot);
+                    self.before = Some(std::mem::replace(&mut self.base, whole));
                     for source in &of_group {
                         self.base.quarantine.insert(source.clone(), held());
                     }

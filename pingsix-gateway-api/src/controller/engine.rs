@@ -367,6 +367,7 @@ impl<F: Feed + 'static> Engine<F> {
         self.settle(now);
         self.catch_up();
         self.stop_listening();
+        self.look_at_trials(now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();

@@ -1,8 +1,9 @@
 //! What status pages say, read over time: which revisions were taken, and which was refused.
 //!
-//! PingSIX keeps the text of a fault until it publishes something, so a fault may be older than what it has observed since
-//! (`src/core/status.rs`): it judges in its own time what it observes. A fault counts for a revision when the page has said
-//! the same for a moment, the revision as well as the fault.
+//! PingSIX keeps the text of a fault until it publishes something, and shows a revision as observed before it judges it
+//! (`src/core/status.rs`), so the page may show a new revision with the fault of an old one for as long as PingSIX takes. There
+//! is nothing on it that tells when a fault was found. What comes after a moment without it is new; what stood there before
+//! counts for a later revision when the page has said the same for longer than PingSIX has ever been seen to take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +16,54 @@ use super::shortened;
 use super::status_page::{StatusPage, StatusUrl};
 use crate::acceptance::Reception;
 
-/// How long PingSIX takes at most to judge what it has observed, in which no name has to be resolved; a thousand Routes
-/// take it 22 ms.
-const JUDGED: Duration = Duration::from_millis(500);
+/// For how long a page has to say the same at least.
+const STABLE: Duration = Duration::from_millis(500);
+
+/// How long PingSIX takes for a document, at four times what it needs of one core; a thousand Routes take it 22 ms.
+const PER_DOCUMENT: Duration = Duration::from_micros(100);
+
+/// How many times as long as before it may take.
+const MARGIN: u32 = 3;
+
+/// It is never waited longer.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// The pages of a data plane, as they were when they last said something else.
 #[derive(Clone, Debug, Default)]
 pub struct PageReader {
-    faults: BTreeMap<StatusUrl, Fault>,
+    instances: BTreeMap<StatusUrl, Instance>,
+    /// How many documents the data plane has.
+    documents: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Instance {
+    fault: Option<Fault>,
+    last_read: Option<Instant>,
+    /// The newest revision that it has observed.
+    observed: i64,
+    /// Since when it may have been at it, unless it was published or refused since.
+    since: Option<Instant>,
+    /// How long it took at most to publish what it had observed, the last few times.
+    slowest: Duration,
 }
 
 #[derive(Clone, Debug)]
 struct Fault {
     observed: i64,
+    published: i64,
     said: Arc<str>,
     since: Instant,
+    /// Whether it was said of an earlier revision too, and may be no more than that.
+    is_older: bool,
 }
 
 impl PageReader {
+    /// Notes how many documents the data plane has: PingSIX takes time for each.
+    pub const fn expects(&mut self, documents: usize) {
+        self.documents = documents;
+    }
+
     /// Takes in what the pages say now; nothing comes of those that cannot be read, or are of instances that read from
     /// another replica, and nothing at all if all are.
     pub fn read(
@@ -40,39 +71,81 @@ impl PageReader {
         pages: &BTreeMap<StatusUrl, Result<StatusPage, String>>,
         now: Instant,
     ) -> Option<Reception> {
-        self.faults.retain(|url, _| pages.contains_key(url));
+        self.instances.retain(|url, _| pages.contains_key(url));
         let read = pages.iter().filter_map(|(url, page)| Some((url, page.as_ref().ok()?)));
         let mut read = read.filter(|(_, page)| !page.is_elsewhere).peekable();
         read.peek()?;
+        let documents = u32::try_from(self.documents).unwrap_or(u32::MAX);
         let mut reception: Option<Reception> = None;
         for (url, page) in read {
             let accepted = Revision::new(page.published_revision);
-            let refused = self.fault(url, page, now);
+            let instance = self.instances.entry(url.clone()).or_default();
+            let was_read = instance.time(page, now);
+            let refused = instance.fault(page, was_read, PER_DOCUMENT.saturating_mul(documents), now);
             reception = Some(match reception {
-                None => Reception { accepted, refused },
-                Some(others) => Reception {
-                    accepted: accepted.min(others.accepted),
-                    refused: refused.max(others.refused),
-                },
+                None => Reception { accepted, proven: accepted, refused, is_thorough: true },
+                Some(others) => {
+                    let accepted = accepted.min(others.accepted);
+                    let refused = refused.max(others.refused);
+                    Reception { accepted, proven: accepted, refused, is_thorough: true }
+                }
             });
         }
         reception
     }
+}
 
-    fn fault(&mut self, url: &StatusUrl, page: &StatusPage, now: Instant) -> Option<(Revision, Arc<str>)> {
+impl Instance {
+    /// Measures how long it takes from observing to publishing, or a little more. Returns whether the page was read before.
+    fn time(&mut self, page: &StatusPage, now: Instant) -> bool {
+        let last_read = self.last_read.replace(now);
+        let is_published = page.published_revision >= page.observed_revision;
+        if page.observed_revision > self.observed {
+            self.observed = page.observed_revision;
+            self.since = (!is_published).then(|| last_read.unwrap_or(now));
+            if is_published {
+                // So fast that it did not show.
+                self.slowest = self.slowest * 7 / 8;
+            }
+        } else if is_published && let Some(since) = self.since.take() {
+            self.slowest = now.duration_since(since).max(self.slowest * 7 / 8);
+        }
+        last_read.is_some()
+    }
+
+    fn fault(
+        &mut self,
+        page: &StatusPage,
+        was_read: bool,
+        expected: Duration,
+        now: Instant,
+    ) -> Option<(Revision, Arc<str>)> {
         let Some(said) = page.refusal() else {
-            self.faults.remove(url);
+            self.fault = None;
             return None;
         };
-        let said = shortened(said);
-        let observed = page.observed_revision;
-        let is_same = |fault: &&mut Fault| fault.observed == observed && *fault.said == *said;
-        let Some(fault) = self.faults.get_mut(url).filter(is_same) else {
-            self.faults.insert(url.clone(), Fault { observed, said: said.into(), since: now });
-            return None;
+        let (said, observed, published) = (shortened(said), page.observed_revision, page.published_revision);
+        let fault = match self.fault.take() {
+            Some(before) if before.observed == observed && *before.said == *said => before,
+            before => {
+                // With a publication a fault goes, so what is there after one is new.
+                let stays = |before: &Fault| *before.said == *said && before.published == published;
+                let is_older = before.as_ref().map_or(!was_read, stays);
+                Fault { observed, published, said: said.into(), since: now, is_older }
+            }
         };
-        let is_judged = now.duration_since(fault.since) >= JUDGED;
-        Some((Revision::new(observed).filter(|_| is_judged)?, fault.said.clone()))
+        let patience = if fault.is_older {
+            expected.max(self.slowest.saturating_mul(MARGIN)).clamp(STABLE, LONGEST)
+        } else {
+            STABLE
+        };
+        let is_judged = now.duration_since(fault.since) >= patience;
+        let refused = Revision::new(observed).filter(|_| is_judged).map(|at| (at, fault.said.clone()));
+        self.fault = Some(fault);
+        if refused.is_some() {
+            self.since = None;
+        }
+        refused
     }
 }
 
@@ -102,7 +175,8 @@ mod tests {
         let pages = pages.iter().cloned().enumerate().map(|(index, page)| {
             (url(u16::try_from(index).unwrap()), page.ok_or_else(|| "no answer".to_owned()))
         });
-        let Reception { accepted, refused } = reader.read(&pages.collect(), now)?;
+        let Reception { accepted, proven, refused, is_thorough } = reader.read(&pages.collect(), now)?;
+        assert!(proven == accepted && is_thorough, "they say it themselves");
         Some((accepted.map(Revision::get), refused.map(|(at, said)| (at.get(), said.to_string()))))
     }
 
@@ -131,8 +205,66 @@ mod tests {
         let pages = [Some(page(9, 9, None)), Some(page(7, 9, Some("bad"))), None];
         read(&mut reader, &pages, start);
         let refused = Some((Some(7), Some((9, "bad".to_owned()))));
-        assert_eq!(read(&mut reader, &pages, start + JUDGED), refused);
+        assert_eq!(read(&mut reader, &pages, start + STABLE), refused);
         let pages = [Some(page(9, 9, None)), Some(page(0, 9, None)), None];
-        assert_eq!(read(&mut reader, &pages, start + JUDGED), Some((None, None)), "one has nothing yet");
+        assert_eq!(read(&mut reader, &pages, start + STABLE), Some((None, None)), "one has nothing yet");
+    }
+
+    #[test]
+    fn a_fault_that_stood_there_before_counts_when_pingsix_has_had_the_time_to_judge() {
+        let at = |start: Instant, millis| start + Duration::from_millis(millis);
+        let read_at = |reader: &mut PageReader, page: StatusPage, now| {
+            read(reader, &[Some(page)], now).unwrap().1.map(|(revision, _)| revision)
+        };
+        // By the number of documents, and by the time it took before.
+        for (documents, took, patience) in [(10, 0, 500), (20_000, 0, 2_000), (10, 4_000, 12_000)] {
+            let (mut reader, start) = (PageReader::default(), Instant::now());
+            reader.expects(documents);
+            let mut page_at = |millis, shown| read_at(&mut reader, shown, at(start, millis));
+            page_at(0, page(7, 7, None));
+            page_at(took / 2, page(7, 8, None));
+            page_at(took, page(8, 8, None));
+            let base = took + 1_000;
+            // It was not there before: it is new.
+            assert_eq!(page_at(base, page(8, 9, Some("bad"))), None);
+            assert_eq!(page_at(base + 500, page(8, 9, Some("bad"))), Some(9));
+            let base = base + 1_000;
+            assert_eq!(page_at(base, page(8, 12, Some("bad"))), None);
+            assert_eq!(page_at(base + patience - 1, page(8, 12, Some("bad"))), None, "{documents} {took}");
+            assert_eq!(page_at(base + patience, page(8, 12, Some("bad"))), Some(12));
+            // It has published something since, and that has taken the fault away.
+            let base = base + patience + 1_000;
+            assert_eq!(page_at(base, page(12, 13, Some("bad"))), None);
+            assert_eq!(page_at(base + 500, page(12, 13, Some("bad"))), Some(13));
+        }
+    }
+
+    #[test]
+    fn a_fault_that_is_there_at_first_may_be_of_any_revision() {
+        let (mut reader, start) = (PageReader::default(), Instant::now());
+        reader.expects(20_000);
+        let refused = |reader: &mut PageReader, millis| {
+            let now = start + Duration::from_millis(millis);
+            read(reader, &[Some(page(7, 9, Some("bad")))], now).unwrap().1
+        };
+        assert_eq!(refused(&mut reader, 0), None);
+        assert_eq!(refused(&mut reader, 1_900), None);
+        assert!(refused(&mut reader, 2_000).is_some());
+    }
+
+    #[test]
+    fn an_instance_that_was_slow_once_is_not_waited_for_for_ever() {
+        let (mut reader, mut now) = (PageReader::default(), Instant::now());
+        let mut shown = |shown| {
+            now += Duration::from_secs(5);
+            read(&mut reader, &[Some(shown)], now);
+        };
+        shown(page(1, 1, None));
+        shown(page(1, 2, None));
+        shown(page(2, 2, None));
+        for revision in 3..60 {
+            shown(page(revision, revision, None));
+        }
+        assert!(reader.instances.values().all(|instance| instance.slowest < STABLE / 10));
     }
 }

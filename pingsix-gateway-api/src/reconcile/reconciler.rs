@@ -16,6 +16,7 @@ use pingsix_translate::verdict::{
 use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, SharedMap, Translation, Translator,
 };
+use tokio::time::Instant;
 
 use super::verdicts::Speakers;
 use crate::acceptance::{
@@ -324,6 +325,19 @@ impl Reconciler {
         let plane = made.tried.get(data_plane).or_else(|| made.planes.get(data_plane));
         let named = said.zip(plane).map(|((_, said), plane)| named_sources(said, plane)).unwrap_or_default();
         made.acceptance.hears(data_plane, reception, &named)
+    }
+
+    /// Does what the time has come for in how PingSIX takes publications. Returns the owners of which something else is to be
+    /// published.
+    pub fn beat(&mut self, now: Instant) -> Vec<(ObjectKey, Heard)> {
+        let owners = self.owners.iter_mut();
+        let heard = owners.map(|(owner, made)| (owner.clone(), made.acceptance.beat(now)));
+        heard.filter(|(_, heard)| *heard != Heard::Nothing).collect()
+    }
+
+    /// Whether PingSIX refuses anything of any owner, or something is being tried again.
+    pub fn is_listening(&self) -> bool {
+        self.owners.values().any(|made| made.acceptance.is_busy() || made.acceptance.fault().is_some())
     }
 
     /// What PingSIX makes of the publications of an owner.

@@ -24,6 +24,7 @@ use tonic::transport::server::Connected;
 
 use super::access::Certificate;
 use super::answers::PER_CONNECTION;
+use super::pongs::Pongs;
 use super::receptions::Client;
 use super::replica::Replica;
 use super::stats::{Gauge, Present};
@@ -107,6 +108,7 @@ pub(super) struct Connection<S> {
     peer: Arc<Peer>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
+    pongs: Pongs,
     _present: Present,
 }
 
@@ -134,6 +136,7 @@ impl<S> Connection<S> {
             cut: Box::pin(cut.clone().cancelled_owned()),
             peer: Arc::new(Peer::new(certificate, cut, client)),
             preface: Some(Preface::within(replica.options.preface_timeout)),
+            pongs: Pongs::behind(PREFACE),
             _present: present,
         })
     }
@@ -203,6 +206,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         self.poll_cut(context)?;
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        if self.pongs.are_in(&buffer.filled()[before..]) {
+            self.peer.client.answered();
+        }
         if let Some(preface) = &mut self.preface {
             let count = buffer.filled().len() - before;
             preface.missing = preface.missing.saturating_sub(count);

@@ -2,24 +2,32 @@
 //!
 //! A client that mirrors a scope as PingSIX does lists it and then watches it on the same connection. Of what it
 //! cannot use it says nothing: it lets go of its watch and lists again after a second, and while it cannot use what it
-//! lists, it lists again and again, every three seconds, and opens no watch (`src/config/etcd.rs` of PingSIX). So
+//! lists, it lists again and again, three seconds after each answer, and opens no watch (`src/config/etcd.rs` of PingSIX).
+//! What follows from that, and how sure it is:
 //!
-//! - a revision is **accepted** by a client that was told of it and still watches a while later, and
-//! - what a list answered is **refused** by a client that lists again on the same connection without having watched.
+//! - A revision is **accepted** by a client that has been written it and still watches a while later. That is silence, and a
+//!   client that is paused or cut off is silent too.
+//! - It is **proven** when the client has also answered a ping that was sent later, for answers come in order; or when it asks
+//!   to follow what comes after it, which it does with what it could use.
+//! - What a list answered is **refused** by a client that then waits as long as PingSIX does and lists again, on the same
+//!   connection, without a watch in between. One such pause is enough after it has let go of a watch in PingSIX's way, two when
+//!   it has watched at all, and three when it has not; and then only while nobody watches. A client that looks around or polls
+//!   waits otherwise, or is no program made with what PingSIX is made with.
 //!
 //! A connection that is lost says nothing, and a client that comes with a new one is not known. Nor does one list say
-//! anything: a client with several servers may watch elsewhere. Who lists now and then and has never watched, as a program
-//! does that looks around, refuses nothing while somebody watches.
+//! anything: a client with several servers may watch elsewhere, and lists at once when it is sent away from there.
 //!
 //! That is all etcd's protocol lets one know: what a client finds wrong later, while it watches on, does not show here.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tonic::metadata::MetadataMap;
 
 use super::store::KeyRange;
 use crate::desired::Scope;
@@ -28,8 +36,23 @@ use crate::revision::Revision;
 /// How long a client watches on that has taken what it was told. PingSIX lets go within milliseconds.
 const TAKEN: Duration = Duration::from_secs(1);
 
-/// How long a client waits at least before it lists again what it could not use.
-const AGAIN: Duration = Duration::from_millis(500);
+/// From the end of a watch to the list that follows, when PingSIX could not use what it was told: it sleeps one second. The
+/// end may be noticed late.
+const AFTER_WATCH: Range<Duration> = Duration::from_millis(500)..Duration::from_millis(2_900);
+
+/// From the answer to a list to the next request, when PingSIX cannot use it: it reads the answer, and sleeps three seconds.
+/// Who asks every three seconds comes earlier, who asks every five seconds later, and who was sent away by another server
+/// comes at once.
+const AFTER_LIST: Range<Duration> = Duration::from_millis(2_990)..Duration::from_millis(4_500);
+
+/// How late it may come when it has let go of a watch in its way before: reading takes it longer when it has little to run on.
+const LATEST: Duration = Duration::from_secs(8);
+
+/// For how long a client refuses that does not list any more.
+const FORGOTTEN: Duration = Duration::from_secs(15);
+
+/// What PingSIX is made with names itself in every request.
+const PROGRAM: &str = "tonic/";
 
 /// How the clients of a scope take what they are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +60,10 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub struct Reception {
     /// How many clients there are that watch, or have watched and are still connected.
     pub clients: usize,
-    /// What all of those that watch have accepted: everything up to this revision.
+    /// What all of those that watch have accepted, as far as their silence tells: everything up to this revision.
     pub accepted: Option<Revision>,
+    /// What all of those that watch have certainly received and not refused: everything up to this revision.
+    pub proven: Option<Revision>,
     /// What one of them has refused: what it was given at this revision.
     pub refused: Option<Revision>,
 }
@@ -71,19 +96,62 @@ struct Mirror {
     watches: usize,
     told: Option<Told>,
     has_watched: bool,
-    /// What was listed since it last watched, and when.
+    /// When it let go of its last watch, until it lists.
+    let_go: Option<Instant>,
+    /// Whether it listed after that as PingSIX does when it could not use what it was told.
+    has_dropped: bool,
+    /// What was listed since it last wanted to watch, and when that was answered.
     listed: Option<(i64, Instant)>,
-    /// What was listed before that, and not watched.
+    /// How often it has waited as PingSIX does and listed again since then.
+    retries: u32,
+    /// What was listed before the last of them, when there are enough.
     refused: Option<i64>,
 }
 
 /// What a watch was told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Told {
-    revision: i64,
-    at: Instant,
-    /// What stood for long enough before.
+    accepted: Standing,
+    proven: Standing,
+    /// What was written when the client last answered a ping: it has received that when it answers the next one.
+    before_ping: Option<i64>,
+}
+
+/// A revision that holds once it has stood for long enough.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// What has.
     taken: i64,
+    /// What came last.
+    last: Option<(i64, Instant)>,
+}
+
+impl Standing {
+    fn at(self, now: Instant) -> i64 {
+        match self.last {
+            Some((revision, since)) if now.duration_since(since) >= TAKEN => revision,
+            Some(_) | None => self.taken,
+        }
+    }
+
+    fn set(&mut self, revision: i64, now: Instant) {
+        *self = Self { taken: self.at(now), last: Some((revision, now)) };
+    }
+}
+
+/// A request to list, when it came and whether from a program like PingSIX.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    at: Instant,
+    is_like_pingsix: bool,
+}
+
+impl Asked {
+    /// One that comes now with this metadata.
+    pub(super) fn now(metadata: &MetadataMap) -> Self {
+        let program = metadata.get("user-agent").and_then(|program| program.to_str().ok());
+        Self { at: Instant::now(), is_like_pingsix: program.is_some_and(|name| name.contains(PROGRAM)) }
+    }
 }
 
 impl Default for Receptions {
@@ -128,25 +196,30 @@ impl Receptions {
         let is_watched = mirrors.iter().any(|mirror| mirror.watches > 0);
         let now = Instant::now();
         let refusing = mirrors.iter().filter(|mirror| mirror.has_watched || !is_watched);
-        let refused = refusing.filter_map(|mirror| mirror.refused).max();
-        let watched = mirrors.iter().filter(|mirror| mirror.watches > 0);
-        let accepted = watched.map(|mirror| mirror.accepted(now)).min().flatten();
+        let refused = refusing.filter_map(|mirror| mirror.refused(now)).max();
+        let of_all = |what: fn(&Told) -> Standing| {
+            let watched = mirrors.iter().filter(|mirror| mirror.watches > 0);
+            let least = watched.map(|mirror| mirror.told.map_or(0, |told| what(&told).at(now))).min();
+            least.filter(|revision| *revision > 0)
+        };
+        let (accepted, proven) = (of_all(|told| told.accepted), of_all(|told| told.proven));
+        // What one refuses, others may not have read who are silent.
+        let accepted = accepted.filter(|accepted| proven >= Some(*accepted) || refused < Some(*accepted));
         Reception {
             clients: mirrors.iter().filter(|mirror| mirror.has_watched).count(),
-            accepted: accepted.and_then(Revision::new),
+            accepted: accepted.max(proven).and_then(Revision::new),
+            proven: proven.and_then(Revision::new),
             refused: refused.and_then(Revision::new),
         }
     }
 
-    /// Notes what happens to a mirror, and has somebody look when it has shown what comes of it.
-    fn note(&self, client: u64, range: &KeyRange, what: impl FnOnce(&mut Mirror)) {
+    /// Notes what happens to the mirrors of a client if it is anything, and has somebody look when it has shown what comes of it.
+    fn note(&self, client: u64, what: impl FnOnce(&mut Vec<Mirror>) -> bool) {
         let mut state = self.0.state.lock();
         let Some(mirrors) = state.clients.get_mut(&client) else { return };
-        let at = mirrors.iter().position(|mirror| mirror.range == *range).unwrap_or_else(|| {
-            mirrors.push(Mirror::new(range.clone()));
-            mirrors.len() - 1
-        });
-        what(&mut mirrors[at]);
+        if !what(mirrors) {
+            return;
+        }
         state.happened += 1;
         if !std::mem::replace(&mut state.is_announced, true) {
             drop(state);
@@ -175,63 +248,147 @@ impl Receptions {
 
 impl Mirror {
     const fn new(range: KeyRange) -> Self {
-        Self { range, watches: 0, told: None, has_watched: false, listed: None, refused: None }
+        Self {
+            range,
+            watches: 0,
+            told: None,
+            has_watched: false,
+            let_go: None,
+            has_dropped: false,
+            listed: None,
+            retries: 0,
+            refused: None,
+        }
     }
 
-    /// What it has taken.
-    fn accepted(&self, now: Instant) -> Option<i64> {
-        self.told.map(|told| told.settled(now)).filter(|revision| *revision > 0)
+    /// The mirror of a range, which may be new.
+    fn of<'m>(mirrors: &'m mut Vec<Self>, range: &KeyRange) -> &'m mut Self {
+        let at = mirrors.iter().position(|mirror| mirror.range == *range).unwrap_or_else(|| {
+            mirrors.push(Self::new(range.clone()));
+            mirrors.len() - 1
+        });
+        &mut mirrors[at]
     }
-}
 
-impl Told {
-    fn settled(self, now: Instant) -> i64 {
-        if now.duration_since(self.at) >= TAKEN { self.revision } else { self.taken }
+    /// What it refuses, as long as it goes on to do so.
+    fn refused(&self, now: Instant) -> Option<i64> {
+        let (_, answered) = self.listed?;
+        self.refused.filter(|_| now.duration_since(answered) < FORGOTTEN)
+    }
+
+    /// How often it has to wait as PingSIX does for that to be a refusal.
+    const fn telling_retries(&self) -> u32 {
+        match (self.has_dropped, self.has_watched) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => 3,
+        }
+    }
+
+    fn listed(&mut self, revision: i64, asked: Asked, now: Instant) {
+        if let Some(let_go) = self.let_go.take() {
+            self.has_dropped = AFTER_WATCH.contains(&asked.at.duration_since(let_go));
+        }
+        if let Some((before, answered)) = self.listed.replace((revision, now)) {
+            let end = if self.has_dropped { LATEST } else { AFTER_LIST.end };
+            let is_retry = self.watches == 0
+                && asked.is_like_pingsix
+                && (AFTER_LIST.start..end).contains(&asked.at.duration_since(answered));
+            if is_retry {
+                self.retries += 1;
+                if self.retries >= self.telling_retries() {
+                    self.refused = Some(before);
+                }
+            } else {
+                // PingSIX does not do that, so neither is what was before a sign of it.
+                (self.has_dropped, self.retries, self.refused) = (false, 0, None);
+            }
+        }
+    }
+
+    /// It could use what it has listed.
+    fn follows(&mut self) {
+        (self.let_go, self.has_dropped) = (None, false);
+        (self.listed, self.retries, self.refused) = (None, 0, None);
     }
 }
 
 impl Client {
     /// It was answered a list of a range.
-    pub(super) fn listed(&self, range: &KeyRange, revision: i64) {
-        self.receptions.note(self.id, range, |mirror| {
-            let now = Instant::now();
-            if let Some((before, at)) = mirror.listed
-                && now.duration_since(at) >= AGAIN
-                && mirror.watches == 0
-            {
-                mirror.refused = Some(before);
-            }
-            mirror.listed = Some((revision, now));
+    pub(super) fn listed(&self, range: &KeyRange, revision: i64, asked: Asked) {
+        self.receptions.note(self.id, |mirrors| {
+            Mirror::of(mirrors, range).listed(revision, asked, Instant::now());
+            true
         });
         self.receptions.0.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// It watches a range, of which it knows everything up to a revision.
-    pub(super) fn watches(&self, range: &KeyRange, known: i64) {
-        self.receptions.note(self.id, range, |mirror| {
+    /// It wants to watch a range, whether it may or is sent away.
+    pub(super) fn follows(&self, range: &KeyRange) {
+        // Who has listed nothing is not remembered for it.
+        self.receptions.note(self.id, |mirrors| {
+            let mirror = mirrors.iter_mut().find(|mirror| mirror.range == *range);
+            mirror.map(Mirror::follows).is_some()
+        });
+    }
+
+    /// It watches a range, of which it says that it knows everything up to a revision, if it says anything.
+    pub(super) fn watches(&self, range: &KeyRange, known: Option<i64>) {
+        self.receptions.note(self.id, |mirrors| {
+            let mirror = Mirror::of(mirrors, range);
+            mirror.follows();
             mirror.watches += 1;
             mirror.has_watched = true;
-            (mirror.listed, mirror.refused) = (None, None);
-            mirror.told = Some(Told { revision: known, at: Instant::now(), taken: 0 });
+            let mut told = Told::default();
+            if let Some(known) = known {
+                let now = Instant::now();
+                told.accepted.set(known, now);
+                told.proven.set(known, now);
+            }
+            mirror.told = Some(told);
+            true
         });
     }
 
-    /// It was told what a range holds at a revision.
+    /// It was written what a range holds at a revision.
     pub(super) fn told(&self, range: &KeyRange, revision: i64) {
-        self.receptions.note(self.id, range, |mirror| {
-            let now = Instant::now();
-            let taken = mirror.told.map_or(0, |told| told.settled(now));
-            mirror.told = Some(Told { revision, at: now, taken });
+        self.receptions.note(self.id, |mirrors| {
+            // The watch may be over by now.
+            let told = mirrors.iter_mut().find(|mirror| mirror.range == *range);
+            let Some(told) = told.and_then(|mirror| mirror.told.as_mut()) else { return false };
+            told.accepted.set(revision, Instant::now());
+            true
         });
     }
 
-    /// A watch of a range has ended.
-    pub(super) fn left(&self, range: &KeyRange) {
-        self.receptions.note(self.id, range, |mirror| {
+    /// It has answered a ping, so it has received what was written to it before that. Pings follow one another, so what was
+    /// written before the last answer is older than this ping.
+    pub(super) fn answered(&self) {
+        self.receptions.note(self.id, |mirrors| {
+            let (now, mut is_news) = (Instant::now(), false);
+            for told in mirrors.iter_mut().filter_map(|mirror| mirror.told.as_mut()) {
+                let received = told.before_ping;
+                told.before_ping = told.accepted.last.map(|(revision, _)| revision);
+                let known = told.proven.last.map(|(revision, _)| revision);
+                if let Some(received) = received.filter(|received| Some(*received) > known) {
+                    told.proven.set(received, now);
+                    is_news = true;
+                }
+            }
+            is_news
+        });
+    }
+
+    /// A watch of a range has ended, and we have ended it or the client has let go.
+    pub(super) fn left(&self, range: &KeyRange, is_cancelled: bool) {
+        self.receptions.note(self.id, |mirrors| {
+            let mirror = Mirror::of(mirrors, range);
             mirror.watches = mirror.watches.saturating_sub(1);
             if mirror.watches == 0 {
                 mirror.told = None;
+                mirror.let_go = (!is_cancelled).then(Instant::now);
             }
+            true
         });
     }
 }
@@ -242,25 +399,42 @@ mod tests {
 
     use super::*;
 
+    /// What PingSIX waits after a list that it cannot use, and reads it.
+    const PAUSE: Duration = Duration::from_millis(3_020);
+
     fn range() -> KeyRange {
         KeyRange::new(Bytes::from_static(b"/p/web/"), Bytes::from_static(b"/p/web0"))
     }
 
     fn of(receptions: &Receptions) -> (usize, Option<i64>, Option<i64>) {
-        let Reception { clients, accepted, refused } = receptions.of(&Scope::new("/p/web").unwrap());
+        let Reception { clients, accepted, refused, .. } = receptions.of(&Scope::new("/p/web").unwrap());
         (clients, accepted.map(Revision::get), refused.map(Revision::get))
+    }
+
+    fn proven(receptions: &Receptions) -> Option<i64> {
+        receptions.of(&Scope::new("/p/web").unwrap()).proven.map(Revision::get)
     }
 
     async fn pass(time: Duration) {
         tokio::time::sleep(time).await;
     }
 
+    fn asked() -> Asked {
+        Asked { at: Instant::now(), is_like_pingsix: true }
+    }
+
+    impl Client {
+        fn lists(&self, revision: i64) {
+            self.listed(&range(), revision, asked());
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_client_that_watches_on_has_taken_what_it_was_told() {
         let receptions = Receptions::default();
         let client = receptions.connect();
-        client.listed(&range(), 7);
-        client.watches(&range(), 7);
+        client.lists(7);
+        client.watches(&range(), Some(7));
         assert_eq!(of(&receptions), (1, None, None));
         pass(TAKEN).await;
         assert_eq!(of(&receptions), (1, Some(7), None));
@@ -274,7 +448,7 @@ mod tests {
         assert_eq!(of(&receptions), (1, Some(12), None));
         // Of two, both have to.
         let other = receptions.connect();
-        other.watches(&range(), 12);
+        other.watches(&range(), Some(12));
         assert_eq!(of(&receptions), (2, None, None));
         pass(TAKEN).await;
         assert_eq!(of(&receptions), (2, Some(12), None));
@@ -286,63 +460,196 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_was_received_is_proven_by_a_ping_that_was_sent_later() {
+        let receptions = Receptions::default();
+        let client = receptions.connect();
+        client.watches(&range(), Some(7));
+        pass(TAKEN).await;
+        assert_eq!(proven(&receptions), Some(7), "it asked for what comes after it");
+        client.told(&range(), 9);
+        pass(Duration::from_mins(1)).await;
+        assert_eq!((of(&receptions).1, proven(&receptions)), (Some(9), Some(7)), "it is only silent");
+        // The ping may have been sent before that was written.
+        client.answered();
+        client.told(&range(), 12);
+        pass(TAKEN).await;
+        assert_eq!(proven(&receptions), Some(7));
+        client.answered();
+        assert_eq!(proven(&receptions), Some(7), "it may be letting go");
+        pass(TAKEN).await;
+        assert_eq!(proven(&receptions), Some(9));
+        client.answered();
+        pass(TAKEN).await;
+        assert_eq!(proven(&receptions), Some(12));
+        // One that says nothing of what it knows has nothing to prove.
+        let other = receptions.connect();
+        other.watches(&range(), None);
+        pass(TAKEN).await;
+        assert_eq!((of(&receptions), proven(&receptions)), ((2, None, None), None));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_client_that_lets_go_and_lists_again_and_again_refuses() {
         let receptions = Receptions::default();
         let mut changes = receptions.changes();
         let client = receptions.connect();
-        client.listed(&range(), 7);
-        client.watches(&range(), 7);
+        client.lists(7);
+        client.watches(&range(), Some(7));
         pass(TAKEN).await;
         client.told(&range(), 9);
-        client.left(&range());
+        client.left(&range(), false);
         pass(Duration::from_secs(1)).await;
-        client.listed(&range(), 10);
-        pass(Duration::from_secs(3)).await;
+        client.lists(10);
+        pass(PAUSE).await;
         assert_eq!(of(&receptions), (1, None, None), "it may watch elsewhere");
         changes.mark_unchanged();
-        client.listed(&range(), 15);
+        client.lists(15);
         assert!(changes.has_changed().unwrap());
         assert_eq!(of(&receptions), (1, None, Some(10)), "what it lists next is another matter");
-        client.watches(&range(), 15);
+        client.follows(&range());
+        client.watches(&range(), Some(15));
         pass(TAKEN).await;
         assert_eq!(of(&receptions), (1, Some(15), None));
         // A connection that is lost says nothing, nor does the first list on another.
         client.told(&range(), 20);
-        client.left(&range());
+        client.left(&range(), false);
         drop(client);
         let restarted = receptions.connect();
-        restarted.listed(&range(), 20);
+        restarted.lists(20);
         pass(Duration::from_mins(1)).await;
         assert_eq!(of(&receptions), (0, None, None));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_begins_with_what_it_cannot_use_is_known_by_listing_again() {
+    async fn a_watch_that_we_end_is_no_sign_of_a_refusal() {
         let receptions = Receptions::default();
         let client = receptions.connect();
-        client.listed(&range(), 7);
-        // At once is no retry.
-        client.listed(&range(), 7);
-        assert_eq!(of(&receptions), (0, None, None));
-        pass(Duration::from_secs(3)).await;
-        client.listed(&range(), 7);
+        client.watches(&range(), Some(7));
+        client.left(&range(), true);
+        pass(Duration::from_secs(1)).await;
+        client.lists(10);
+        pass(PAUSE).await;
+        client.lists(10);
+        assert_eq!(of(&receptions), (1, None, None), "once");
+        pass(PAUSE).await;
+        client.lists(10);
+        assert_eq!(of(&receptions), (1, None, Some(10)), "and again");
+        // It does not come back: perhaps it reads elsewhere.
+        pass(FORGOTTEN).await;
+        assert_eq!(of(&receptions), (1, None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_begins_with_what_it_cannot_use_is_known_by_how_it_waits() {
+        let receptions = Receptions::default();
+        let client = receptions.connect();
+        client.lists(7);
+        for _ in 0..2 {
+            pass(PAUSE).await;
+            client.lists(7);
+            assert_eq!(of(&receptions), (0, None, None));
+        }
+        pass(PAUSE).await;
+        client.lists(8);
         assert_eq!(of(&receptions), (0, None, Some(7)));
+        pass(PAUSE).await;
+        client.lists(9);
+        assert_eq!(of(&receptions), (0, None, Some(8)), "it is known by now");
         // Beside one that watches, it may be anybody.
         let other = receptions.connect();
-        other.watches(&range(), 7);
+        other.watches(&range(), Some(7));
         pass(TAKEN).await;
         assert_eq!(of(&receptions), (1, Some(7), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_lists_at_other_times_or_with_another_program_refuses_nothing() {
+        let millis = Duration::from_millis;
+        for (pause, is_like_pingsix) in [
+            (millis(0), true),
+            // Another server sends it away, one that is slow.
+            (millis(400), true),
+            (millis(1_050), true),
+            (millis(2_100), true),
+            // Every three seconds, which begin with the request.
+            (millis(2_985), true),
+            (PAUSE, false),
+            (millis(5_000), true),
+            (millis(8_000), true),
+            (millis(60_000), true),
+        ] {
+            for has_watched in [false, true] {
+                let receptions = Receptions::default();
+                let client = receptions.connect();
+                if has_watched {
+                    client.watches(&range(), Some(7));
+                    client.left(&range(), false);
+                }
+                for _ in 0..20 {
+                    pass(pause).await;
+                    client.listed(&range(), 7, Asked { at: Instant::now(), is_like_pingsix });
+                    assert_eq!(of(&receptions).2, None, "{pause:?} {is_like_pingsix} {has_watched}");
+                }
+                // Nor does it help to look like PingSIX once in a while.
+                pass(PAUSE).await;
+                client.lists(7);
+                assert_eq!(of(&receptions).2, None, "{pause:?} {is_like_pingsix} {has_watched}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_sent_away_has_taken_what_it_listed() {
+        let receptions = Receptions::default();
+        let client = receptions.connect();
+        for _ in 0..20 {
+            client.lists(7);
+            client.follows(&range());
+            pass(PAUSE).await;
+        }
+        assert_eq!(of(&receptions), (0, None, None));
+        // Who never listed leaves nothing behind.
+        let other = receptions.connect();
+        other.follows(&range());
+        assert!(receptions.0.state.lock().clients.values().last().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_does_not_count_against_a_refusal() {
+        let receptions = Receptions::default();
+        let (paused, awake) = (receptions.connect(), receptions.connect());
+        for client in [&paused, &awake] {
+            client.watches(&range(), Some(7));
+        }
+        pass(TAKEN).await;
+        paused.told(&range(), 9);
+        awake.told(&range(), 9);
+        awake.left(&range(), false);
+        pass(Duration::from_secs(1)).await;
+        awake.lists(9);
+        assert_eq!(of(&receptions), (2, Some(9), None));
+        pass(PAUSE).await;
+        awake.lists(9);
+        assert_eq!(of(&receptions), (2, Some(7), Some(9)));
+        // It has it, and takes it: they are different.
+        paused.answered();
+        paused.answered();
+        pass(TAKEN).await;
+        assert_eq!(of(&receptions), (2, Some(9), Some(9)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_is_told_to_look_when_nothing_happens() {
         let receptions = Receptions::default();
         let client = receptions.connect();
-        client.watches(&range(), 7);
+        client.watches(&range(), Some(7));
         pass(TAKEN * 4).await;
         let mut changes = receptions.changes();
         changes.mark_unchanged();
-        pass(Duration::from_hours(1)).await;
+        for _ in 0..360 {
+            pass(Duration::from_secs(10)).await;
+            client.answered();
+        }
         assert!(!changes.has_changed().unwrap());
         client.told(&range(), 8);
         pass(TAKEN * 4).await;

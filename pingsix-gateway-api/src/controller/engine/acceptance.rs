@@ -47,9 +47,22 @@ impl<F: Feed + 'static> Engine<F> {
             let said: Arc<str> = UNSAID.into();
             let reception = reception.map(|reception| Reception {
                 accepted: reception.accepted,
+                proven: reception.proven,
                 refused: reception.refused.map(|at| (at, said.clone())),
+                is_thorough: false,
             });
             self.hear(&data_plane, reception);
+        }
+    }
+
+    /// Ends trials that nobody says anything of, and begins those for which it is time.
+    pub(super) fn look_at_trials(&mut self, now: Instant) {
+        if self.parts.reconciler.is_listening() {
+            // A refusal that is not repeated is none after a while, and nobody tells.
+            self.look_at_receptions();
+        }
+        for (owner, heard) in self.parts.reconciler.beat(now) {
+            self.act(&owner, heard);
         }
     }
 
@@ -72,6 +85,13 @@ impl<F: Feed + 'static> Engine<F> {
             Heard::HeldBack(parts) => {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
                 tracing::warn!(%owner, ?parts, said, "PingSIX refuses what becomes of objects, which are held back now");
+            }
+            Heard::Released(objects) => {
+                let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
+                tracing::info!(%owner, ?objects, "PingSIX takes what it refused before, though it has not changed");
+            }
+            Heard::Unanswered => {
+                tracing::info!(%owner, "nobody says what becomes of a trial; everything is published, and what is refused will show");
             }
             Heard::Nowhere => {
                 tracing::error!(%owner, said, "PingSIX refuses everything, also what it took before");
@@ -99,7 +119,10 @@ impl<F: Feed + 'static> Engine<F> {
             let search = if is_searching { " What is at fault is being searched for." } else { "" };
             format!("PingSIX refuses the configuration: {}.{search}", said.trim_end_matches('.'))
         });
+        let acceptance = self.parts.reconciler.acceptance(owner);
+        let is_retrying = acceptance.is_some_and(|acceptance| acceptance.is_retrying());
         for data_plane in self.parts.reconciler.data_planes(owner) {
+            self.deliveries.keep(&data_plane, is_retrying);
             self.deliveries.withhold(&data_plane, why.clone());
         }
     }

@@ -73,22 +73,31 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     pub(super) fn observe(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
-        if let Instances::Pages(pages) = &instances {
-            self.listen(data_plane, pages);
+        let pages = if let Instances::Pages(pages) = &instances { Some(pages.clone()) } else { None };
+        let is_news = self.deliveries.observe(data_plane, instances);
+        // What follows from it is told together with it.
+        if let Some(pages) = pages {
+            self.listen(data_plane, &pages);
         }
-        self.weigh(data_plane, instances);
+        if is_news {
+            self.tell_progress(data_plane);
+        }
     }
 
     /// Takes note of instances, of which nothing new was heard.
     pub(super) fn weigh(&mut self, data_plane: &DataPlaneKey, instances: Instances) {
         if self.deliveries.observe(data_plane, instances) {
-            if let Some(metrics) = &self.parts.metrics
-                && self.deliveries.delivery(data_plane) == Delivery::Confirmed
-                && let Some(revision) = self.deliveries.revision(data_plane)
-            {
-                metrics.confirmed(revision);
-            }
-            self.tell_delivery(&data_plane.owner());
+            self.tell_progress(data_plane);
         }
+    }
+
+    fn tell_progress(&mut self, data_plane: &DataPlaneKey) {
+        if let Some(metrics) = &self.parts.metrics
+            && self.deliveries.delivery(data_plane) == Delivery::Confirmed
+            && let Some(revision) = self.deliveries.revision(data_plane)
+        {
+            metrics.confirmed(revision);
+        }
+        self.tell_delivery(&data_plane.owner());
     }
 }

@@ -105,6 +105,10 @@ impl<F: Feed + 'static> Engine<F> {
         }
         for publication in publications {
             let data_plane = publication.data_plane.clone();
+            let documents = publication.desired.documents().len();
+            if self.is_asked(&data_plane) {
+                self.pages.entry(data_plane.clone()).or_default().expects(documents);
+            }
             let opened = self.opened(publication.desired.scope());
             let fit = match self.sinks.fault(owner) {
                 Some(why) => Err(why),

@@ -10,6 +10,7 @@ use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::answers::{Bytewise, Room};
 use crate::embedded::connection::Peer;
+use crate::embedded::receptions::Asked;
 use crate::proto::etcdserverpb::kv_server;
 use crate::proto::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -22,6 +23,7 @@ pub(in crate::embedded) struct Kv(pub(super) Services);
 impl kv_server::Kv for Kv {
     async fn range(&self, request: Request<RangeRequest>) -> Result<Response<RangeResponse>, Status> {
         let services = &self.0;
+        let asked = Asked::now(request.metadata());
         let reader = services.reader(&request);
         let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let request = request.into_inner();
@@ -46,7 +48,7 @@ impl kv_server::Kv for Kv {
             };
             let ((pairs, header), room) = services.with_room(peer.as_deref(), bytewise, answer).await?;
             if let Some(peer) = peer.as_ref().filter(|_| is_scope) {
-                peer.client().listed(&range, header);
+                peer.client().listed(&range, header, asked);
             }
             let own = RangeResponse { header: Some(super::header(header)), ..RangeResponse::default() };
             let head = own_body::head(&own, pairs.len());

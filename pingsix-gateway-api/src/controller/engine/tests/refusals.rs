@@ -201,3 +201,61 @@ async fn one_that_follows_tries_nothing_out_on_those_who_read_what_replicas_shar
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_shows_in_no_status() {
+    let mut rig = Rig::ready();
+    let mut accepted = None;
+    rig.react_on_page(&mut accepted, |_| true).await;
+    rig.add_routes();
+    rig.react_on_page(&mut accepted, is_good).await;
+    let mut seconds = 0;
+    while rig.is_at_fault() || rig.programmed_reason().0 != ConditionStatus::True {
+        seconds += 1;
+        assert!(seconds < 20, "{:?}", rig.programmed_reason());
+        rig.react_on_page(&mut accepted, is_good).await;
+    }
+    let mut tries = 0;
+    for _ in 0..400 {
+        rig.react_on_page(&mut accepted, is_good).await;
+        tries += usize::from(!is_good(&rig.text()));
+        assert_eq!(rig.programmed_reason().0, ConditionStatus::True, "{}", rig.programmed_reason().1);
+    }
+    assert_eq!(tries, 1, "after five minutes");
+    // It is taken, though it has not changed.
+    for _ in 0..700 {
+        rig.react_on_page(&mut accepted, |_| true).await;
+    }
+    assert!(!is_good(&rig.text()) && !rig.is_at_fault());
+    let Some(Wanted::Route(verdict)) = rig.wanted(&new(5)) else { panic!("nothing is said of it") };
+    let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
+    assert_eq!(condition.reason, Reason::Accepted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_nobody_answers_ends_and_what_changed_meanwhile_is_published() {
+    let mut rig = Rig::ready();
+    let mut accepted = None;
+    rig.react(&mut accepted, |_| true);
+    rig.add_routes();
+    rig.react(&mut accepted, is_good);
+    assert!(rig.is_at_fault());
+    // PingSIX reads from another replica now.
+    *rig.engine.parts.feed.reception.lock() = Some(Reception::default());
+    rig.apply(Kind::HttpRoute, new_route(8, "/fine", 1));
+    let mut seconds = 0;
+    while rig.is_at_fault() {
+        seconds += 1;
+        assert!(seconds < 20);
+        tokio::time::advance(BEAT).await;
+        rig.engine.beat();
+        rig.settle();
+    }
+    rig.settle();
+    for index in 0..9 {
+        assert!(rig.text().contains(&format!("new-{index}.example")), "{index}");
+    }
+    let Some(Wanted::Route(verdict)) = rig.wanted(&new(8)) else { panic!("nothing is said of it") };
+    let condition = verdict.parents[0].conditions.get(ConditionType::Accepted).unwrap();
+    assert_eq!(condition.reason, Reason::Accepted);
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use prost::Message;
 use tokio::time::Instant;
 
+use super::outlet::Receipt;
 use crate::embedded::readers::Reading;
 use crate::embedded::receptions::Client;
 use crate::embedded::service::header;
@@ -39,11 +40,13 @@ pub(super) type Counted = (Present, Option<Present>);
 struct Mirroring {
     client: Arc<Client>,
     range: KeyRange,
+    /// Whether it is we who end the watch.
+    is_cancelled: bool,
 }
 
 impl Drop for Mirroring {
     fn drop(&mut self) {
-        self.client.left(&self.range);
+        self.client.left(&self.range, self.is_cancelled);
     }
 }
 
@@ -84,8 +87,10 @@ impl WatchState {
     ) -> Self {
         let (present, reading, client) = present;
         let mirroring = client.map(|client| {
-            client.watches(&range, next.saturating_sub(1));
-            Mirroring { client, range: range.clone() }
+            // Without a start it says nothing of what it knows.
+            let known = (request.start_revision > 0).then(|| next.saturating_sub(1));
+            client.watches(&range, known);
+            Mirroring { client, range: range.clone(), is_cancelled: false }
         });
         let filters: Vec<FilterType> = request.filters().collect();
         Self {
@@ -149,13 +154,21 @@ impl WatchState {
         }
     }
 
-    /// Notes that events were sent up to a revision, which tell it by themselves.
-    pub(super) fn spoke(&mut self, revision: i64) {
-        if let Some(Mirroring { client, range }) = &self.mirroring {
-            client.told(range, revision);
-        }
+    /// Notes that events are sent up to a revision, which tell it by themselves. What is returned is to be done when they
+    /// are written.
+    pub(super) fn speaks(&mut self, revision: i64) -> Option<Receipt> {
         if self.progress == Progress::Due {
             self.progress = Progress::Told;
+        }
+        let Mirroring { client, range, .. } = self.mirroring.as_ref()?;
+        let (client, range) = (Arc::clone(client), range.clone());
+        Some(Box::new(move || client.told(&range, revision)))
+    }
+
+    /// Ends the watch from our side.
+    pub(super) fn cancel(mut self) {
+        if let Some(mirroring) = &mut self.mirroring {
+            mirroring.is_cancelled = true;
         }
     }
 

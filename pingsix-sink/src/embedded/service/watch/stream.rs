@@ -206,6 +206,11 @@ impl WatchStream {
         let Some(present) = self.admit() else {
             return self.refuse(NO_WATCH, "too many watches".to_owned()).await;
         };
+        let client = self.credentials.peer().map(|peer| Arc::clone(peer.client()));
+        if let Some(client) = &client {
+            // Whatever becomes of the watch: who wants to follow has taken what it has listed.
+            client.follows(&range);
+        }
         let (admission, now) = self.services.replica.read(|store| (store.admit(&range), store.header()));
         if let Err(refusal) = admission {
             let status = self.services.refuse(&range, refusal);
@@ -235,8 +240,7 @@ impl WatchStream {
         }
         let replica = &self.services.replica;
         // Of other ranges a client may have any number.
-        let peer = self.credentials.peer().filter(|_| replica.read(|store| store.is_scope(&range)));
-        let client = peer.map(|peer| Arc::clone(peer.client()));
+        let client = client.filter(|_| replica.read(|store| store.is_scope(&range)));
         let present = (present, replica.readers.enter(range.clone()), client);
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
@@ -268,7 +272,7 @@ impl WatchStream {
         let ranges: Vec<_> = self.watches.iter().map(|(id, watch)| (*id, watch.range.clone())).collect();
         for (id, range) in ranges {
             if let Err(reason) = self.permit(&range) {
-                self.watches.remove(&id);
+                self.watches.remove(&id).into_iter().for_each(WatchState::cancel);
                 self.lose(id, Lost::Denied(reason)).await?;
             }
         }
@@ -343,7 +347,7 @@ impl WatchStream {
                     self.watches.insert(id, watch);
                 }
                 Err(lost) => {
-                    drop(watch);
+                    watch.cancel();
                     all.all_rest = false;
                     if matches!(lost, Lost::Compacted(_)) {
                         self.services.replica.counters.watches_compacted.add(1);
@@ -411,8 +415,9 @@ impl WatchStream {
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            watch.spoke(reached);
-            let bytes = self.outlet.send(&watch.response(reached, Vec::new()), batch.events.clone());
+            let receipt = watch.speaks(reached);
+            let response = watch.response(reached, Vec::new());
+            let bytes = self.outlet.send_with(&response, batch.events.clone(), receipt);
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.told);
             counters.watch_bytes.add(bytes);
@@ -433,13 +438,15 @@ impl WatchStream {
     ) -> Result<Result<Told, Lost>, Ending> {
         let replica = Arc::clone(&self.services.replica);
         for commit in unseen.commits {
-            for response in watch.responses(&commit, replica.options.response_limit) {
+            let mut responses =
+                watch.responses(&commit, replica.options.response_limit).into_iter().peekable();
+            while let Some(response) = responses.next() {
                 if let Err(lost) = self.ready(&watch.range).await? {
                     return Ok(Err(lost));
                 }
-                watch.spoke(commit.revision);
+                let receipt = watch.speaks(commit.revision).filter(|_| responses.peek().is_none());
                 let events = response.events.len();
-                let bytes = self.outlet.send(&response, Bytes::new());
+                let bytes = self.outlet.send_with(&response, Bytes::new(), receipt);
                 replica.counters.watch_responses.add(1);
                 replica.counters.watch_events.add(events);
                 replica.counters.watch_bytes.add(bytes);

@@ -1,0 +1,56 @@
+//! When something is tried again.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Tries something again after a while, and later each time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backoff {
+    tries: u32,
+    due: Option<Instant>,
+}
+
+impl Backoff {
+    const FIRST: Duration = Duration::from_mins(5);
+    const MOST: Duration = Duration::from_hours(1);
+
+    /// Whether the time has come, which runs from when this is asked for the first time.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let pause = Self::FIRST.saturating_mul(1 << self.tries.min(8)).min(Self::MOST);
+        now >= *self.due.get_or_insert_with(|| now + pause)
+    }
+
+    /// It was tried in vain.
+    pub(super) const fn failed(&mut self) {
+        self.tries = self.tries.saturating_add(1);
+        self.due = None;
+    }
+
+    /// It was not tried to the end.
+    pub(super) const fn postpone(&mut self) {
+        self.due = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_doubles_with_every_try_until_it_is_an_hour() {
+        let (mut backoff, mut now) = (Backoff::default(), Instant::now());
+        for minutes in [5, 10, 20, 40, 60, 60] {
+            assert!(!backoff.is_due(now));
+            now += Duration::from_mins(minutes) - Duration::from_millis(1);
+            assert!(!backoff.is_due(now));
+            now += Duration::from_millis(1);
+            assert!(backoff.is_due(now));
+            backoff.failed();
+        }
+        assert!(!backoff.is_due(now));
+        backoff.postpone();
+        assert!(!backoff.is_due(now + Duration::from_mins(59)), "from then on, and as long as before");
+        assert!(backoff.is_due(now + Duration::from_mins(120)));
+    }
+}

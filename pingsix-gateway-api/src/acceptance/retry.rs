@@ -1,0 +1,174 @@
+//! What is held is tried again once in a while, though it has not changed: it may have been held by mistake, and what was wrong
+//! with it may have been outside of it, as a name that does not resolve.
+//!
+//! A retry is a trial of everything that is in force and one thing that is held. While it is made, PingSIX goes on with what it
+//! has, and nothing else is to be delivered: a retry begins when what is wanted is in force, and whatever changes ends it. It
+//! is made rarely all the same, for a PingSIX that starts in that second begins with what it refuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pingsix_translate::{DataPlaneKey, ObjectKey, Origin};
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::parts::differences;
+use super::search::Content;
+use super::{Acceptance, DraftNumber, Heard, HeldBack, Reception, Verdict, verdict};
+use crate::world::OwnerSnapshot;
+
+/// When something that is held is tried again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    backoff: Backoff,
+    /// Whether it was found with the help of those who show also what is found late. Without them, a retry could seem to be
+    /// taken that is not.
+    is_thorough: bool,
+}
+
+impl Held {
+    pub(super) fn new(heard: &BTreeMap<DataPlaneKey, Reception>) -> Self {
+        let is_thorough = heard.values().any(|reception| reception.is_thorough);
+        Self { backoff: Backoff::default(), is_thorough }
+    }
+
+    /// Of what another replica has found, with whose help is not known here.
+    pub(super) fn of_another() -> Self {
+        Self { backoff: Backoff::default(), is_thorough: true }
+    }
+}
+
+/// What is tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tried {
+    Source(Origin),
+    Parts(BTreeSet<ObjectKey>),
+}
+
+/// A retry.
+#[derive(Debug)]
+pub(super) struct Retry {
+    what: Tried,
+    /// What there was when it began to be published.
+    newest: Option<OwnerSnapshot>,
+    pub(super) number: Option<DraftNumber>,
+}
+
+impl Acceptance {
+    /// Tries something again, if it is time and all is quiet.
+    pub(super) fn retry(&mut self, now: Instant) -> Heard {
+        let Some(last) = self.published.back() else { return Heard::Nothing };
+        if self.is_restoring || verdict(&self.heard, last) != Verdict::Accepted {
+            return Heard::Nothing;
+        }
+        let is_thorough = self.heard.values().all(|reception| reception.is_thorough);
+        let is_due =
+            |retries: &mut Held| (is_thorough || !retries.is_thorough) && retries.backoff.is_due(now);
+        let sources = self.quarantined.iter_mut();
+        let mut sources = sources.filter_map(|(source, held)| is_due(&mut held.retries).then_some(source));
+        let what = sources.next().map(|source| Tried::Source(source.clone())).or_else(|| {
+            let parts = self.held_back.iter_mut();
+            let mut parts = parts.filter_map(|held| is_due(&mut held.retries).then_some(&held.parts));
+            parts.next().map(|parts| Tried::Parts(parts.clone()))
+        });
+        let Some(what) = what else { return Heard::Nothing };
+        self.retry = Some(Box::new(Retry { what, newest: None, number: None }));
+        Heard::Search
+    }
+
+    /// What is to be published for a retry, if there is one and nothing disturbs it.
+    pub(super) fn retried(&mut self, newest: &OwnerSnapshot, wanted: &Content) -> Option<Content> {
+        let is_in_force = self.accepted.as_ref().is_some_and(|accepted| accepted.content.is_same(wanted));
+        self.is_restoring &= is_in_force;
+        let retry = self.retry.as_mut()?;
+        let is_undisturbed =
+            is_in_force && retry.newest.as_ref().is_none_or(|before| differences(newest, before).is_empty());
+        let mut content = None;
+        if is_undisturbed {
+            content = match &retry.what {
+                Tried::Source(source) if wanted.quarantine.contains_key(source) => {
+                    let mut content = wanted.clone();
+                    content.quarantine.remove(source);
+                    Some(content)
+                }
+                Tried::Parts(parts) if self.held_back.iter().any(|held| held.parts == *parts) => {
+                    let mut snapshot = wanted.snapshot.clone();
+                    super::put(&mut snapshot, newest, parts);
+                    Some(Content { snapshot, quarantine: wanted.quarantine.clone() })
+                }
+                Tried::Source(_) | Tried::Parts(_) => None,
+            };
+            retry.newest = Some(newest.clone());
+        }
+        if content.is_none() {
+            self.stop_retry();
+            // What is published next is something else.
+            self.is_restoring = is_in_force;
+        }
+        content
+    }
+
+    /// Ends a retry that nothing came of.
+    pub(super) fn stop_retry(&mut self) {
+        let Some(retry) = self.retry.take() else { return };
+        self.restore(&retry);
+        if let Some(retries) = self.retries_of(&retry.what) {
+            retries.backoff.postpone();
+        }
+    }
+
+    /// What was tried again is taken or refused.
+    pub(super) fn judge_retry(&mut self) -> Heard {
+        let number = self.retry.as_ref().and_then(|retry| retry.number);
+        let Some(trial) = self.published.back().filter(|last| Some(last.number) == number) else {
+            return Heard::Nothing;
+        };
+        match (verdict(&self.heard, trial), self.retry.take()) {
+            (Verdict::Accepted, Some(retry)) => {
+                if let Some(taken) = self.published.back().cloned() {
+                    self.took(taken);
+                }
+                let objects = match &retry.what {
+                    Tried::Source(source) => {
+                        self.quarantined.remove(source);
+                        vec![(*source.object).clone()]
+                    }
+                    Tried::Parts(parts) => {
+                        self.held_back.retain(|held| held.parts != *parts);
+                        parts.iter().cloned().collect()
+                    }
+                };
+                Heard::Released(objects)
+            }
+            (Verdict::Refused(_), Some(retry)) => {
+                self.restore(&retry);
+                if let Some(retries) = self.retries_of(&retry.what) {
+                    retries.backoff.failed();
+                }
+                Heard::Search
+            }
+            (_, retry) => {
+                self.retry = retry;
+                Heard::Nothing
+            }
+        }
+    }
+
+    /// What was there before is to be published again, and nothing is known of that before it is.
+    fn restore(&mut self, retry: &Retry) {
+        self.is_restoring = true;
+        self.published.retain(|published| Some(published.number) != retry.number);
+        if let Some(last) = self.published.back_mut() {
+            last.revisions.clear();
+        }
+    }
+
+    fn retries_of(&mut self, what: &Tried) -> Option<&mut Held> {
+        match what {
+            Tried::Source(source) => self.quarantined.get_mut(source).map(|held| &mut held.retries),
+            Tried::Parts(parts) => {
+                let mut held = self.held_back.iter_mut().filter(|held: &&mut HeldBack| held.parts == *parts);
+                held.next().map(|held| &mut held.retries)
+            }
+        }
+    }
+}

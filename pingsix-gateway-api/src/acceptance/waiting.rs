@@ -1,0 +1,71 @@
+//! What becomes of trials that nobody says anything of, and of what was given up.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Acceptance, DraftNumber, Heard};
+
+/// How long a trial waits when there is nobody who would say anything of it: longer than PingSIX takes to come back, which is
+/// three seconds and the time it reads.
+pub(super) const ALONE: Duration = Duration::from_secs(10);
+
+/// How long it waits for somebody who is there and says nothing of it.
+pub(super) const UNANSWERED: Duration = Duration::from_mins(2);
+
+/// A trial that nothing is said of yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    /// Which one, and whether it is none any more, but what was there before.
+    trial: (DraftNumber, bool),
+    since: Instant,
+    /// Since when there is nobody who could.
+    alone_since: Option<Instant>,
+}
+
+impl Acceptance {
+    /// Does what the time has come for: ends a trial that nobody says anything of, looks into what is refused for a reason
+    /// that was not found, and tries something again that is held. To be called every few seconds.
+    pub fn beat(&mut self, now: Instant) -> Heard {
+        if !self.is_busy() && !self.is_restoring {
+            self.waiting = None;
+            return if self.fault.is_some() { self.reconsider(now) } else { self.retry(now) };
+        }
+        let trial = (self.last_number, self.is_restoring);
+        let waiting = self.waiting.filter(|waiting| waiting.trial == trial);
+        let waiting = waiting.unwrap_or(Waiting { trial, since: now, alone_since: None });
+        let alone_since = self.heard.is_empty().then(|| waiting.alone_since.unwrap_or(now));
+        self.waiting = Some(Waiting { alone_since, ..waiting });
+        // Nobody waits for a retry, and whoever comes while it is published begins with it.
+        let (alone, unanswered) =
+            if self.is_retrying() { (Duration::ZERO, 3 * ALONE) } else { (ALONE, UNANSWERED) };
+        let is_alone = alone_since.is_some_and(|since| now.duration_since(since) >= alone);
+        if !is_alone && now.duration_since(waiting.since) < unanswered {
+            return Heard::Nothing;
+        }
+        self.waiting = None;
+        self.is_restoring = false;
+        self.stop_retry();
+        if self.search.take().is_some() {
+            // Whoever comes may take it, and if not, that will show.
+            self.fault = None;
+            self.published.clear();
+        }
+        Heard::Unanswered
+    }
+
+    /// Looks once more into what is refused for a reason that was not found.
+    fn reconsider(&mut self, now: Instant) -> Heard {
+        let Some(fault) = self.fault.as_mut().filter(|fault| fault.given_up.is_some()) else {
+            return Heard::Nothing;
+        };
+        if !fault.again.is_due(now) {
+            return Heard::Nothing;
+        }
+        fault.again.failed();
+        fault.given_up = None;
+        fault.doubts_everything = true;
+        self.judge(&BTreeSet::new())
+    }
+}
