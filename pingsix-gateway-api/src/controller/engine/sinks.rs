@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_sink::{Scope, Sink as _};
+use pingsix_sink::Scope;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::snapshot::{Gateway, Secret, proxy_of_gateway};
 use pingsix_translate::verdict::{Problem, Reason, Severity};

@@ -230,7 +230,8 @@ async fn what_is_served_stays_while_parameters_cannot_be_used() {
     let mended = |kind| if kind == Kind::Gateway { managed_gateway() } else { proxy(json!({"managed": {}})) };
     for kind in [Kind::PingsixProxy, Kind::Gateway] {
         let (mut rig, ends) = Rig::managing();
-        rig.stand(&ends, Provisioned { addresses: vec![Address::Ip([192, 0, 2, 7].into())], fault: None });
+        let addresses = vec![Address::Ip([192, 0, 2, 7].into())];
+        rig.stand(&ends, Provisioned { addresses, ..Provisioned::default() });
         let before = documents(&rig).unwrap();
         assert!(before > 0 && said(&rig).0);
         rig.apply(kind, broken(kind));
