@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use pingsix_sink::EmbeddedEtcd;
+use pingsix_sink::Scope;
 use pingsix_translate::{Kind, ObjectKey, Options};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::lab::PATIENCE;
 use crate::lab::programs::program;
-use crate::lab::truth::{Dump, held};
+use crate::lab::truth::Dump;
 
 /// What the program prints.
 pub(super) struct Offline {
@@ -50,9 +50,9 @@ impl Offline {
     }
 
     /// What a server holds that the program does not print, or does not hold that it prints.
-    pub(super) fn assert_served(&self, etcd: &EmbeddedEtcd) {
+    pub(super) fn assert_served(&self, held: BTreeMap<Scope, BTreeMap<String, Vec<u8>>>) {
         let mut served = BTreeMap::new();
-        for (scope, documents) in held(etcd) {
+        for (scope, documents) in held {
             for (key, value) in documents {
                 let value: Value = serde_json::from_slice(&value).unwrap();
                 served.insert(format!("{}/{key}", scope.as_str()), value);

@@ -1,6 +1,6 @@
 //! What a cluster should have come to, found without a controller: all of it is listed, translated at once and compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -17,8 +17,8 @@ use pingsix_translate::snapshot::{
     UdpRoute,
 };
 use pingsix_translate::verdict::{
-    Address, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict, StatusMerge, Verdicts, finish,
-    judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
+    Address, Condition, ConditionType, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict,
+    StatusMerge, Verdicts, finish, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
 };
 use pingsix_translate::{
     Kind, Object, ObjectKey, Objects, Options, Translation, translate, translate_ingress,
@@ -88,12 +88,17 @@ enum Reached {
     Nowhere,
 }
 
+/// What is said of a Gateway whose parameters cannot be used.
+const KEPT: &str = "The Gateway is not accepted. What was published for it before stays as it is until its parameters can be used.";
+
 /// What is to be served and said.
 #[derive(Debug)]
 pub(crate) struct Truth {
     options: Options,
     addresses: Vec<Address>,
     planes: Vec<Desired>,
+    /// Prefixes of those whose parameters cannot be used: what they hold is what they held, which no dump tells.
+    kept: BTreeSet<String>,
     proxies: Proxies,
     classes: BTreeMap<ObjectKey, GatewayClassVerdict>,
     owners: Vec<(Verdicts, Reached)>,
@@ -111,6 +116,7 @@ impl Truth {
             options: options.clone(),
             addresses: addresses.to_vec(),
             planes: Vec::new(),
+            kept: BTreeSet::new(),
             classes: BTreeMap::new(),
             owners: Vec::new(),
             routes: BTreeMap::new(),
@@ -124,7 +130,7 @@ impl Truth {
         }
         for (name, gateway) in dump.objects.gateways() {
             let class = ObjectKey::new(Kind::GatewayClass, "", gateway.spec.gateway_class_name.as_str());
-            if truth.classes.get(&class).is_some_and(GatewayClassVerdict::is_accepted) {
+            if truth.classes.contains_key(&class) {
                 let snapshot = dump.objects.snapshot(name).unwrap();
                 truth.add(translate(&snapshot, options));
             }
@@ -139,8 +145,10 @@ impl Truth {
     }
 
     fn add(&mut self, translation: Translation) {
+        let is_kept = translation.has_unusable_parameters;
         let reached = match (&translation.infrastructure, &translation.attached) {
             (Some(_), _) => Reached::Nowhere,
+            _ if is_kept => Reached::Nowhere,
             (None, Some(attached)) if !attached.addresses.is_empty() => {
                 Reached::At(attached.addresses.clone())
             }
@@ -150,13 +158,22 @@ impl Truth {
         for key in translation.data_planes.keys().chain(translation.stream_planes.keys()) {
             delivery.insert(key.clone(), Delivery::Pending("No PingSIX instance is connected.".to_owned()));
         }
-        for (key, plane) in &translation.data_planes {
+        if is_kept {
+            let keys = translation.data_planes.keys().chain(translation.stream_planes.keys());
+            self.kept.extend(keys.map(|key| key.prefix(&self.options.root)));
+        }
+        for (key, plane) in translation.data_planes.iter().filter(|_| !is_kept) {
             self.planes.push(bridge(key, plane, &self.options).unwrap().desired);
         }
-        for (key, plane) in &translation.stream_planes {
+        for (key, plane) in translation.stream_planes.iter().filter(|_| !is_kept) {
             self.planes.push(bridge_stream(key, plane, &self.options).unwrap().desired);
         }
-        let verdicts = finish(translation.verdicts, &delivery);
+        let mut verdicts = finish(translation.verdicts, &delivery);
+        if let Some(gateway) = verdicts.gateway.as_mut().filter(|_| is_kept)
+            && let Some(programmed) = gateway.conditions.get(ConditionType::Programmed).cloned()
+        {
+            gateway.conditions.set(Condition { message: KEPT.to_owned(), ..programmed });
+        }
         for (key, verdict) in &verdicts.routes {
             let merged = match self.routes.remove(key) {
                 Some(mut held) => {
@@ -200,12 +217,23 @@ impl Truth {
             }
         }
         for (scope, _) in etcd.scopes() {
-            let is_gone = !self.planes.iter().any(|plane| *plane.scope() == scope);
+            let is_gone =
+                !self.planes.iter().any(|plane| *plane.scope() == scope) && !self.is_kept(scope.as_str());
             if is_gone && etcd.documents(&scope).is_some_and(|held| !held.is_empty()) {
                 wrong.push(format!("{} is gone and holds something", scope.as_str()));
             }
         }
         wrong
+    }
+
+    /// Whether a key, or a prefix, is of somebody whose parameters cannot be used.
+    pub(crate) fn is_kept(&self, key: &str) -> bool {
+        // A Gateway may have had another layout.
+        let is_of = |prefix: &String| {
+            key.strip_prefix(prefix.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':']))
+        };
+        self.kept.iter().any(is_of)
     }
 
     /// Which statuses do not say what they should.

@@ -3,6 +3,7 @@
 #[path = "../../contract/client/credulous.rs"]
 mod credulous;
 
+use std::error::Error as _;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -220,7 +221,7 @@ async fn ask_http2(
     }
     let request = request.body(Empty::new()).map_err(Failure::of)?;
     let not_sent = |error: hyper::Error| Failure {
-        is_unread: error.is_canceled() || error.is_closed(),
+        is_unread: error.is_canceled() || error.is_closed() || is_turned_away(&error),
         ..Failure::of(error)
     };
     sender.ready().await.map_err(not_sent)?;
@@ -236,5 +237,14 @@ async fn ask_http2(
         marked: header("x-marked"),
         body: String::from_utf8_lossy(&body).into_owned(),
         certificate: None,
+    })
+}
+
+/// Whether a server that is about to end has not looked at a request (RFC 9113, section 6.8): those it has looked at are
+/// answered after its GOAWAY.
+fn is_turned_away(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| {
+        cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR)
     })
 }

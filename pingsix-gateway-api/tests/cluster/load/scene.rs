@@ -24,7 +24,7 @@ use super::subjects::{Door, Subject};
 use super::traffic::Doors;
 use crate::lab::programs::program;
 use crate::lab::readers::list;
-use crate::lab::{PATIENCE, pingsix, shop};
+use crate::lab::{OWN_KINDS, PATIENCE, pingsix, shop};
 
 /// Everything that runs.
 pub(crate) struct Scene {
@@ -63,6 +63,7 @@ impl Scene {
         let backends = Backends::start().await;
         let cluster = TestCluster::builder().start_or_skip().await?;
         cluster.namespace(AWAY).await.unwrap();
+        cluster.apply(OWN_KINDS).await.unwrap();
         cluster.apply(shop::CLASS).await.unwrap();
         let cast = Cast::new(&backends);
         for (kind, object) in &cast.objects {
