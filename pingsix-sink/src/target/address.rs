@@ -183,6 +183,9 @@ impl Address {
     }
 }
 
+/// A chain, and its key, in PEM.
+type Identity<'a> = (&'a [u8], &'a [u8]);
+
 impl Material {
     fn user(&self) -> Result<Option<(&str, &str)>, AddressError> {
         both((MaterialPart::User, self.user.as_deref()), (MaterialPart::Password, self.password.as_deref()))
@@ -202,7 +205,7 @@ impl Material {
         }
     }
 
-    fn identity(&self) -> Result<Option<(&[u8], &[u8])>, AddressError> {
+    fn identity(&self) -> Result<Option<Identity<'_>>, AddressError> {
         let certificate = (MaterialPart::Certificate, self.certificate.as_deref());
         let Some((certificate, key)) = both(certificate, (MaterialPart::Key, self.key.as_deref()))? else {
             return Ok(None);
