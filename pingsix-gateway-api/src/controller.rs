@@ -242,14 +242,7 @@ impl<F: Feed + 'static> Controller<F> {
         // Nobody else shall lead while this one still publishes.
         let election = CancellationToken::new();
         let _end_election = election.clone().drop_guard();
-        let leadership = match options.lease.clone() {
-            Some(lease) => {
-                let (elector, leadership) = Elector::new(client.clone(), lease)?;
-                tasks.spawn(elector.run(election.clone()));
-                leadership
-            }
-            None => Leadership::always(),
-        };
+        let leadership = elect(&client, options.lease.clone(), &election, &mut tasks)?;
         let authority = options.feed_authority.clone().map(|authority| {
             let ready = health.as_ref().map(|health| health.gate("certificate", "the feed has none yet"));
             let served = feed.embedded().map(|etcd| (etcd.clone(), ready));
@@ -340,6 +333,19 @@ impl<F: Feed + 'static> Controller<F> {
         }
         run
     }
+}
+
+/// Takes part in the election, if there is one.
+fn elect(
+    client: &Client,
+    lease: Option<LeaseOptions>,
+    election: &CancellationToken,
+    tasks: &mut JoinSet<()>,
+) -> Result<Leadership, ControllerError> {
+    let Some(lease) = lease else { return Ok(Leadership::always()) };
+    let (elector, leadership) = Elector::new(client.clone(), lease)?;
+    tasks.spawn(elector.run(election.clone()));
+    Ok(leadership)
 }
 
 /// Keeps the authority of the feed, and has the server of the feed, if it is one of ours, prove itself with it.

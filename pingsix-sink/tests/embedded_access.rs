@@ -142,7 +142,7 @@ async fn a_wrong_password_is_refused_and_never_logged() {
 #[tokio::test]
 async fn an_unknown_key_is_logged_by_its_beginning_alone() {
     let served = served(EmbeddedEtcd::builder()).await;
-    let long = format!("/somewhere-else/{}the-end/", "x".repeat(100_000));
+    let long = format!("/somewhere-else/{}the-end/", "x".repeat(3_000));
     assert_eq!(list(&served.channel().await, None, &long).await, Err(Code::Unavailable));
     let warnings = log::warnings("/somewhere-else/xxx");
     assert_eq!(warnings.len(), 1);

@@ -126,7 +126,7 @@ async fn a_client_that_is_given_something_and_does_not_read_it_has_proven_nothin
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_polls_refuses_nothing_and_who_waits_as_pingsix_does_refuses() {
     let served = served().await;
-    let pollers = [(300, false), (1_000, false), (3_000, true), (5_000, true)];
+    let pollers = [(300, false), (1_000, false), (2_000, true), (5_000, true)];
     let polls = pollers.map(async |(millis, by_the_clock)| {
         let channel = served.channel().await;
         let mut ticks = interval(Duration::from_millis(millis));

@@ -42,15 +42,15 @@ mod tests {
         let (mut backoff, mut now) = (Backoff::default(), Instant::now());
         for minutes in [5, 10, 20, 40, 60, 60] {
             assert!(!backoff.is_due(now));
-            now += Duration::from_mins(minutes) - Duration::from_millis(1);
+            now += Duration::from_secs(60 * minutes - 1);
             assert!(!backoff.is_due(now));
-            now += Duration::from_millis(1);
+            now += Duration::from_secs(1);
             assert!(backoff.is_due(now));
             backoff.failed();
         }
         assert!(!backoff.is_due(now));
         backoff.postpone();
         assert!(!backoff.is_due(now + Duration::from_mins(59)), "from then on, and as long as before");
-        assert!(backoff.is_due(now + Duration::from_mins(120)));
+        assert!(backoff.is_due(now + Duration::from_hours(2)));
     }
 }

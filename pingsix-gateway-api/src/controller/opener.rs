@@ -59,9 +59,12 @@ fn open_server(sink: &SinkParameters, credentials: &SinkCredentials) -> Result<O
     }
     let SinkCredentials { username, password, api_key, ca, certificate, key } = credentials.clone();
     let opened = address.open(&Material { user: username, password, api_key, ca, certificate, key });
-    let Opened { kind, sink: opened } = opened.map_err(|error| match error {
-        AddressError::Unusable { part, problem } => sink.fault_of(entry(part), problem),
-        other => unusable(&other),
+    let Opened { kind, sink: opened } = opened.map_err(|error| {
+        if let AddressError::Unusable { part, problem } = &error {
+            sink.fault_of(entry(*part), problem)
+        } else {
+            unusable(&error)
+        }
     })?;
     Ok(Outlet::shared(kind, sink.url.clone(), opened))
 }
@@ -93,8 +96,8 @@ mod tests {
         }
     }
 
-    fn fault(url: &str, credentials: SinkCredentials) -> String {
-        Opener::of_servers().open(&sink(url), &credentials).unwrap_err()
+    fn fault(url: &str, credentials: &SinkCredentials) -> String {
+        Opener::of_servers().open(&sink(url), credentials).unwrap_err()
     }
 
     #[tokio::test]
@@ -103,21 +106,21 @@ mod tests {
         let ca = SinkCredentials { ca: pem("CANARY"), ..SinkCredentials::default() };
         for url in ["etcds://etcd:2379", "admin+https://pingsix:9181"] {
             let api_key = Some("key".to_owned());
-            let fault = fault(url, SinkCredentials { api_key, ..ca.clone() });
+            let fault = fault(url, &SinkCredentials { api_key, ..ca.clone() });
             let expected =
                 "PingsixProxy infra/edge names for its sink Secret infra/login, whose entry \"ca.crt\" ";
             assert_eq!(fault, format!("{expected}holds no certificate"), "{url}");
         }
         let api_key = Some("CANARY\u{7f}".to_owned());
         let fault_of_key =
-            fault("admin+http://127.0.0.1:9181", SinkCredentials { api_key, ..SinkCredentials::default() });
+            fault("admin+http://127.0.0.1:9181", &SinkCredentials { api_key, ..SinkCredentials::default() });
         assert!(fault_of_key.contains("entry \"apiKey\" cannot be"), "{fault_of_key}");
         assert!(!fault_of_key.contains("CANARY"), "{fault_of_key}");
     }
 
     #[tokio::test]
     async fn plaintext_leaves_the_machine_only_if_that_is_allowed() {
-        let fault = fault("etcd://etcd:2379", SinkCredentials::default());
+        let fault = fault("etcd://etcd:2379", &SinkCredentials::default());
         assert!(fault.contains("PingsixProxy infra/edge") && fault.contains("plaintext"), "{fault}");
         let allowed = SinkParameters { allow_plaintext: true, ..sink("etcd://etcd:2379") };
         let credentials = SinkCredentials {

@@ -75,9 +75,9 @@ mod tests {
         assert_eq!(again.fingerprint(), whole);
         let (mut changed, mut fingerprint) = (set.clone(), whole);
         for (key, value) in [(3, Some("b")), (500, None), (5_000, Some("a"))] {
-            let changes = value.map(|value| document(key, value, "one"));
+            let after = value.map(|value| document(key, value, "one"));
             let key = Key::new(format!("routes/{key:04}")).unwrap();
-            let next = changed.with_changes(BTreeMap::from([(key, changes)]));
+            let next = changed.with_changes(BTreeMap::from([(key, after)]));
             fingerprint = next.fingerprint_after(&changed, fingerprint);
             assert_ne!(fingerprint, whole);
             assert_eq!(fingerprint, next.fingerprint());

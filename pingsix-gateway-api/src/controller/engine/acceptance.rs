@@ -7,7 +7,7 @@ use pingsix_translate::{DataPlaneKey, ObjectKey};
 use tokio::time::Instant;
 
 use super::Engine;
-use crate::acceptance::{Heard, Reception};
+use crate::acceptance::{Acceptance, Heard, Reception};
 use crate::controller::{Feed, Reach};
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 
@@ -120,7 +120,7 @@ impl<F: Feed + 'static> Engine<F> {
             format!("PingSIX refuses the configuration: {}.{search}", said.trim_end_matches('.'))
         });
         let acceptance = self.parts.reconciler.acceptance(owner);
-        let is_retrying = acceptance.is_some_and(|acceptance| acceptance.is_retrying());
+        let is_retrying = acceptance.is_some_and(Acceptance::is_retrying);
         for data_plane in self.parts.reconciler.data_planes(owner) {
             self.deliveries.keep(&data_plane, is_retrying);
             self.deliveries.withhold(&data_plane, why.clone());
