@@ -182,8 +182,8 @@ fn a_sink_is_that_of_the_gateway_with_its_credentials_or_else_that_of_the_class(
 
     let refused = refused(Some(&of_class), None);
     let message = format!(
-        "spec.gatewayClassName: PingsixProxy system/all cannot be used: spec.attached.sink: This controller publishes to no \
-         sink but its own, so not to {class}."
+        "spec.gatewayClassName: The parameters of the class cannot be used: spec.parametersRef: PingsixProxy system/all cannot \
+         be used: spec.attached.sink: This controller publishes to no sink but its own, so not to {class}."
     );
     assert_eq!(refused, message, "nobody would publish there");
 }
