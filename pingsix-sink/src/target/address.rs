@@ -54,17 +54,17 @@ impl fmt::Debug for Material {
 /// A part of [`Material`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaterialPart {
-    /// [`Material::user`]
+    /// [`user`](field@Material::user)
     User,
-    /// [`Material::password`]
+    /// [`password`](field@Material::password)
     Password,
-    /// [`Material::api_key`]
+    /// [`api_key`](field@Material::api_key)
     ApiKey,
-    /// [`Material::ca`]
+    /// [`ca`](field@Material::ca)
     Ca,
-    /// [`Material::certificate`]
+    /// [`certificate`](field@Material::certificate)
     Certificate,
-    /// [`Material::key`]
+    /// [`key`](field@Material::key)
     Key,
 }
 
