@@ -43,9 +43,12 @@ boundaries:
 outside:
     tools/outside
 
-# API documentation, without warnings, and as docs.rs makes it.
+# API documentation, without warnings.
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# API documentation of each crate by itself, as docs.rs makes it; before a release.
+docs-rs:
     tools/docs-rs
 
 # Licences, duplicate and banned dependencies.
