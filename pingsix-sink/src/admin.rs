@@ -49,6 +49,7 @@ use crate::desired::{Desired, DocumentSet, Scope};
 use crate::document::Document;
 use crate::error::SinkError;
 use crate::ledger::Ledger;
+use crate::pem::Source;
 use crate::plan::{Step, Steps, plan};
 use crate::resource::Resource;
 use crate::revision::Revision;
@@ -59,7 +60,7 @@ pub use error::AdminError;
 use held::{Listed, Memory};
 pub use mark::{LABEL, PUBLISHER};
 use refusal::refused;
-use tls::{Pem, Tls};
+use tls::Tls;
 pub use url::{AdminUrl, AdminUrlError};
 
 /// How large a body PingSIX takes (`src/admin/mod.rs`, `MAX_BODY_SIZE`).
@@ -162,28 +163,28 @@ impl Builder {
     /// connection.
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.tls.ca = Some(Pem::File(path.into()));
+        self.tls.ca = Some(Source::File(path.into()));
         self
     }
 
     /// The same, given as PEM.
     #[must_use]
     pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.tls.ca = Some(Pem::Bytes(pem.into()));
+        self.tls.ca = Some(Source::Pem(pem.into()));
         self
     }
 
     /// Shows a client certificate over https; chain and key are files of PEM, read like the authorities.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.tls.identity = Some((Pem::File(certificate.into()), Pem::File(key.into())));
+        self.tls.identity = Some((Source::File(certificate.into()), Source::File(key.into())));
         self
     }
 
     /// The same, given as PEM.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.tls.identity = Some((Pem::Bytes(certificate.into()), Pem::Bytes(key.into())));
+        self.tls.identity = Some((Source::Pem(certificate.into()), Source::Pem(key.into())));
         self
     }
 

@@ -1,10 +1,47 @@
 //! Certificates and authorities, from PEM.
 
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, InconsistentKeys, RootCertStore};
+
+/// Where PEM comes from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Pem(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Source {
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Pem(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
+
+    /// What is there now; a file may be another one the next time.
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Pem(pem) => Ok(pem.clone()),
+            Self::File(path) => std::fs::read(path),
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pem(_) => f.write_str("given as PEM"),
+            Self::File(path) => path.fmt(f),
+        }
+    }
+}
 
 /// Why a text has no certificates that can be used. Never quotes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

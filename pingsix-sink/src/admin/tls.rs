@@ -1,44 +1,28 @@
 //! How an Admin API proves itself, and how we do.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::AdminError;
-use crate::pem::{IdentityFault, authorities, identity};
+use crate::pem::{IdentityFault, Source, authorities, identity};
 
-/// Where PEM comes from.
-#[derive(Clone)]
-pub(super) enum Pem {
-    Bytes(Vec<u8>),
-    File(PathBuf),
+fn read(source: &Source) -> Result<Vec<u8>, &'static str> {
+    source.read().map_err(|_| "cannot be read")
 }
 
-impl Pem {
-    fn read(&self) -> Result<Vec<u8>, &'static str> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes.clone()),
-            Self::File(path) => fs::read(path).map_err(|_| "cannot be read"),
-        }
-    }
-
-    fn file(&self) -> Option<PathBuf> {
-        match self {
-            Self::Bytes(_) => None,
-            Self::File(path) => Some(path.clone()),
-        }
-    }
+fn file(source: &Source) -> Option<PathBuf> {
+    source.file().map(Path::to_owned)
 }
 
 /// What a sink that talks https is sure by. Files are read for each connection: whoever replaces them replaces them in
 /// force.
 #[derive(Clone, Default)]
 pub(super) struct Tls {
-    pub(super) ca: Option<Pem>,
+    pub(super) ca: Option<Source>,
     /// A chain, and its key.
-    pub(super) identity: Option<(Pem, Pem)>,
+    pub(super) identity: Option<(Source, Source)>,
 }
 
 /// What was read.
@@ -53,13 +37,13 @@ impl Tls {
         let Some(ca) = &self.ca else {
             return Err(AdminError::Ca { file: None, problem: "is not given, and https needs one" });
         };
-        let ca = ca.read().map_err(|problem| self.fault_of_ca(problem))?;
+        let ca = read(ca).map_err(|problem| self.fault_of_ca(problem))?;
         let identity = match &self.identity {
             None => None,
             Some((chain, key)) => {
                 let chain =
-                    chain.read().map_err(|problem| self.fault_of(IdentityFault::Certificate(problem)))?;
-                let key = key.read().map_err(|problem| self.fault_of(IdentityFault::Key(problem)))?;
+                    read(chain).map_err(|problem| self.fault_of(IdentityFault::Certificate(problem)))?;
+                let key = read(key).map_err(|problem| self.fault_of(IdentityFault::Key(problem)))?;
                 Some((chain, key))
             }
         };
@@ -87,12 +71,12 @@ impl Tls {
     }
 
     fn fault_of_ca(&self, problem: &'static str) -> AdminError {
-        AdminError::Ca { file: self.ca.as_ref().and_then(Pem::file), problem }
+        AdminError::Ca { file: self.ca.as_ref().and_then(file), problem }
     }
 
     fn fault_of(&self, fault: IdentityFault) -> AdminError {
         let (chain, key) =
-            self.identity.as_ref().map_or((None, None), |(chain, key)| (chain.file(), key.file()));
+            self.identity.as_ref().map_or((None, None), |(chain, key)| (file(chain), file(key)));
         match fault {
             IdentityFault::Certificate(problem) => {
                 AdminError::Identity { part: "certificate", file: chain, problem }

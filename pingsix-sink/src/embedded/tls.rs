@@ -30,7 +30,9 @@ use std::time::Duration;
 pub use fault::{TlsError, TlsFault, TlsPart};
 pub(super) use handshakes::accept;
 pub(super) use live::LiveTls;
-use material::{Source, Sources};
+use material::Sources;
+
+use crate::pem::Source;
 
 /// What a server proves itself with, and whom it asks for proof.
 ///

@@ -1,53 +1,31 @@
 //! How an etcd proves itself, and how we do.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use super::error::EtcdError;
-use crate::pem::authorities;
+use crate::pem::{Source, authorities};
 
-/// Where PEM comes from.
-#[derive(Clone)]
-enum Pem {
-    Bytes(Vec<u8>),
-    File(PathBuf),
+fn read(source: &Source, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+    source.read().map_err(|error| fault(source, option, &error.to_string()))
 }
 
-impl Pem {
-    fn read(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes.clone()),
-            Self::File(path) => std::fs::read(path).map_err(|error| self.fault(option, &error.to_string())),
-        }
-    }
-
-    /// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
-    fn read_certificates(&self, option: &'static str) -> Result<Vec<u8>, EtcdError> {
-        let pem = self.read(option)?;
-        match authorities(&pem) {
-            Ok(_) => Ok(pem),
-            Err(fault) => Err(self.fault(option, fault.as_str())),
-        }
-    }
-
-    /// What is in the options stays as it is; a file may be another one the next time.
-    fn fault(&self, option: &'static str, problem: &str) -> EtcdError {
-        let problem = problem.to_owned();
-        match self {
-            Self::Bytes(_) => EtcdError::Option { option, value: "in the options".to_owned(), problem },
-            Self::File(file) => EtcdError::File { option, file: file.clone(), problem },
-        }
+/// Reads certificates, of which there must be one. What cannot be read as one would be passed over in silence.
+fn read_certificates(source: &Source, option: &'static str) -> Result<Vec<u8>, EtcdError> {
+    let pem = read(source, option)?;
+    match authorities(&pem) {
+        Ok(_) => Ok(pem),
+        Err(problem) => Err(fault(source, option, problem.as_str())),
     }
 }
 
-impl fmt::Debug for Pem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(_) => f.write_str("given as PEM"),
-            Self::File(path) => path.fmt(f),
-        }
+/// What is in the options stays as it is; a file may be another one the next time.
+fn fault(source: &Source, option: &'static str, problem: &str) -> EtcdError {
+    let problem = problem.to_owned();
+    match source {
+        Source::Pem(_) => EtcdError::Option { option, value: "in the options".to_owned(), problem },
+        Source::File(file) => EtcdError::File { option, file: file.clone(), problem },
     }
 }
 
@@ -57,33 +35,33 @@ impl fmt::Debug for Pem {
 /// the sink is in use. Certificates are never left unchecked.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
-    ca: Pem,
-    identity: Option<(Pem, Pem)>,
+    ca: Source,
+    identity: Option<(Source, Source)>,
     domain: Option<String>,
 }
 
 impl ClientTls {
     /// Trusts the authorities in this file of PEM.
     pub fn ca_file(path: impl Into<PathBuf>) -> Self {
-        Self { ca: Pem::File(path.into()), identity: None, domain: None }
+        Self { ca: Source::File(path.into()), identity: None, domain: None }
     }
 
     /// Trusts these authorities, in PEM.
     pub fn ca_pem(pem: impl Into<Vec<u8>>) -> Self {
-        Self { ca: Pem::Bytes(pem.into()), identity: None, domain: None }
+        Self { ca: Source::Pem(pem.into()), identity: None, domain: None }
     }
 
     /// Shows a client certificate; chain and key are files of PEM.
     #[must_use]
     pub fn identity_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.identity = Some((Pem::File(certificate.into()), Pem::File(key.into())));
+        self.identity = Some((Source::File(certificate.into()), Source::File(key.into())));
         self
     }
 
     /// Shows a client certificate; chain and key are PEM.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        self.identity = Some((Pem::Bytes(certificate.into()), Pem::Bytes(key.into())));
+        self.identity = Some((Source::Pem(certificate.into()), Source::Pem(key.into())));
         self
     }
 
@@ -98,20 +76,20 @@ impl ClientTls {
     pub(super) fn fault(&self, problem: &str) -> EtcdError {
         let (option, pem) = match &self.identity {
             // Of the two, one may be a file and the other not.
-            Some((certificate @ Pem::File(_), _)) => ("client certificate", certificate),
+            Some((certificate @ Source::File(_), _)) => ("client certificate", certificate),
             Some((_, key)) => ("client key", key),
             None => ("CA", &self.ca),
         };
-        pem.fault(option, problem)
+        fault(pem, option, problem)
     }
 
     /// What a connection is made with, as the files are now. They are small and read only when one is made.
     pub(super) fn load(&self) -> Result<ClientTlsConfig, EtcdError> {
-        let ca = Certificate::from_pem(self.ca.read_certificates("CA")?);
+        let ca = Certificate::from_pem(read_certificates(&self.ca, "CA")?);
         let mut config = ClientTlsConfig::new().ca_certificate(ca);
         if let Some((certificate, key)) = &self.identity {
-            let certificate = certificate.read_certificates("client certificate")?;
-            config = config.identity(Identity::from_pem(certificate, key.read("client key")?));
+            let certificate = read_certificates(certificate, "client certificate")?;
+            config = config.identity(Identity::from_pem(certificate, read(key, "client key")?));
         }
         if let Some(domain) = &self.domain {
             config = config.domain_name(domain.clone());

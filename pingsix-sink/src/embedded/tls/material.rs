@@ -1,9 +1,8 @@
 //! From PEM to the configuration of a handshake.
 
-use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -20,42 +19,11 @@ use x509_cert::der::Decode as _;
 
 use super::fault::{TlsError, TlsFault, TlsPart};
 use crate::embedded::settled::read_settled;
-use crate::pem::{PemFault, authorities, certificates};
+use crate::pem::{PemFault, Source, authorities, certificates};
 
-/// Where a part comes from.
-#[derive(Clone)]
-pub(super) enum Source {
-    Pem(Vec<u8>),
-    File(PathBuf),
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pem(_) => f.write_str("given as PEM"),
-            Self::File(path) => path.fmt(f),
-        }
-    }
-}
-
-impl Source {
-    pub(super) fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Pem(_) => None,
-            Self::File(path) => Some(path),
-        }
-    }
-
-    fn read(&self) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Pem(pem) => Ok(pem.clone()),
-            Self::File(path) => std::fs::read(path),
-        }
-    }
-
-    fn wrong(&self, part: TlsPart, fault: TlsFault) -> TlsError {
-        TlsError { part, file: self.file().map(Path::to_owned), fault }
-    }
+/// What is wrong with a part that comes from there.
+fn wrong(source: &Source, part: TlsPart, fault: TlsFault) -> TlsError {
+    TlsError { part, file: source.file().map(Path::to_owned), fault }
 }
 
 /// Where all parts come from.
@@ -89,7 +57,7 @@ impl Sources {
         let chain = read(&self.certificate, TlsPart::Certificate, contents.certificate, certificates)?;
         let validity = validity(&chain);
 
-        let wrong_key = |fault| self.key.wrong(TlsPart::Key, fault);
+        let wrong_key = |fault| wrong(&self.key, TlsPart::Key, fault);
         let key = private_key(contents.key).map_err(wrong_key)?;
         let key =
             provider.key_provider.load_private_key(key).map_err(|_| wrong_key(TlsFault::UnsupportedKey))?;
@@ -102,7 +70,7 @@ impl Sources {
             }
             Err(_) => {
                 let fault = TlsFault::InvalidCertificate { number: 1 };
-                return Err(self.certificate.wrong(TlsPart::Certificate, fault));
+                return Err(wrong(&self.certificate, TlsPart::Certificate, fault));
             }
         }
 
@@ -177,7 +145,7 @@ fn read<T>(
     pem: io::Result<Vec<u8>>,
     as_what: impl FnOnce(&[u8]) -> Result<T, PemFault>,
 ) -> Result<T, TlsError> {
-    let wrong = |fault| source.wrong(part, fault);
+    let wrong = |fault| wrong(source, part, fault);
     let pem = pem.map_err(|error| wrong(TlsFault::Unreadable(error)))?;
     as_what(&pem).map_err(|fault| {
         wrong(match fault {
