@@ -46,8 +46,8 @@ impl<F: Feed + 'static> Engine<F> {
         let planes = self.parts.reconciler.data_planes(owner);
         let attached = self.parts.reconciler.attached(owner);
         let sink = attached.and_then(|attached| attached.sink.clone());
-        if sink.is_none() && self.has_refused_parameters(owner) {
-            // It serves nothing, and that where it did.
+        if sink.is_none() && self.parts.reconciler.is_kept(owner) {
+            // What was published before stays as it is, and where it is.
             self.sinks.faults.remove(owner);
             return;
         }
@@ -71,13 +71,6 @@ impl<F: Feed + 'static> Engine<F> {
                 }
             }
         }
-    }
-
-    fn has_refused_parameters(&self, owner: &ObjectKey) -> bool {
-        let problems = self.parts.reconciler.problems(owner);
-        problems
-            .iter()
-            .any(|problem| *problem.object == *owner && problem.reason == Reason::InvalidParameters)
     }
 
     fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, String> {
