@@ -16,7 +16,7 @@ use pingsix_sink::several::joined;
 use pingsix_sink::{Desired, Published, SinkError};
 use pingsix_translate::DataPlaneKey;
 use tokio::task::{JoinError, JoinSet};
-use tracing::{Instrument as _, info_span};
+use tracing::{Instrument as _, Span, info_span};
 
 use super::Feed;
 use crate::reconcile::Publication;
@@ -71,7 +71,16 @@ type LaneKey = (DataPlaneKey, usize);
 
 #[derive(Debug, Default)]
 struct Lane {
-    next: Option<(Ticket, Desired)>,
+    next: Option<Order>,
+}
+
+/// What is to be published at one target.
+#[derive(Debug)]
+struct Order {
+    ticket: Ticket,
+    desired: Desired,
+    /// What it is traced as a part of.
+    cause: Span,
 }
 
 /// What a target has made of a publication.
@@ -117,7 +126,8 @@ impl<F: Feed + 'static> Publisher<F> {
         let mut attempts = Vec::new();
         for target in targets {
             let lane = (data_plane.clone(), target);
-            if let Some(made) = self.begin(lane, ticket, desired.clone()) {
+            let order = Order { ticket, desired: desired.clone(), cause: Span::current() };
+            if let Some(made) = self.begin(lane, order) {
                 let attempt = self.note(made);
                 if matches!(attempt, Some(Attempt { stage: Stage::Over(_), .. })) {
                     // It says all that was said before.
@@ -130,11 +140,11 @@ impl<F: Feed + 'static> Publisher<F> {
     }
 
     /// Has something published at one target. Returns what came of it if that is known at once.
-    fn begin(&mut self, lane: LaneKey, ticket: Ticket, desired: Desired) -> Option<Made> {
+    fn begin(&mut self, lane: LaneKey, order: Order) -> Option<Made> {
         if let Some(lane) = self.lanes.get_mut(&lane) {
-            lane.next = Some((ticket, desired));
+            lane.next = Some(order);
         } else if self.has_room() {
-            let mut attempt = Box::pin(self.attempt(lane.clone(), ticket, desired));
+            let mut attempt = Box::pin(self.attempt(lane.clone(), order));
             // Whatever it waits for wakes the task that it goes on in: a task looks at its future when it starts.
             if let Some(made) = attempt.as_mut().now_or_never() {
                 return Some(made);
@@ -143,7 +153,7 @@ impl<F: Feed + 'static> Publisher<F> {
             self.running.spawn(attempt);
         } else {
             self.waiting.push_back(lane.clone());
-            self.lanes.insert(lane, Lane { next: Some((ticket, desired)) });
+            self.lanes.insert(lane, Lane { next: Some(order) });
         }
         None
     }
@@ -195,8 +205,8 @@ impl<F: Feed + 'static> Publisher<F> {
                 && let Some(lane) = self.waiting.pop_front()
             {
                 let next = self.lanes.get_mut(&lane).and_then(|lane| lane.next.take());
-                if let Some((ticket, desired)) = next {
-                    let attempt = self.attempt(lane, ticket, desired);
+                if let Some(order) = next {
+                    let attempt = self.attempt(lane, order);
                     self.running.spawn(attempt);
                 }
             }
@@ -220,14 +230,11 @@ impl<F: Feed + 'static> Publisher<F> {
         self.running.len() < self.feed.concurrency().max(1)
     }
 
-    fn attempt(
-        &self,
-        lane: LaneKey,
-        ticket: Ticket,
-        desired: Desired,
-    ) -> impl Future<Output = Made> + Send + use<F> {
+    fn attempt(&self, lane: LaneKey, order: Order) -> impl Future<Output = Made> + Send + use<F> {
+        let Order { ticket, desired, cause } = order;
         let feed = Arc::clone(&self.feed);
-        let span = info_span!("publish", data_plane = %lane.0, documents = desired.documents().len());
+        let span =
+            info_span!(parent: cause, "publish", data_plane = %lane.0, documents = desired.documents().len());
         async move {
             let result = feed.publish_to(lane.1, &desired).await;
             Made { lane, ticket, result }

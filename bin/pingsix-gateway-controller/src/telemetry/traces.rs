@@ -28,7 +28,12 @@ use crate::wiring::instance;
 const NAME: &str = env!("CARGO_PKG_NAME");
 
 /// Where spans come from that end: those of watches and of the lease last as long as the process.
-const TRACED: [&str; 2] = ["pingsix_gateway_api::controller::engine", "pingsix_gateway_api::status::writer"];
+const TRACED: [&str; 4] = [
+    "pingsix_gateway_api::controller::engine",
+    "pingsix_gateway_api::controller::publisher",
+    "pingsix_gateway_api::provision::provisioner",
+    "pingsix_gateway_api::status::writer",
+];
 
 /// How long the last spans may take to be sent.
 const LAST: Duration = Duration::from_secs(2);
