@@ -1,6 +1,7 @@
 //! Stage 3: attach routes to listeners.
 
 mod allowed_routes;
+mod capacity;
 mod conflict;
 mod frontend;
 mod hostname;
@@ -16,6 +17,7 @@ mod tls;
 
 #[cfg(test)]
 pub(crate) use allowed_routes::AllowedNamespaces;
+pub(crate) use capacity::MANAGED_PORTS;
 pub(crate) use frontend::FrontendValidation;
 pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};

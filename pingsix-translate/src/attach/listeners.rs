@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gateway_api::gateways::GatewayListeners;
 
 use super::allowed_routes::AllowedNamespaces;
+use super::capacity::limit_ports;
 use super::conflict::mark_conflicts;
 use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
 use super::overlap::mark_overlaps;
@@ -88,12 +89,12 @@ impl Listeners {
     }
 }
 
-/// Judges every listener of a Gateway and of its ListenerSets.
+/// Judges every listener of a Gateway and of its ListenerSets, which have no more than `max_ports` ports together.
 pub(crate) fn judge_listeners(
     snapshot: &Snapshot,
     gateway: &Arc<ObjectKey>,
     references: &References<'_>,
-    options: &Options,
+    (options, max_ports): (&Options, usize),
     problems: &mut Vec<Problem>,
 ) -> Listeners {
     let spec = &snapshot.gateway.spec;
@@ -119,6 +120,7 @@ pub(crate) fn judge_listeners(
 
     let owners = std::iter::once(&of_gateway).chain(&sets).map(|owner| owner.listeners.clone());
     mark_conflicts(&mut all, owners);
+    limit_ports(&mut all, max_ports);
     mark_overlaps(&mut all);
     for listener in &mut all {
         if listener.is_served() {

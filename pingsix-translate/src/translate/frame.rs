@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::infrastructure;
 use super::shared::Shared;
-use crate::attach::{Listeners, attach_route, judge_listeners, only_host};
+use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Plane, RouteInput, planes};
 use crate::object::{Kind, ObjectKey};
@@ -50,13 +50,15 @@ impl Frame {
     pub(super) fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
         let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
         let mut problems = Vec::new();
-        let mut listeners = judge_listeners(snapshot, &gateway, references, options, &mut problems);
         let proxies = &snapshot.referents.proxies;
         let (parameters, refused) =
             match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
                 Ok(parameters) => (parameters, refuse_gateway(&snapshot.gateway)),
                 Err(refusal) => (Parameters::Unsaid, Some(refusal)),
             };
+        let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
+        let mut listeners =
+            judge_listeners(snapshot, &gateway, references, (options, max_ports), &mut problems);
         let layout = parameters.layout(options);
         let planes = planes(&gateway.name, &listeners.all, layout);
         for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {

@@ -13,7 +13,13 @@ fn stream() -> Options {
 fn judge(objects: &Objects, options: &Options) -> Listeners {
     let snapshot = snapshot(objects);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    judge_listeners(&snapshot, &key, &References::new(&snapshot.referents), options, &mut Vec::new())
+    judge_listeners(
+        &snapshot,
+        &key,
+        &References::new(&snapshot.referents),
+        (options, usize::MAX),
+        &mut Vec::new(),
+    )
 }
 
 /// Every listener as `owner/name: state`.
@@ -285,4 +291,31 @@ fn more_listeners_than_one_object_can_have_are_no_problem() {
     }
     let listeners = judge(&objects, &Options::default());
     assert_eq!(listeners.all.iter().filter(|listener| listener.is_served()).count(), 193);
+}
+
+#[test]
+fn beyond_the_ports_that_there_may_be_the_gateways_come_first_then_those_of_the_oldest() {
+    let mut objects = gateway(&json!([http("own", 80, "a.test")]));
+    allow_listener_sets(&mut objects);
+    let young = json!([http("new", 8082, "a.test"), http("shared", 8081, "b.test"), of("HTTPS", "tls", 443)]);
+    add_listener_set(&mut objects, ("x", "young"), 2, &young);
+    let old = json!([http("first", 8081, "a.test"), http("second", 80, "b.test"), of("TLS", "odd", 1)]);
+    add_listener_set(&mut objects, ("x", "old"), 1, &old);
+    let snapshot = snapshot(&objects);
+    let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
+    let references = References::new(&snapshot.referents);
+    let mut problems = Vec::new();
+    let judged = judge_listeners(&snapshot, &key, &references, (&Options::default(), 2), &mut problems);
+    let refused: Vec<&str> = judged
+        .all
+        .iter()
+        .filter(|listener| {
+            listener.refusal().is_some_and(|refusal| refusal.reason == Reason::PortUnavailable)
+        })
+        .map(|listener| listener.name.as_str())
+        .collect();
+    assert_eq!(refused, ["new", "tls"]);
+    let told: Vec<_> = problems.iter().filter(|problem| problem.reason == Reason::PortUnavailable).collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0].message, "The Gateway has listeners on 2 ports, and is run with no more.", "{told:?}");
 }

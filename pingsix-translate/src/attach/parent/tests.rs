@@ -18,7 +18,8 @@ fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, Strin
     let snapshot = snapshot(&objects);
     let references = References::new(&snapshot.referents);
     let key = Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public"));
-    let listeners = judge_listeners(&snapshot, &key, &references, &Options::default(), &mut Vec::new());
+    let listeners =
+        judge_listeners(&snapshot, &key, &references, (&Options::default(), usize::MAX), &mut Vec::new());
     let route = normalise_http_route(&snapshot.http_routes[&ObjectName::new("infra", "r")]);
     let attachment = attach_route(&route, &listeners, &references).remove(0);
     attachment.outcome.map_err(|refusal| (refusal.reason, refusal.at.to_string()))

@@ -1,0 +1,30 @@
+//! How many ports a Gateway has whose data planes are run for it: each is a process in its Pods, and whoever writes a
+//! ListenerSet asks for them in the name of somebody else.
+
+use std::collections::BTreeSet;
+
+use super::conflict::claimed_protocol;
+use super::listener::{Listener, ListenerState};
+use super::protocol::Protocol;
+use crate::route::Refusal;
+use crate::verdict::Reason;
+
+/// As many as a Gateway can have listeners of its own, which come first.
+pub(crate) const MANAGED_PORTS: usize = 64;
+
+/// Refuses the listeners on ports beyond the first `limit`; `listeners` are in order of precedence.
+pub(super) fn limit_ports(listeners: &mut [Listener], limit: usize) {
+    let mut ports = BTreeSet::new();
+    for listener in listeners {
+        if !matches!(claimed_protocol(listener), Some(Protocol::Http | Protocol::Https)) {
+            continue;
+        }
+        if ports.len() < limit {
+            ports.insert(listener.port);
+        } else if !ports.contains(&listener.port) {
+            let message = format!("The Gateway has listeners on {limit} ports, and is run with no more.");
+            let refusal = Refusal::new(listener.at().child("port"), Reason::PortUnavailable, message);
+            listener.state = ListenerState::Refused { refusal };
+        }
+    }
+}
