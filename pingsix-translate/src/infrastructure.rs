@@ -11,10 +11,12 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value};
 
 use crate::crd::{ExternalTrafficPolicy, LogLevel, ServiceType};
+use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::options::Layout;
+use crate::snapshot::{Gateway, proxy_of_gateway};
 use crate::translation::DataPlaneKey;
-use crate::verdict::Address;
+use crate::verdict::{Address, Problem, Reason, Severity};
 
 pub use credentials::SinkCredentials;
 
@@ -206,6 +208,24 @@ impl SinkParameters {
     /// goes on with a sentence that begins with the entry.
     pub fn fault_of(&self, entry: &str, problem: &str) -> String {
         self.fault(&format!("whose entry \"{entry}\" {problem}"))
+    }
+
+    /// That the configuration of an owner cannot be published there because of `fault`, half a sentence. It names the field
+    /// through which the owner has its parameters; `gateway` is the owner itself, if it is a Gateway.
+    pub fn problem(&self, owner: &ObjectKey, gateway: Option<&Gateway>, fault: &str) -> Problem {
+        let own = gateway.and_then(|gateway| proxy_of_gateway(gateway, &owner.name.namespace));
+        let field = match owner.kind {
+            Kind::Gateway if own.as_ref() == Some(&self.proxy) => "spec.infrastructure.parametersRef",
+            Kind::Gateway => "spec.gatewayClassName",
+            _ => "spec.parameters",
+        };
+        Problem {
+            object: Arc::new(owner.clone()),
+            field: FieldPath::new(field),
+            severity: Severity::Error,
+            reason: Reason::InvalidParameters,
+            message: format!("The configuration cannot be published: {fault}."),
+        }
     }
 
     fn fault(&self, problem: &str) -> String {

@@ -86,7 +86,6 @@ pub(crate) mod reason {
     pub(crate) const DUPLICATE: &str = "Duplicate";
     pub(crate) const CLASS_NOT_FOUND: &str = "GatewayClassNotFound";
     pub(crate) const CLASS_NOT_OURS: &str = "GatewayClassNotOurs";
-    pub(crate) const CLASS_NOT_ACCEPTED: &str = "GatewayClassNotAccepted";
     pub(crate) const NO_INGRESS_CLASS: &str = "NoIngressClass";
     pub(crate) const INGRESS_CLASS_NOT_FOUND: &str = "IngressClassNotFound";
     pub(crate) const INGRESS_CLASS_NOT_OURS: &str = "IngressClassNotOurs";

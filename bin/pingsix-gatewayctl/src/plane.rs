@@ -10,13 +10,14 @@ use pingsix_gateway_api::{
     BridgeError, Bridged, BridgedStream, bridge, bridge_stream, outdated_certificates,
     outdated_stream_certificates,
 };
+use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, Gateway, Proxies, RouteReferences, parent_of_listener_set,
 };
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::verdict::{
-    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Reason, RouteVerdict, Verdicts, finish,
+    GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
     judge_gateway_class, judge_pingsix_proxy,
 };
 use pingsix_translate::{
@@ -26,6 +27,20 @@ use pingsix_translate::{
 
 use crate::finding::{Finding, Level, reason};
 use crate::manifest::Manifests;
+
+fn findings(manifests: &Manifests, problems: &[Problem]) -> impl Iterator<Item = Finding> {
+    problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)))
+}
+
+/// What keeps the data planes of an owner from being published where its parameters say.
+fn fault_of_sink(manifests: &Manifests, owner: &ObjectKey, sink: &SinkParameters) -> Option<Problem> {
+    let objects = &manifests.objects;
+    let secret =
+        sink.credentials.as_ref().and_then(|wanted| objects.secrets().find(|(name, _)| *name == wanted));
+    let fault = SinkCredentials::read(sink, secret.map(|(_, secret)| &**secret)).err()?;
+    let gateway = objects.gateways().find(|(name, _)| owner.kind == Kind::Gateway && **name == owner.name);
+    Some(sink.problem(owner, gateway.map(|(_, gateway)| &**gateway), &fault))
+}
 
 /// Every set of parameters.
 fn proxies(manifests: &Manifests) -> Proxies {
@@ -38,6 +53,9 @@ pub(crate) struct Translated {
     pub(crate) planes: BTreeMap<DataPlaneKey, ServedPlane>,
     /// The stream documents of each Gateway.
     pub(crate) streams: BTreeMap<DataPlaneKey, ServedStreams>,
+    /// Gateways and IngressClasses with parameters that cannot be used: which data planes they have, and what those are to
+    /// hold, is not known, so what was published of them stays.
+    kept: BTreeSet<ObjectKey>,
     pub(crate) classes: Vec<GatewayClassVerdict>,
     pub(crate) proxies: Vec<PingsixProxyVerdict>,
     /// With `Programmed`, as far as that is known offline.
@@ -110,9 +128,9 @@ impl Translated {
         translated
     }
 
-    /// Whether there is such a data plane.
+    /// Whether there is such a data plane, or may be.
     pub(crate) fn has(&self, key: &DataPlaneKey) -> bool {
-        self.planes.contains_key(key) || self.streams.contains_key(key)
+        self.planes.contains_key(key) || self.streams.contains_key(key) || self.kept.contains(&key.owner())
     }
 
     /// Each Gateway with its stream documents, if there are any.
@@ -129,9 +147,7 @@ impl Translated {
     fn judge_proxies(&mut self, manifests: &Manifests) {
         for (_, proxy) in manifests.objects.proxies() {
             let verdict = judge_pingsix_proxy(proxy);
-            let findings =
-                verdict.problems.iter().map(|problem| Finding::of(problem, manifests.place(&verdict.key)));
-            self.findings.extend(findings);
+            self.findings.extend(findings(manifests, &verdict.problems));
             self.proxies.push(verdict);
         }
     }
@@ -140,11 +156,7 @@ impl Translated {
         let proxies = proxies(manifests);
         for (_, class) in manifests.objects.gateway_classes() {
             if let Some(verdict) = judge_gateway_class(class, &proxies, options) {
-                let findings = verdict
-                    .problems
-                    .iter()
-                    .map(|problem| Finding::of(problem, manifests.place(&verdict.key)));
-                self.findings.extend(findings);
+                self.findings.extend(findings(manifests, &verdict.problems));
                 self.classes.push(verdict);
             }
         }
@@ -185,7 +197,8 @@ impl Translated {
         self.findings.dedup();
     }
 
-    /// Whether a Gateway's class is there, ours and accepted; says so if not.
+    /// Whether a Gateway's class is there and ours; says so if not. Of parameters of the class that cannot be used,
+    /// translation speaks.
     fn is_ours(
         &mut self,
         manifests: &Manifests,
@@ -199,8 +212,6 @@ impl Translated {
             .gateway_classes()
             .find(|(name, _)| &*name.name == wanted)
             .map(|(_, class)| class);
-        let accepted =
-            self.classes.iter().any(|verdict| &*verdict.key.name.name == wanted && verdict.is_accepted());
         let (severity, reason, message) = match class {
             None => (
                 Level::Error,
@@ -215,11 +226,6 @@ impl Translated {
                     "GatewayClass \"{wanted}\" has controllerName {}, not {}, so the Gateway is not served.",
                     class.spec.controller_name, options.controller_name
                 ),
-            ),
-            Some(_) if !accepted => (
-                Level::Error,
-                reason::CLASS_NOT_ACCEPTED,
-                format!("GatewayClass \"{wanted}\" is not accepted, so the Gateway is not served."),
             ),
             Some(_) => return true,
         };
@@ -260,9 +266,15 @@ impl Translated {
     ) -> Arc<Verdicts> {
         let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
+        if translation.has_unusable_parameters {
+            self.kept.insert(owner.clone());
+        }
+        let sink = translation.attached.as_ref().and_then(|attached| attached.sink.as_ref());
+        problems.extend(sink.and_then(|sink| fault_of_sink(manifests, owner, sink)));
         for (key, data_plane) in translation.data_planes {
             problems.extend(outdated_certificates(&data_plane, jiff::Timestamp::now()));
             let bridged = match bridge(&key, &data_plane, options) {
+                Ok(_) if self.kept.contains(owner) => None,
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());
                     Some(bridged)
@@ -278,6 +290,7 @@ impl Translated {
         for (key, plane) in translation.stream_planes {
             problems.extend(outdated_stream_certificates(&plane, jiff::Timestamp::now()));
             let bridged = match bridge_stream(&key, &plane, options) {
+                Ok(_) if self.kept.contains(owner) => None,
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());
                     Some(bridged)
@@ -289,8 +302,7 @@ impl Translated {
             };
             self.streams.insert(key, ServedStreams { provenance: plane.provenance, bridged });
         }
-        let findings = problems.iter().map(|problem| Finding::of(problem, manifests.place(&problem.object)));
-        self.findings.extend(findings);
+        self.findings.extend(findings(manifests, &problems));
         verdicts
     }
 

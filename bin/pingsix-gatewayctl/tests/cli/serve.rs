@@ -153,6 +153,27 @@ fn changes_are_published_and_etcd_clients_read_them() {
 }
 
 #[test]
+fn parameters_that_cannot_be_used_withdraw_nothing() {
+    let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
+    let served = Served::start(&manifests, &[]);
+    served.wait_for("ready");
+    let before = served.keys("/pingsix/shop/web/").unwrap();
+    assert!(!before.is_empty());
+
+    let reference = "parametersRef: {group: pingsix.io, kind: PingsixProxy, name: gone, namespace: infra}";
+    let class = "spec: { controllerName: pingsix.io/gateway-controller";
+    assert!(GATEWAY.contains(class));
+    manifests.write("gateway.yaml", &GATEWAY.replace(class, &format!("{class}, {reference}")));
+    served.wait_for("gateway.yaml: Gateway shop/web: spec.gatewayClassName: The parameters of the class");
+    // Problems are told after everything was published.
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
+
+    manifests.write("gateway.yaml", GATEWAY);
+    served.wait_for("resolved: error: ");
+    assert_eq!(served.keys("/pingsix/shop/web/").unwrap(), before);
+}
+
+#[test]
 fn a_file_that_stops_being_valid_keeps_its_last_good_objects() {
     let manifests = Manifests::shop(&route("cart", "/cart", "cart"));
     let served = Served::start(&manifests, &[]);

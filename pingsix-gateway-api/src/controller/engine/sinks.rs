@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use pingsix_sink::Scope;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
-use pingsix_translate::snapshot::{Gateway, Secret, proxy_of_gateway};
-use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{DataPlaneKey, FieldPath, Kind, ObjectKey};
+use pingsix_translate::snapshot::{Gateway, Secret};
+use pingsix_translate::verdict::Problem;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
@@ -138,30 +138,15 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// What is wrong with an owner, its sink included.
     pub(super) fn problems_of(&self, owner: &ObjectKey) -> Vec<Problem> {
-        let mut problems = self.parts.reconciler.problems(owner).to_vec();
-        problems.extend(self.sinks.faults.get(owner).map(|fault| Problem {
-            object: Arc::new(owner.clone()),
-            field: FieldPath::new(self.field_of_sink(owner)),
-            severity: Severity::Error,
-            reason: Reason::InvalidParameters,
-            message: format!("The configuration cannot be published: {fault}."),
-        }));
-        problems
-    }
-
-    /// Where an owner names the parameters with its sink.
-    fn field_of_sink(&self, owner: &ObjectKey) -> &'static str {
-        if owner.kind != Kind::Gateway {
-            return "spec.parameters";
-        }
         let reconciler = &self.parts.reconciler;
-        let attached = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
-        let gateway = reconciler.world().get::<Gateway>(&owner.name);
-        let own = gateway.and_then(|gateway| proxy_of_gateway(&gateway, &owner.name.namespace));
-        if own.is_some() && own.as_ref() == attached.map(|sink| &sink.proxy) {
-            "spec.infrastructure.parametersRef"
-        } else {
-            "spec.gatewayClassName"
+        let mut problems = reconciler.problems(owner).to_vec();
+        let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
+        if let Some((sink, fault)) = sink.zip(self.sinks.faults.get(owner)) {
+            let gateway = (owner.kind == Kind::Gateway)
+                .then(|| reconciler.world().get::<Gateway>(&owner.name))
+                .flatten();
+            problems.push(sink.problem(owner, gateway.as_deref(), fault));
         }
+        problems
     }
 }
