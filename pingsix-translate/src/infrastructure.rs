@@ -214,10 +214,12 @@ impl SinkParameters {
     /// through which the owner has its parameters; `gateway` is the owner itself, if it is a Gateway.
     pub fn problem(&self, owner: &ObjectKey, gateway: Option<&Gateway>, fault: &str) -> Problem {
         let own = gateway.and_then(|gateway| proxy_of_gateway(gateway, &owner.name.namespace));
-        let field = match owner.kind {
-            Kind::Gateway if own.as_ref() == Some(&self.proxy) => "spec.infrastructure.parametersRef",
-            Kind::Gateway => "spec.gatewayClassName",
-            _ => "spec.parameters",
+        let field = if owner.kind != Kind::Gateway {
+            "spec.parameters"
+        } else if own.as_ref() == Some(&self.proxy) {
+            "spec.infrastructure.parametersRef"
+        } else {
+            "spec.gatewayClassName"
         };
         Problem {
             object: Arc::new(owner.clone()),
