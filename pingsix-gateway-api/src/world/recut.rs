@@ -173,7 +173,7 @@ impl World {
     }
 
     fn hold_slices(&self, snapshot: &mut Snapshot, service: &ObjectName) {
-        let slices: Vec<Arc<EndpointSlice>> = self.slices_of(service).values().cloned().collect();
+        let slices = self.slices_of(service);
         let held = &mut snapshot.referents.endpoint_slices;
         if slices.is_empty() {
             held.remove(service);
@@ -209,9 +209,13 @@ impl World {
     }
 
     /// The EndpointSlices of a Service, by name.
-    pub(crate) fn slices_of(&self, service: &ObjectName) -> SharedMap<ObjectName, Arc<EndpointSlice>> {
+    pub(crate) fn slices_of(&self, service: &ObjectName) -> Vec<Arc<EndpointSlice>> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        picked(&self.endpoint_slices, self.endpoint_slices.members(&target))
+        let names = self.endpoint_slices.members(&target);
+        let mut slices: Vec<Arc<EndpointSlice>> = names.filter_map(|name| self.get(name)).collect();
+        // There is such a list for each Service, and most have one.
+        slices.shrink_to_fit();
+        slices
     }
 }
 

@@ -151,7 +151,7 @@ impl World {
             let slices = self.slices_of(service);
             if !slices.is_empty() {
                 let name = services.get(service).map_or(service, |service| &service.name);
-                endpoint_slices.push((name.clone(), slices.values().cloned().collect()));
+                endpoint_slices.push((name.clone(), slices));
             }
         }
         Referents {
