@@ -154,13 +154,6 @@ impl Slots {
         }
         if known.is_none() {
             self.by_key.insert(route.key.clone(), slot);
-            let gone = Arc::new(RouteInput::gone(route.clone()));
-            if slot == self.inputs.len() {
-                self.inputs.push(gone);
-                self.counted.push(Few::default());
-            } else {
-                self.inputs[slot] = gone;
-            }
             attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
         }
         self.put(slot, route, attaching);
@@ -174,15 +167,23 @@ impl Slots {
         }
     }
 
-    fn put(&mut self, slot: usize, route: Arc<Route>, attaching: &mut Attaching<'_>) {
+    /// Attaches and resolves a route that has a slot, or is given the next one.
+    fn put(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_>) {
         attaching.count += 1;
         let mut problems = Vec::new();
         let Attaching { frame, references, backends, shared, changes, .. } = attaching;
         let input = frame.attach(route, references, (backends, shared), &mut problems);
         self.note_problems(slot, |known| known.attached = problems);
-        if *self.inputs[slot] != input {
-            let before = std::mem::replace(&mut self.inputs[slot], Arc::new(input));
-            changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+        match self.inputs.get_mut(slot) {
+            Some(known) if **known == input => {}
+            Some(known) => {
+                let before = std::mem::replace(known, Arc::new(input));
+                changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+            }
+            None => {
+                self.inputs.push(Arc::new(input));
+                self.counted.push(Few::default());
+            }
         }
     }
 
