@@ -79,8 +79,9 @@ impl World {
                 true
             }
             Kind::Namespace => {
-                if lives_in(snapshot, &name.name) {
-                    self.hold_namespace(snapshot, &name.name);
+                let namespace = Arc::from(&*name.name);
+                if lives_in(snapshot, &namespace) {
+                    self.hold_namespace(snapshot, &namespace);
                 }
                 true
             }
@@ -120,8 +121,8 @@ impl World {
         let before = routes(snapshot).get(name).cloned();
         let after = self.get::<R>(name).filter(|route| is_child(snapshot, &**route, name));
         let services = |route: &Option<Arc<R>>| {
-            let services = route.iter().flat_map(|route| route.services(&name.namespace));
-            services.collect::<BTreeSet<ObjectName>>()
+            let services = route.iter().flat_map(|route| route.services());
+            services.cloned().collect::<BTreeSet<ObjectName>>()
         };
         let (old, new) = (services(&before), services(&after));
         let is_simple = |service: &ObjectName| {

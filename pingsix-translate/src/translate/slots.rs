@@ -221,12 +221,7 @@ impl Slots {
 
 /// The Services that a route may have to do with.
 fn services(route: &Route) -> BTreeSet<ObjectName> {
-    let own = &route.key.name.namespace;
     let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
     let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
-    backends
-        .map(|backend| {
-            ObjectName::new(backend.namespace.as_ref().unwrap_or(own).clone(), backend.name.clone())
-        })
-        .collect()
+    backends.map(|backend| backend.name.clone()).collect()
 }
