@@ -32,7 +32,7 @@ use pingsix_translate::snapshot::{
 use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
-pub use edges::{Crossing, Target};
+pub use edges::{Crossing, Target, TlsHost};
 use owners::Reached;
 pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};

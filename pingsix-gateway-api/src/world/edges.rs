@@ -27,8 +27,8 @@ pub enum Target {
     Crossing(Box<Crossing>),
     /// Being an IngressClass marked as the default, which Ingresses without a class belong to.
     DefaultIngressClass,
-    /// A host name for which somebody asks for TLS, in lower case.
-    TlsHost(Arc<str>),
+    /// A host name for which somebody asks for TLS. In a box as well.
+    TlsHost(Box<TlsHost>),
 }
 
 /// References from one namespace into another.
@@ -41,6 +41,10 @@ pub struct Crossing {
     /// The namespace referred to.
     pub into: Arc<str>,
 }
+
+/// A host name in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TlsHost(pub Arc<str>);
 
 /// The edges that start at a kind.
 pub(super) trait Edges: WatchedKind {
@@ -303,5 +307,5 @@ fn refer(
 }
 
 fn tls_hosts<'a>(targets: &mut Vec<Target>, hosts: impl Iterator<Item = &'a str>) {
-    targets.extend(hosts.map(|host| Target::TlsHost(host.to_ascii_lowercase().into())));
+    targets.extend(hosts.map(|host| Target::TlsHost(Box::new(TlsHost(host.to_ascii_lowercase().into())))));
 }
