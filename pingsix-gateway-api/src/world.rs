@@ -32,7 +32,7 @@ use pingsix_translate::snapshot::{
 use pingsix_translate::verdict::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
-pub use edges::Target;
+pub use edges::{Crossing, Target, TlsHost};
 use owners::Reached;
 pub use recut::Changed;
 pub use snapshot::{Cut, OwnerSnapshot};
@@ -340,7 +340,7 @@ impl World {
             if K::KIND == Kind::EndpointSlice {
                 effects.sliced.extend(concerned.iter().filter_map(|target| match target {
                     Target::Object(service) => Some(service.name.clone()),
-                    Target::Crossing { .. } | Target::DefaultIngressClass | Target::TlsHost(_) => None,
+                    Target::Crossing(_) | Target::DefaultIngressClass | Target::TlsHost(_) => None,
                 }));
             }
             let start = concerned.into_iter().chain([Target::Object(key)]);

@@ -6,7 +6,7 @@ use crate::rare::Rare;
 ///
 /// A tree takes that of eleven elements for the first. What has many moves as many when one comes or goes, which is still
 /// little for as many as routes share anything.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Few<T> {
     One(T),
     /// Sorted; none, or several.

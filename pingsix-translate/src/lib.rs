@@ -31,7 +31,7 @@ pub mod verdict;
 pub use attach::{Hostname, HostnameFlaw};
 pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use field::FieldPath;
-pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, ObjectKey, ObjectName, PINGSIX_GROUP};
+pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, NameParts, ObjectKey, ObjectName, PINGSIX_GROUP};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
 pub use provenance::{Decision, Origin, Provenance, Reference, Section, StreamProvenance};
 pub use quarantine::Quarantine;

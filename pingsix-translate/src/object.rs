@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -140,18 +141,50 @@ pub const INGRESS_GROUP: &str = "networking.k8s.io";
 pub const PINGSIX_GROUP: &str = "pingsix.io";
 
 /// Namespace and name of a namespaced object. Displays as `namespace/name`.
+///
+/// It is a pointer to both, and a copy is one more: an object is known by its name in a dozen maps.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName(Arc<NameParts>);
+
+/// What an [`ObjectName`] consists of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectName {
+#[non_exhaustive]
+pub struct NameParts {
     /// The namespace.
     pub namespace: Arc<str>,
     /// The name.
-    pub name: Arc<str>,
+    pub name: Box<str>,
 }
 
 impl ObjectName {
     /// Names an object.
-    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl AsRef<str>) -> Self {
+        Self(Arc::new(NameParts { namespace: namespace.into(), name: name.as_ref().into() }))
+    }
+
+    /// The same, to be changed, if nobody else holds it.
+    pub(crate) fn get_mut(&mut self) -> Option<&mut NameParts> {
+        Arc::get_mut(&mut self.0)
+    }
+
+    /// Whether somebody else holds it too.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+}
+
+impl Deref for ObjectName {
+    type Target = NameParts;
+
+    fn deref(&self) -> &NameParts {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NameParts { namespace, name } = &**self;
+        f.debug_struct("ObjectName").field("namespace", namespace).field("name", name).finish()
     }
 }
 
@@ -172,7 +205,7 @@ pub struct ObjectKey {
 
 impl ObjectKey {
     /// The key of a namespaced object; for a cluster-scoped kind pass an empty namespace.
-    pub fn new(kind: Kind, namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+    pub fn new(kind: Kind, namespace: impl Into<Arc<str>>, name: impl AsRef<str>) -> Self {
         Self { kind, name: ObjectName::new(namespace, name) }
     }
 }
@@ -191,14 +224,9 @@ impl fmt::Display for ObjectKey {
 /// `a-b/x` comes before `a/x`. Of two kinds with one name, which the specification has nothing to say about, the one
 /// declared first in [`Kind`] comes first.
 fn compare_slashed(left: &ObjectKey, right: &ObjectKey) -> Ordering {
-    let text = |key: &ObjectKey| {
-        let (namespace, name) = (key.name.namespace.clone(), key.name.name.clone());
-        (0..namespace.len() + 1 + name.len()).map(move |at| match at.cmp(&namespace.len()) {
-            Ordering::Less => namespace.as_bytes()[at],
-            Ordering::Equal => b'/',
-            Ordering::Greater => name.as_bytes()[at - namespace.len() - 1],
-        })
-    };
+    fn text(key: &ObjectKey) -> impl Iterator<Item = u8> {
+        key.name.namespace.bytes().chain([b'/']).chain(key.name.name.bytes())
+    }
     if left.name.namespace == right.name.namespace {
         return left.name.name.cmp(&right.name.name).then(left.kind.cmp(&right.kind));
     }

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 /// A list for what few of many things have: it takes a word where there is nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rare<T>(
     #[allow(
         clippy::box_collection,

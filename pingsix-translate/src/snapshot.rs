@@ -26,9 +26,9 @@ pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
-    RouteReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
+    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use service::{Protocol, Service, ServicePort};
@@ -182,8 +182,8 @@ impl Objects {
             namespaces: self
                 .namespaces
                 .iter()
-                .filter(|(name, _)| names.namespaces.contains(&name.name))
-                .map(|(name, namespace)| (name.name.clone(), namespace.clone()))
+                .filter(|(name, _)| names.namespaces.contains(&*name.name))
+                .map(|(name, namespace)| (Arc::from(&*name.name), namespace.clone()))
                 .collect(),
             proxies: pick(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
@@ -208,7 +208,7 @@ impl ReferentNames {
                 continue;
             }
             self.namespaces.insert(name.namespace.clone());
-            self.services.extend(route.services(&name.namespace));
+            self.services.extend(route.services().iter().cloned());
             picked.push((name.clone(), route.clone()));
         }
         picked.into_iter().collect()

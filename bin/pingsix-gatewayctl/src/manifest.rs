@@ -213,8 +213,8 @@ impl Manifests {
         let mut services = BTreeSet::new();
         macro_rules! routes {
             ($($kind:ident)+) => {$(
-                for (name, route) in self.objects.$kind() {
-                    services.extend(route.backends(&name.namespace));
+                for (_, route) in self.objects.$kind() {
+                    services.extend(route.backends());
                 }
             )+};
         }

@@ -34,7 +34,7 @@ pub(super) fn groups(
             }
         }
         if part.kind == Kind::Namespace {
-            let is_inside = |other: &usize| parts[*other].name.namespace == part.name.name;
+            let is_inside = |other: &usize| *parts[*other].name.namespace == *part.name.name;
             (0..parts.len()).filter(is_inside).for_each(|other| groups.join(index, other));
         }
     }
@@ -101,7 +101,7 @@ fn related(snapshot: &OwnerSnapshot, part: &ObjectKey) -> Vec<ObjectKey> {
         routes: &SharedMap<ObjectName, Arc<R>>,
         name: &ObjectName,
     ) -> Vec<ObjectName> {
-        routes.get(name).map(|route| route.services(&name.namespace)).unwrap_or_default()
+        routes.get(name).map(|route| route.services().to_vec()).unwrap_or_default()
     }
     let name = &part.name;
     let mut secrets = BTreeSet::new();

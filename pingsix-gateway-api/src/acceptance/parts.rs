@@ -249,7 +249,7 @@ fn put_referent(into: &mut Referents, from: &Referents, kind: Kind, name: &Objec
         Kind::ReferenceGrant => copy(&mut into.reference_grants, &from.reference_grants, name),
         Kind::Secret => copy(&mut into.secrets, &from.secrets, name),
         Kind::ConfigMap => copy(&mut into.config_maps, &from.config_maps, name),
-        Kind::Namespace => copy(&mut into.namespaces, &from.namespaces, &name.name),
+        Kind::Namespace => copy(&mut into.namespaces, &from.namespaces, &Arc::from(&*name.name)),
         Kind::PingsixProxy => copy(&mut into.proxies, &from.proxies, name),
         Kind::GatewayClass
         | Kind::Gateway
@@ -311,7 +311,7 @@ fn text(of: &OwnerSnapshot, ObjectKey { kind, name }: &ObjectKey) -> Option<Stri
         (_, Kind::ReferenceGrant) => at(&referents.reference_grants, name),
         (_, Kind::Secret) => at(&referents.secrets, name),
         (_, Kind::ConfigMap) => at(&referents.config_maps, name),
-        (_, Kind::Namespace) => at(&referents.namespaces, &name.name),
+        (_, Kind::Namespace) => at(&referents.namespaces, &Arc::from(&*name.name)),
         (_, Kind::PingsixProxy) => at(&referents.proxies, name),
         // Of the other kind of owner.
         (OwnerSnapshot::Gateway(_), Kind::IngressClass | Kind::Ingress)

@@ -10,8 +10,47 @@ use pingsix_translate::{Change, ObjectKey, SharedMap};
 /// does at a time, or two while it moves.
 #[derive(Debug, Default)]
 pub(super) struct Speakers {
-    /// Sorted, and not empty. Most objects have one.
-    owners: BTreeMap<Arc<ObjectKey>, Vec<Arc<ObjectKey>>>,
+    owners: BTreeMap<Arc<ObjectKey>, Owners>,
+}
+
+/// The owners that speak of an object, of which most have one.
+#[derive(Debug)]
+enum Owners {
+    One(Arc<ObjectKey>),
+    /// Two, at least at some time; never none.
+    Several(Box<BTreeSet<Arc<ObjectKey>>>),
+}
+
+impl Owners {
+    fn add(&mut self, owner: &Arc<ObjectKey>) {
+        match self {
+            Self::One(one) if one == owner => {}
+            Self::One(one) => *self = Self::Several(Box::new([one.clone(), owner.clone()].into())),
+            Self::Several(owners) => {
+                owners.insert(owner.clone());
+            }
+        }
+    }
+
+    /// Takes an owner out. Returns whether it was the last.
+    fn remove(&mut self, owner: &Arc<ObjectKey>) -> bool {
+        match self {
+            Self::One(one) => one == owner,
+            Self::Several(owners) => {
+                owners.remove(owner);
+                owners.is_empty()
+            }
+        }
+    }
+
+    /// In order.
+    fn iter(&self) -> impl Iterator<Item = &Arc<ObjectKey>> {
+        let (one, several) = match self {
+            Self::One(one) => (Some(one), None),
+            Self::Several(owners) => (None, Some(owners)),
+        };
+        one.into_iter().chain(several.into_iter().flat_map(|owners| &**owners))
+    }
 }
 
 impl Speakers {
@@ -71,25 +110,30 @@ impl Speakers {
                 changed.insert(key.clone());
             }
         }
+        if changed.len() > self.owners.len() / 2 {
+            // They came in order, which leaves the nodes of a tree half empty; built anew, they are full.
+            self.owners = std::mem::take(&mut self.owners).into_iter().collect();
+        }
         changed
     }
 
     /// Who speaks of an object, in order.
     pub(super) fn of(&self, object: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        self.owners.get(object).into_iter().flatten().map(AsRef::as_ref)
+        self.owners.get(object).into_iter().flat_map(Owners::iter).map(AsRef::as_ref)
     }
 
     fn add(&mut self, object: &Arc<ObjectKey>, owner: &Arc<ObjectKey>) {
-        let owners = self.owners.entry(object.clone()).or_insert_with(|| Vec::with_capacity(1));
-        if let Err(at) = owners.binary_search(owner) {
-            owners.insert(at, owner.clone());
+        match self.owners.get_mut(object) {
+            Some(owners) => owners.add(owner),
+            None => {
+                self.owners.insert(object.clone(), Owners::One(owner.clone()));
+            }
         }
     }
 
     fn remove(&mut self, object: &Arc<ObjectKey>, owner: &Arc<ObjectKey>) {
         let Some(owners) = self.owners.get_mut(object) else { return };
-        owners.retain(|other| other != owner);
-        if owners.is_empty() {
+        if owners.remove(owner) {
             self.owners.remove(object);
         }
     }

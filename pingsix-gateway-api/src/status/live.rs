@@ -66,7 +66,7 @@ impl<K: WatchedKind> Picture for Reader<Watched<K>> {
     }
 
     fn statuses(&self) -> Vec<(ObjectName, Value)> {
-        self.objects().iter().map(|object| (ObjectName::clone(&object.name()), object.status())).collect()
+        self.objects().iter().map(|object| (object.name(), object.status())).collect()
     }
 
     fn resource(&self) -> ApiResource {

@@ -1,7 +1,6 @@
 //! One secondary map.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use pingsix_translate::ObjectName;
 
@@ -17,7 +16,7 @@ pub(super) struct Index<T> {
 /// Most targets have a single referrer, for which a set would be many times as large as what it holds.
 #[derive(Clone, Debug)]
 enum Referrers<T> {
-    One(Arc<ObjectName>),
+    One(ObjectName),
     /// Two, at least at some time.
     Many(Box<Many<T>>),
 }
@@ -25,7 +24,7 @@ enum Referrers<T> {
 /// In a box of its own, so that a single referrer takes no room for it.
 #[derive(Clone, Debug)]
 struct Many<T> {
-    names: BTreeSet<Arc<ObjectName>>,
+    names: BTreeSet<ObjectName>,
     /// What these concern, and how many of them do: thousands of routes share a Service, and belong to a few Gateways.
     concerned: BTreeMap<T, usize>,
 }
@@ -58,7 +57,7 @@ impl<T: Target> Many<T> {
 impl<T: Target> Referrers<T> {
     fn insert(
         &mut self,
-        referrer: &Arc<ObjectName>,
+        referrer: &ObjectName,
         concerned: &BTreeSet<T>,
         concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
     ) -> bool {
@@ -85,7 +84,7 @@ impl<T: Target> Referrers<T> {
     /// Removes a referrer; returns whether it was there, and whether none is left.
     fn remove(&mut self, referrer: &ObjectName, concerned: &BTreeSet<T>) -> (bool, bool) {
         match self {
-            Self::One(one) => (**one == *referrer, **one == *referrer),
+            Self::One(one) => (one == referrer, one == referrer),
             Self::Many(many) => {
                 let was_there = many.names.remove(referrer);
                 if was_there {
@@ -101,7 +100,7 @@ impl<T: Target> Referrers<T> {
             Self::One(one) => (Some(one), None),
             Self::Many(many) => (None, Some(&many.names)),
         };
-        one.into_iter().chain(many.into_iter().flatten()).map(AsRef::as_ref)
+        one.into_iter().chain(many.into_iter().flatten())
     }
 }
 
@@ -111,7 +110,7 @@ impl<T: Target> Index<T> {
     pub(super) fn insert(
         &mut self,
         target: T,
-        referrer: &Arc<ObjectName>,
+        referrer: &ObjectName,
         concerned: &BTreeSet<T>,
         concerned_by: impl FnOnce(&ObjectName) -> BTreeSet<T>,
     ) -> bool {

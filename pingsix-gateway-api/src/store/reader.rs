@@ -11,17 +11,17 @@ use pingsix_translate::ObjectName;
 /// What a store has to know of its objects. Blanket implementation for those of kube.
 pub trait StoredObject: 'static {
     /// Where it is, and its name; the namespace of an object without is empty.
-    fn object_name(&self) -> Arc<ObjectName>;
+    fn object_name(&self) -> ObjectName;
 
     /// Whether both have the same `resourceVersion`, or none.
     fn is_same_version(&self, other: &Self) -> bool;
 }
 
 impl<K: Resource + 'static> StoredObject for K {
-    fn object_name(&self) -> Arc<ObjectName> {
+    fn object_name(&self) -> ObjectName {
         let metadata = self.meta();
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()))
+        ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
     }
 
     fn is_same_version(&self, other: &Self) -> bool {
@@ -35,7 +35,7 @@ impl<K: Resource + 'static> StoredObject for K {
 /// for each, of which there may be ten thousands.
 pub struct Reader<K>(Arc<RwLock<Objects<K>>>);
 
-type Objects<K> = BTreeMap<Arc<ObjectName>, Arc<K>>;
+type Objects<K> = BTreeMap<ObjectName, Arc<K>>;
 
 impl<K> Default for Reader<K> {
     fn default() -> Self {
@@ -76,12 +76,12 @@ impl<K> Reader<K> {
         self.0.read().is_empty()
     }
 
-    pub(super) fn names(&self) -> Vec<Arc<ObjectName>> {
+    pub(super) fn names(&self) -> Vec<ObjectName> {
         self.0.read().keys().cloned().collect()
     }
 
     /// Puts an object there. Returns its name, which is one for all maps and versions, and what it was before.
-    pub(super) fn insert(&self, name: Arc<ObjectName>, object: Arc<K>) -> (Arc<ObjectName>, Option<Arc<K>>) {
+    pub(super) fn insert(&self, name: ObjectName, object: Arc<K>) -> (ObjectName, Option<Arc<K>>) {
         let mut objects = self.0.write();
         let known = objects.get_key_value(&name).map(|(name, _)| name.clone());
         let name = known.unwrap_or(name);
@@ -89,7 +89,7 @@ impl<K> Reader<K> {
         (name, before)
     }
 
-    pub(super) fn remove(&self, name: &ObjectName) -> Option<(Arc<ObjectName>, Arc<K>)> {
+    pub(super) fn remove(&self, name: &ObjectName) -> Option<(ObjectName, Arc<K>)> {
         self.0.write().remove_entry(name)
     }
 

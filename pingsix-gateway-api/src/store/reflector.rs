@@ -78,7 +78,7 @@ pub struct ReflectorStore<K: 'static, T: 'static> {
     same: fn(&K, &K) -> bool,
     follows: fn(&T) -> bool,
     /// The objects of a list that is being read.
-    listing: Option<BTreeMap<Arc<ObjectName>, K>>,
+    listing: Option<BTreeMap<ObjectName, K>>,
     is_complete: bool,
     work: Work,
 }
@@ -242,7 +242,7 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
     fn finish_listing(&mut self) -> Vec<Change<K, T>> {
         let listing = self.listing.take().unwrap_or_default();
         self.is_complete = true;
-        let gone: Vec<Arc<ObjectName>> =
+        let gone: Vec<ObjectName> =
             self.reader.names().into_iter().filter(|name| !listing.contains_key(name)).collect();
         let mut changes: Vec<Change<K, T>> = gone.iter().filter_map(|name| self.remove(name)).collect();
         for (name, object) in listing {
@@ -256,24 +256,24 @@ impl<K: StoredObject, T: Target> ReflectorStore<K, T> {
         changes
     }
 
-    fn put(&mut self, name: Arc<ObjectName>, object: K) -> Change<K, T> {
+    fn put(&mut self, name: ObjectName, object: K) -> Change<K, T> {
         let after = Arc::new(object);
         let (name, before) = self.reader.insert(name, after.clone());
         if before.as_ref().is_some_and(|before| (self.same)(before, &after)) {
-            return Change::Touched { name: ObjectName::clone(&name), after };
+            return Change::Touched { name, after };
         }
         let (concerned, released) = self.reindex(&name, before.as_deref(), Some(&after));
-        Change::Applied { name: ObjectName::clone(&name), concerned, released, before, after }
+        Change::Applied { name, concerned, released, before, after }
     }
 
-    fn removed(&mut self, name: &Arc<ObjectName>, before: Arc<K>) -> Change<K, T> {
+    fn removed(&mut self, name: &ObjectName, before: Arc<K>) -> Change<K, T> {
         let (concerned, released) = self.reindex(name, Some(&before), None);
-        Change::Removed { name: ObjectName::clone(name), concerned, released, before }
+        Change::Removed { name: name.clone(), concerned, released, before }
     }
 
     /// Moves an object from its old targets to its new ones. Returns what either version concerns, and what only the old
     /// one depends on.
-    fn reindex(&mut self, name: &Arc<ObjectName>, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
+    fn reindex(&mut self, name: &ObjectName, before: Option<&K>, after: Option<&K>) -> (Vec<T>, Vec<T>) {
         let (mut concerned, mut released) = (BTreeSet::new(), BTreeSet::new());
         let mut kept = BTreeSet::new();
         let (edges, follows) = (self.edges, self.follows);

@@ -61,7 +61,7 @@ enum Content<K> {
 #[non_exhaustive]
 pub struct Undecodable {
     /// Where it is, and its name.
-    pub name: Arc<ObjectName>,
+    pub name: ObjectName,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,
     /// Where its shape is another one; `.` for the object as a whole.
@@ -109,7 +109,7 @@ impl<K: WatchedKind> Watched<K> {
     }
 
     /// Where it is, and its name.
-    pub fn name(&self) -> Arc<ObjectName> {
+    pub fn name(&self) -> ObjectName {
         match &self.content {
             Content::Decoded(object) => object.name(),
             Content::Undecodable(fault) => fault.name.clone(),
@@ -118,7 +118,7 @@ impl<K: WatchedKind> Watched<K> {
 
     /// Its identity.
     pub fn key(&self) -> ObjectKey {
-        ObjectKey { kind: K::KIND, name: ObjectName::clone(&self.name()) }
+        ObjectKey { kind: K::KIND, name: self.name() }
     }
 
     /// `metadata.generation`; 0 when it has none, or when it is not kept for this kind.
@@ -163,7 +163,7 @@ impl<K: WatchedKind> Watched<K> {
 }
 
 impl<K: WatchedKind> StoredObject for Watched<K> {
-    fn object_name(&self) -> Arc<ObjectName> {
+    fn object_name(&self) -> ObjectName {
         self.name()
     }
 
@@ -226,7 +226,7 @@ impl<K: WatchedKind> Arrived<K> {
                 };
                 let namespace = metadata.namespace.as_deref().unwrap_or_default();
                 Content::Undecodable(Arc::new(Undecodable {
-                    name: Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())),
+                    name: ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()),
                     generation: metadata.generation.unwrap_or_default(),
                     field: FieldPath::new(&error.path().to_string()),
                     message,

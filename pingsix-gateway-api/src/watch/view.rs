@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::Arc;
 
 use kube_runtime::watcher;
 use pingsix_translate::{ObjectKey, ObjectName};
@@ -26,11 +25,11 @@ pub(super) struct View<K> {
 struct Part<K> {
     /// The version of every object that is there; how a list that is read anew finds out what vanished meanwhile, in
     /// this namespace alone.
-    known: BTreeMap<Arc<ObjectName>, Option<String>>,
+    known: BTreeMap<ObjectName, Option<String>>,
     /// The list that is being read.
-    listing: BTreeMap<Arc<ObjectName>, Watched<K>>,
+    listing: BTreeMap<ObjectName, Watched<K>>,
     /// The objects, until all namespaces have been listed and the world gets them all at once.
-    held: Option<BTreeMap<Arc<ObjectName>, Watched<K>>>,
+    held: Option<BTreeMap<ObjectName, Watched<K>>>,
     is_listed: bool,
 }
 
@@ -151,10 +150,7 @@ impl<K: Fed> Part<K> {
             }
             self.known.insert(name, now);
         }
-        inputs.extend(
-            gone.into_keys()
-                .map(|name| Input::Gone(ObjectKey { kind: K::KIND, name: ObjectName::clone(&name) })),
-        );
+        inputs.extend(gone.into_keys().map(|name| Input::Gone(ObjectKey { kind: K::KIND, name })));
         inputs
     }
 }

@@ -22,20 +22,29 @@ use crate::watch::{Watched, WatchedKind};
 pub enum Target {
     /// An object.
     Object(ObjectKey),
-    /// Permission to refer from one namespace into another: what a ReferenceGrant gives.
-    Crossing {
-        /// The kind that refers.
-        kind: Kind,
-        /// Its namespace.
-        from: Arc<str>,
-        /// The namespace referred to.
-        into: Arc<str>,
-    },
+    /// Permission to refer from one namespace into another: what a ReferenceGrant gives. In a box, since most targets are
+    /// objects, which take a pointer.
+    Crossing(Box<Crossing>),
     /// Being an IngressClass marked as the default, which Ingresses without a class belong to.
     DefaultIngressClass,
-    /// A host name for which somebody asks for TLS, in lower case.
-    TlsHost(Arc<str>),
+    /// A host name for which somebody asks for TLS. In a box as well.
+    TlsHost(Box<TlsHost>),
 }
+
+/// References from one namespace into another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Crossing {
+    /// The kind that refers.
+    pub kind: Kind,
+    /// Its namespace.
+    pub from: Arc<str>,
+    /// The namespace referred to.
+    pub into: Arc<str>,
+}
+
+/// A host name in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TlsHost(pub Arc<str>);
 
 /// The edges that start at a kind.
 pub(super) trait Edges: WatchedKind {
@@ -159,7 +168,7 @@ macro_rules! routes {
                 Edge::depends_on("namespace", own_namespace),
                 Edge::depends_on("backend", |route, targets| {
                     each(route, |route, name| {
-                        refer(targets, Kind::$kind, name, Kind::Service, route.services(&name.namespace));
+                        refer(targets, Kind::$kind, name, Kind::Service, route.services().iter().cloned());
                     });
                 }),
             ];
@@ -191,11 +200,8 @@ impl Edges for ReferenceGrant {
         each(grant, |grant, name| {
             targets.extend(grant.spec.from.iter().filter_map(|from| {
                 let kind = Kind::from_group_kind(&from.group, &from.kind)?;
-                Some(Target::Crossing {
-                    kind,
-                    from: from.namespace.as_str().into(),
-                    into: name.namespace.clone(),
-                })
+                let from = from.namespace.as_str().into();
+                Some(crossing(kind, from, name.namespace.clone()))
             }));
         });
     })];
@@ -270,6 +276,11 @@ fn named(kind: Kind, name: ObjectName) -> Target {
     Target::Object(ObjectKey { kind, name })
 }
 
+/// The permission to refer from one namespace into another.
+pub(super) fn crossing(kind: Kind, from: Arc<str>, into: Arc<str>) -> Target {
+    Target::Crossing(Box::new(Crossing { kind, from, into }))
+}
+
 fn cluster(kind: Kind, name: &str) -> Target {
     Target::Object(ObjectKey::new(kind, "", name))
 }
@@ -289,16 +300,12 @@ fn refer(
 ) {
     for object in objects {
         if object.namespace != name.namespace {
-            targets.push(Target::Crossing {
-                kind: referrer,
-                from: name.namespace.clone(),
-                into: object.namespace.clone(),
-            });
+            targets.push(crossing(referrer, name.namespace.clone(), object.namespace.clone()));
         }
         targets.push(named(kind, object));
     }
 }
 
 fn tls_hosts<'a>(targets: &mut Vec<Target>, hosts: impl Iterator<Item = &'a str>) {
-    targets.extend(hosts.map(|host| Target::TlsHost(host.to_ascii_lowercase().into())));
+    targets.extend(hosts.map(|host| Target::TlsHost(Box::new(TlsHost(host.to_ascii_lowercase().into())))));
 }

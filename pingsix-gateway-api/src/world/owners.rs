@@ -52,7 +52,7 @@ pub(super) const fn is_owner(kind: Kind) -> bool {
 /// Translation has no use for who else asks for a host: data planes do not share certificates.
 pub(super) const fn leads_on(target: &Target) -> bool {
     match target {
-        Target::Object(_) | Target::Crossing { .. } | Target::DefaultIngressClass => true,
+        Target::Object(_) | Target::Crossing(_) | Target::DefaultIngressClass => true,
         Target::TlsHost(_) => false,
     }
 }

@@ -79,8 +79,9 @@ impl World {
                 true
             }
             Kind::Namespace => {
-                if lives_in(snapshot, &name.name) {
-                    self.hold_namespace(snapshot, &name.name);
+                let namespace = Arc::from(&*name.name);
+                if lives_in(snapshot, &namespace) {
+                    self.hold_namespace(snapshot, &namespace);
                 }
                 true
             }
@@ -120,8 +121,8 @@ impl World {
         let before = routes(snapshot).get(name).cloned();
         let after = self.get::<R>(name).filter(|route| is_child(snapshot, &**route, name));
         let services = |route: &Option<Arc<R>>| {
-            let services = route.iter().flat_map(|route| route.services(&name.namespace));
-            services.collect::<BTreeSet<ObjectName>>()
+            let services = route.iter().flat_map(|route| route.services());
+            services.cloned().collect::<BTreeSet<ObjectName>>()
         };
         let (old, new) = (services(&before), services(&after));
         let is_simple = |service: &ObjectName| {
@@ -173,7 +174,7 @@ impl World {
     }
 
     fn hold_slices(&self, snapshot: &mut Snapshot, service: &ObjectName) {
-        let slices: Vec<Arc<EndpointSlice>> = self.slices_of(service).values().cloned().collect();
+        let slices = self.slices_of(service);
         let held = &mut snapshot.referents.endpoint_slices;
         if slices.is_empty() {
             held.remove(service);
@@ -209,9 +210,13 @@ impl World {
     }
 
     /// The EndpointSlices of a Service, by name.
-    pub(crate) fn slices_of(&self, service: &ObjectName) -> SharedMap<ObjectName, Arc<EndpointSlice>> {
+    pub(crate) fn slices_of(&self, service: &ObjectName) -> Vec<Arc<EndpointSlice>> {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
-        picked(&self.endpoint_slices, self.endpoint_slices.members(&target))
+        let names = self.endpoint_slices.members(&target);
+        let mut slices: Vec<Arc<EndpointSlice>> = names.filter_map(|name| self.get(name)).collect();
+        // There is such a list for each Service, and most have one.
+        slices.shrink_to_fit();
+        slices
     }
 }
 

@@ -11,7 +11,7 @@ use pingsix_translate::snapshot::{
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap};
 
-use super::edges::Target;
+use super::edges::{Target, crossing};
 use super::{KindStore, Stored, World};
 
 /// What an owner of data planes may see.
@@ -117,7 +117,7 @@ impl World {
         let default_classes = default_ingress_classes(default.iter().map(AsRef::as_ref));
         let own = Target::Object(ObjectKey { kind: Kind::IngressClass, name: name.clone() });
         let mut ingresses = picked(&self.ingresses, self.ingresses.members(&own));
-        if default_classes.first() == Some(&name.name) {
+        if default_classes.first().is_some_and(|default| **default == *name.name) {
             let defaulted = picked(&self.ingresses, self.ingresses.members(&Target::DefaultIngressClass));
             ingresses.extend(defaulted.iter().map(|(name, ingress)| (name.clone(), ingress.clone())));
         }
@@ -151,7 +151,7 @@ impl World {
             let slices = self.slices_of(service);
             if !slices.is_empty() {
                 let name = services.get(service).map_or(service, |service| &service.name);
-                endpoint_slices.push((name.clone(), slices.values().cloned().collect()));
+                endpoint_slices.push((name.clone(), slices));
             }
         }
         Referents {
@@ -181,7 +181,7 @@ pub(super) fn picked<'a, K: Stored>(
 ) -> SharedMap<ObjectName, Arc<K>> {
     let object = |name: &ObjectName| {
         let watched = store.get(name)?;
-        Some((ObjectName::clone(&watched.name()), watched.object()?.clone()))
+        Some((watched.name(), watched.object()?.clone()))
     };
     names.into_iter().filter_map(object).collect()
 }
@@ -196,9 +196,9 @@ impl Names {
         let routes = picked(store, parents.iter().flat_map(|parent| store.members(parent)));
         for (name, route) in &routes {
             self.namespaces.insert(name.namespace.clone());
-            let services = route.services(&name.namespace);
-            self.cross(<R as RouteReferences>::KIND, name, &services);
-            self.services.extend(services);
+            let services = route.services();
+            self.cross(<R as RouteReferences>::KIND, name, services);
+            self.services.extend(services.iter().cloned());
         }
         routes
     }
@@ -211,11 +211,8 @@ impl Names {
     /// Notes which permissions these references of an object take.
     fn cross<'a>(&mut self, kind: Kind, from: &ObjectName, to: impl IntoIterator<Item = &'a ObjectName>) {
         let foreign = to.into_iter().filter(|to| to.namespace != from.namespace);
-        self.crossings.extend(foreign.map(|to| Target::Crossing {
-            kind,
-            from: from.namespace.clone(),
-            into: to.namespace.clone(),
-        }));
+        let crossings = foreign.map(|to| crossing(kind, from.namespace.clone(), to.namespace.clone()));
+        self.crossings.extend(crossings);
     }
 
     /// What has to be watched by name.

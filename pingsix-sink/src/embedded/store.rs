@@ -208,6 +208,7 @@ impl Store {
     pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>) {
         let Some(oldest_to_keep) = commits.first().map(|commit| commit.revision) else { return };
         let mut size = self.size_of(scope).unwrap_or_default();
+        let held = self.keys.len();
         for commit in commits {
             for change in &commit.changes {
                 if let Some(before) = change.before() {
@@ -228,6 +229,10 @@ impl Store {
             self.header = commit.revision;
             self.history_bytes += commit.bytes;
             self.history.push_back(Arc::new(commit));
+        }
+        if self.keys.len() > 2 * held {
+            // Keys that came in order have left the nodes of the tree half empty; built anew, they are full.
+            self.keys = std::mem::take(&mut self.keys).into_iter().collect();
         }
         self.scopes.insert(scope.clone(), Held { size, changed: self.header });
         while (self.history.len() > self.bounds.commits || self.history_bytes > self.bounds.bytes)

@@ -55,9 +55,11 @@ impl Pattern {
         }
     }
 
-    /// No pattern before this one is covered by a catch-all.
-    pub(super) fn first_covered(&self) -> Self {
-        Self { literal: self.literal.clone(), catch_all: false }
+    /// Whether it is a catch-all that covers another one, whose literal then starts with its own and is longer.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        self.catch_all
+            && other.literal.len() > self.literal.len()
+            && other.literal.starts_with(&*self.literal)
     }
 
     fn text(&self) -> String {
@@ -68,19 +70,11 @@ impl Pattern {
 /// Patterns, sorted by literal, so that those a catch-all covers are neighbours.
 type Patterns = BTreeSet<Pattern>;
 
-/// The patterns of a set that a catch-all covers: those whose literal starts with its own and is longer.
+/// The patterns of a set that a catch-all covers.
 fn covered<'s>(set: &'s Patterns, by: &'s Pattern) -> impl Iterator<Item = &'s Pattern> + 's {
-    covered_of(set.range(by.first_covered()..), by)
-}
-
-/// Of the patterns from the [first](Pattern::first_covered) that a catch-all may cover, those which it does.
-pub(super) fn covered_of<'s>(
-    from_first: impl Iterator<Item = &'s Pattern> + 's,
-    by: &'s Pattern,
-) -> impl Iterator<Item = &'s Pattern> + 's {
-    from_first
-        .take_while(move |pattern| by.catch_all && pattern.literal.starts_with(&*by.literal))
-        .filter(move |pattern| pattern.literal.len() > by.literal.len())
+    // None of them comes before it, and what starts with its literal is together.
+    let from_it = set.range(by..).take_while(|pattern| pattern.literal.starts_with(&*by.literal));
+    from_it.filter(|pattern| by.covers(pattern))
 }
 
 /// `hosts` and `uris` of a Route, in the order PingSIX must see them.

@@ -14,37 +14,44 @@ use crate::route::Route;
 /// A route with what the earlier stages found out about it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RouteInput {
-    pub(crate) route: Arc<Route>,
+    pub(crate) route: Route,
     /// One per rule of the route.
     pub(crate) rules: Box<[ResolvedRule]>,
-    /// One per parentRef that is ours.
-    pub(crate) parents: Arc<[Attachment]>,
-    /// Listeners attached to through any of them.
-    listeners: Few<usize>,
+    /// Most routes of a Gateway have the same.
+    pub(crate) attached: Arc<Attachments>,
     is_gone: bool,
 }
 
-impl RouteInput {
-    pub(crate) fn new(route: Arc<Route>, rules: Box<[ResolvedRule]>, parents: Arc<[Attachment]>) -> Self {
+/// Where a route is attached.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Attachments {
+    /// One per parentRef that is ours.
+    pub(crate) parents: Box<[Attachment]>,
+    /// Listeners attached to through any of them.
+    listeners: Few<usize>,
+}
+
+impl Attachments {
+    pub(crate) fn new(parents: Vec<Attachment>) -> Self {
         let listeners = attached_listeners(&parents).collect();
-        Self { route, rules, parents, listeners, is_gone: false }
+        Self { parents: parents.into(), listeners }
+    }
+}
+
+impl RouteInput {
+    pub(crate) const fn new(route: Route, rules: Box<[ResolvedRule]>, attached: Arc<Attachments>) -> Self {
+        Self { route, rules, attached, is_gone: false }
     }
 
     /// A route that every data plane of the translation serves.
     pub(crate) fn everywhere(route: Route, rules: Box<[ResolvedRule]>) -> Self {
-        let listeners = Few::One(EVERY_PORT);
-        Self { route: Arc::new(route), rules, parents: Arc::from([]), listeners, is_gone: false }
+        let attached = Attachments { parents: Box::default(), listeners: Few::One(EVERY_PORT) };
+        Self::new(route, rules, Arc::new(attached))
     }
 
     /// In the place of a route that is not there any more: nothing comes of it.
-    pub(crate) fn gone(route: Arc<Route>) -> Self {
-        Self {
-            route,
-            rules: Box::default(),
-            parents: Arc::from([]),
-            listeners: Few::default(),
-            is_gone: true,
-        }
+    pub(crate) fn gone(route: Route) -> Self {
+        Self { route, rules: Box::default(), attached: Arc::default(), is_gone: true }
     }
 
     /// Whether it stands for a route.
@@ -54,7 +61,7 @@ impl RouteInput {
 
     /// The listeners the route is attached to, through whichever parentRef.
     pub(super) fn listeners(&self) -> impl Iterator<Item = usize> + '_ {
-        self.listeners.iter().copied()
+        self.attached.listeners.iter().copied()
     }
 }
 
@@ -121,9 +128,8 @@ impl Placer {
     /// Where a route has names, by itself: what routes do to each other is up to [`serve_over_tls`].
     pub(super) fn place(&self, plane: &Plane, input: &RouteInput) -> Vec<Placement> {
         let zones: BTreeSet<usize> = input
-            .listeners
-            .iter()
-            .filter_map(|listener| self.zones_of.get(listener))
+            .listeners()
+            .filter_map(|listener| self.zones_of.get(&listener))
             .flatten()
             .copied()
             .collect();
@@ -206,7 +212,7 @@ pub(super) fn rows(
     input: &RouteInput,
     audience: Result<Audience, ZoneRefusalCause>,
 ) -> impl Iterator<Item = Row<'_>> {
-    let route = &*input.route;
+    let route = &input.route;
     let is_refused = audience.is_err();
     let audience = audience.unwrap_or(Audience::Everybody);
     route.rules.iter().enumerate().flat_map(move |(rule, content)| {
@@ -231,7 +237,7 @@ fn attached<'s>(
     placement: &Placement,
 ) -> impl Iterator<Item = usize> + 's {
     let listeners = plane.zones[placement.zone].listeners.iter();
-    listeners.filter(|listener| input.listeners.contains(listener)).copied()
+    listeners.filter(|listener| input.attached.listeners.contains(listener)).copied()
 }
 
 /// What a route is refused of in a zone.
@@ -261,18 +267,20 @@ fn audience(
     input: &RouteInput,
     names: &[ServedName],
 ) -> Result<Audience, ZoneRefusalCause> {
-    match zone.listeners.iter().find(|listener| !input.listeners.contains(listener)) {
+    match zone.listeners.iter().find(|listener| !input.attached.listeners.contains(listener)) {
         None => match zone.exposed_on {
             None => Ok(Audience::Everybody),
             Some(port) => Err(ZoneRefusalCause::Exposed { port }),
         },
         Some(_)
-            if zone.is_attached_by(Protocol::Http, &input.listeners) && redirects_to_https(input, names) =>
+            if zone.is_attached_by(Protocol::Http, &input.attached.listeners)
+                && redirects_to_https(input, names) =>
         {
             Ok(Audience::Plaintext)
         }
         Some(_)
-            if zone.is_attached_by(Protocol::Http, &input.listeners) && only_redirects_to_https(input) =>
+            if zone.is_attached_by(Protocol::Http, &input.attached.listeners)
+                && only_redirects_to_https(input) =>
         {
             Err(ZoneRefusalCause::UnnamedRedirect)
         }
@@ -282,7 +290,7 @@ fn audience(
 
 /// Where requests in plaintext are sent to HTTPS, a route attached to the HTTPS listeners alone can be served.
 pub(super) fn serve_over_tls(zone: &ZoneListeners, placement: &mut Placement, input: &RouteInput) {
-    if placement.audience.is_err() && zone.is_attached_by(Protocol::Https, &input.listeners) {
+    if placement.audience.is_err() && zone.is_attached_by(Protocol::Https, &input.attached.listeners) {
         placement.audience = Ok(Audience::Tls);
     }
 }

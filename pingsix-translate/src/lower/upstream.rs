@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::id::{Ids, Name};
+use crate::few::Few;
 use crate::object::{Kind, ObjectKey};
 use crate::packed::pack;
 use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
@@ -41,8 +40,8 @@ struct Named {
     routes: usize,
 }
 
-/// The upstreams that a Route uses, sorted.
-pub(super) type Uses = SmallVec<[UpstreamKey; 1]>;
+/// The upstreams that a Route uses.
+pub(super) type Uses = Few<UpstreamKey>;
 
 /// What an upstream stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -76,8 +76,7 @@ impl References<'_> {
                 format!("A backend of kind {kind} of {group} is not supported."),
             ));
         }
-        let namespace = backend.namespace.as_ref().unwrap_or(&referrer.name.namespace);
-        let service = ObjectName::new(namespace.clone(), backend.name.clone());
+        let service = backend.name.clone();
         // Judged before existence, so that nobody learns what another namespace holds.
         if !self.reading.grants.permit(referrer, Kind::Service, &service) {
             return Err(Refusal::new(

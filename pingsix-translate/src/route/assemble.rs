@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Hostnames, Limit, Part, Refusal, Route, Rule, Traffic};
+use super::{BackendRef, Hostnames, Limit, Part, Refusal, Route, Rule, Traffic};
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{ObjectKey, ObjectName};
@@ -23,8 +23,12 @@ pub(super) fn assemble<R: RouteReferences>(
     route: &R,
     frame: &RouteFrame<'_>,
     traffic: Traffic,
-    rules: Vec<Rule>,
+    mut rules: Vec<Rule>,
 ) -> Route {
+    for rule in &mut rules {
+        let mirrors = rule.mirrors.iter_mut().map(|mirror| &mut mirror.backend);
+        rule.backends.iter_mut().chain(mirrors).for_each(|backend| share_name(backend, route.services()));
+    }
     let mut refusals = Vec::new();
     let hostnames = normalise_hostnames(frame.hostnames, &mut refusals);
     let default_gateways = frame.uses_default_gateways.then(|| {
@@ -34,7 +38,7 @@ pub(super) fn assemble<R: RouteReferences>(
         )
     });
     Route {
-        key: Arc::new(ObjectKey { kind: R::KIND, name: ObjectName::clone(&frame.metadata.name) }),
+        key: Arc::new(ObjectKey { kind: R::KIND, name: frame.metadata.name.clone() }),
         part: Part::Whole,
         traffic,
         generation: frame.metadata.generation,
@@ -44,6 +48,13 @@ pub(super) fn assemble<R: RouteReferences>(
         rules,
         refusals: refusals.into(),
         limits: default_gateways.into_iter().collect(),
+    }
+}
+
+/// Has a backend hold the name that the route itself holds, which the Service holds as well.
+fn share_name(backend: &mut BackendRef, services: &[ObjectName]) {
+    if let Ok(index) = services.binary_search(&backend.name) {
+        backend.name.clone_from(&services[index]);
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::mirror::{MirrorFilter, mirrors};
 use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, OtherKind, ReadFilters, Refusal};
 use crate::field::{self, FieldPath};
+use crate::object::ObjectName;
 use crate::verdict::Reason;
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
@@ -15,8 +16,8 @@ const MAX_WEIGHT: u32 = 1_000_000;
 
 /// A backendRef of some kind of route.
 pub(super) trait WrittenBackend {
-    /// Reads it, but for the weight.
-    fn read(&self, index: usize, weight: u32) -> BackendRef;
+    /// Reads it, but for the weight, in a route of `namespace`.
+    fn read(&self, namespace: &Arc<str>, index: usize, weight: u32) -> BackendRef;
 
     fn weight(&self) -> Option<i32>;
 }
@@ -31,12 +32,11 @@ pub(super) trait FilteredBackend: WrittenBackend {
 macro_rules! written_backends {
     ($($backend:ty;)+) => {$(
         impl WrittenBackend for $backend {
-            fn read(&self, index: usize, weight: u32) -> BackendRef {
+            fn read(&self, namespace: &Arc<str>, index: usize, weight: u32) -> BackendRef {
                 BackendRef {
                     index,
                     other: OtherKind::of(self.group.as_deref(), self.kind.as_deref()),
-                    namespace: self.namespace.as_deref().map(Arc::from),
-                    name: Arc::from(self.name.as_str()),
+                    name: name_of(namespace, self.namespace.as_deref(), &self.name),
                     port: self.port.map(BackendPort::Number),
                     weight,
                 }
@@ -74,8 +74,14 @@ filtered_backends! {
     grpcroutes::GrpcRouteRulesBackendRefs, grpcroutes::GrpcRouteRulesBackendRefsFilters;
 }
 
+/// The name that is written in a route of `namespace`.
+pub(super) fn name_of(namespace: &Arc<str>, written: Option<&str>, name: &str) -> ObjectName {
+    ObjectName::new(written.map_or_else(|| namespace.clone(), Arc::from), name)
+}
+
 /// The backends of a rule, without what they say about requests on the way to them.
 pub(super) fn normalise_backends<B: WrittenBackend>(
+    namespace: &Arc<str>,
     rule: usize,
     refs: &[B],
     refusals: &mut Vec<Refusal>,
@@ -84,13 +90,15 @@ pub(super) fn normalise_backends<B: WrittenBackend>(
         .enumerate()
         .map(|(position, backend)| {
             let at = || field::rule(rule).child("backendRefs").index(position).child("weight");
-            backend.read(position, normalise_weight(backend.weight(), at, refusals))
+            backend.read(namespace, position, normalise_weight(backend.weight(), at, refusals))
         })
         .collect()
 }
 
 /// What a rule says about its backends.
 pub(super) struct WrittenBackends<'a, B> {
+    /// The namespace of the route.
+    pub(super) namespace: &'a Arc<str>,
     /// Index into `spec.rules`.
     pub(super) rule: usize,
     pub(super) refs: Option<&'a [B]>,
@@ -108,7 +116,7 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
     ) -> (Vec<BackendRef>, ReadFilters) {
         let at = |name: &str| field::rule(self.rule).child(name);
         let refs = self.refs.unwrap_or_default();
-        let backends = normalise_backends(self.rule, refs, refusals);
+        let backends = normalise_backends(self.namespace, self.rule, refs, refusals);
         let mut of_backends = Vec::new();
         for (position, backend) in refs.iter().enumerate() {
             let filters = backend.filters();
@@ -149,10 +157,10 @@ impl<B: FilteredBackend> WrittenBackends<'_, B> {
     pub(super) fn mirrors<F: MirrorFilter>(&self, of_rule: &[F]) -> Vec<Mirror> {
         let at = |name: &str| field::rule(self.rule).child(name);
         let of_backends = self.refs.unwrap_or_default().iter().enumerate().flat_map(|(position, backend)| {
-            mirrors(backend.filters(), &at("backendRefs").index(position).child("filters"))
+            mirrors(self.namespace, backend.filters(), &at("backendRefs").index(position).child("filters"))
                 .collect::<Vec<_>>()
         });
-        mirrors(of_rule, &at("filters")).chain(of_backends).collect()
+        mirrors(self.namespace, of_rule, &at("filters")).chain(of_backends).collect()
     }
 }
 

@@ -5,6 +5,8 @@
 //! one, and naming the method too makes the path exact, so service characters, then method characters, is exact
 //! before prefix before nothing.
 
+use std::sync::Arc;
+
 use gateway_api::experimental::grpcroutes as api;
 
 use super::assemble::{RouteFrame, assemble};
@@ -23,10 +25,13 @@ use crate::verdict::Reason;
 /// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
     let spec = route.spec();
+    let namespace = &route.metadata.name.namespace;
     let rules = match spec.rules.as_deref() {
         // Every call, no backend.
-        None | Some([]) => vec![normalise_rule(0, &api::GrpcRouteRules::default())],
-        Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
+        None | Some([]) => vec![normalise_rule(namespace, 0, &api::GrpcRouteRules::default())],
+        Some(rules) => {
+            rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
+        }
     };
     let frame = RouteFrame {
         metadata: &route.metadata,
@@ -36,7 +41,7 @@ pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
     assemble(route, &frame, Traffic::Grpc, rules)
 }
 
-fn normalise_rule(index: usize, rule: &api::GrpcRouteRules) -> Rule {
+fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
@@ -51,8 +56,8 @@ fn normalise_rule(index: usize, rule: &api::GrpcRouteRules) -> Rule {
     };
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read_as_http(of_rule, at);
-    let written =
-        WrittenBackends { rule: index, refs: rule.backend_refs.as_deref(), has_filters: !of_rule.is_empty() };
+    let refs = rule.backend_refs.as_deref();
+    let written = WrittenBackends { namespace, rule: index, refs, has_filters: !of_rule.is_empty() };
     let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
     Rule {
         index,

@@ -1,5 +1,7 @@
 //! HTTPRoute to the kind-neutral shape.
 
+use std::sync::Arc;
+
 use gateway_api::experimental::httproutes as api;
 
 use super::assemble::{RouteFrame, assemble};
@@ -16,10 +18,13 @@ use crate::verdict::Reason;
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     let spec = route.spec();
+    let namespace = &route.metadata.name.namespace;
     let rules = match spec.rules.as_deref() {
         // The API server would have written the default rule: every path, no backend.
-        None | Some([]) => vec![normalise_rule(0, &api::HttpRouteRules::default())],
-        Some(rules) => rules.iter().enumerate().map(|(index, rule)| normalise_rule(index, rule)).collect(),
+        None | Some([]) => vec![normalise_rule(namespace, 0, &api::HttpRouteRules::default())],
+        Some(rules) => {
+            rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
+        }
     };
     let frame = RouteFrame {
         metadata: &route.metadata,
@@ -29,7 +34,7 @@ pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
     assemble(route, &frame, Traffic::Http, rules)
 }
 
-fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
+fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules) -> Rule {
     let mut refusals = Vec::new();
     refuse_unsupported_fields(index, rule, &mut refusals);
     let matches = match rule.matches.as_deref() {
@@ -44,8 +49,8 @@ fn normalise_rule(index: usize, rule: &api::HttpRouteRules) -> Rule {
     };
     let of_rule = rule.filters.as_deref().unwrap_or_default();
     let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
-    let written =
-        WrittenBackends { rule: index, refs: rule.backend_refs.as_deref(), has_filters: !of_rule.is_empty() };
+    let refs = rule.backend_refs.as_deref();
+    let written = WrittenBackends { namespace, rule: index, refs, has_filters: !of_rule.is_empty() };
     let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
     let mut limits = Vec::new();
     let exchange =

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
-use crate::object::{Age, Kind, ObjectKey};
+use crate::object::{Age, Kind, ObjectKey, ObjectName};
 use crate::rare::Rare;
 use crate::snapshot::{Ingress, key_of};
 use crate::verdict::{Problem, Reason, Severity};
@@ -85,7 +85,7 @@ impl Reader {
             let rules = paths
                 .iter()
                 .enumerate()
-                .map(|(path, content)| normalise_path_rule((index, path), content))
+                .map(|(path, content)| normalise_path_rule(&self.key.name.namespace, (index, path), content))
                 .collect();
             self.of_rules(Part::IngressRule(index), hostnames, rules)
         };
@@ -96,7 +96,8 @@ impl Reader {
     /// Everything for these hosts that no rule takes.
     fn default_route(&self, part: Part, hostnames: Hostnames, backend: &api::IngressBackend) -> Route {
         let mut refusals = Vec::new();
-        let backends = normalise_backend(backend, &field::default_backend(), &mut refusals);
+        let backends =
+            normalise_backend(&self.key.name.namespace, backend, &field::default_backend(), &mut refusals);
         let matched = Match { index: 0, path: Path::unwritten(), method: None, conditions: Box::default() };
         self.of_rules(part, hostnames, vec![rule(0, vec![matched], backends, refusals)])
     }
@@ -127,8 +128,12 @@ impl Reader {
     }
 }
 
-/// An entry of `http.paths`.
-fn normalise_path_rule((entry, index): (usize, usize), content: &api::HTTPIngressPath) -> Rule {
+/// An entry of `http.paths` of an Ingress of `namespace`.
+fn normalise_path_rule(
+    namespace: &Arc<str>,
+    (entry, index): (usize, usize),
+    content: &api::HTTPIngressPath,
+) -> Rule {
     let at = field::ingress_path(entry, index);
     let mut refusals = Vec::new();
     let path = normalise_path(content, &at, &mut refusals);
@@ -141,7 +146,7 @@ fn normalise_path_rule((entry, index): (usize, usize), content: &api::HTTPIngres
         };
         Some(Limit::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
     });
-    let backends = normalise_backend(&content.backend, &at.child("backend"), &mut refusals);
+    let backends = normalise_backend(namespace, &content.backend, &at.child("backend"), &mut refusals);
     let matches =
         path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Box::default() });
     Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
@@ -209,8 +214,9 @@ fn normalise_path(
     path
 }
 
-/// The backend, unless it is no Service.
+/// The backend of an Ingress of `namespace`, unless it is no Service.
 fn normalise_backend(
+    namespace: &Arc<str>,
     backend: &api::IngressBackend,
     at: &FieldPath,
     refusals: &mut Vec<Refusal>,
@@ -241,8 +247,7 @@ fn normalise_backend(
         index: 0,
         other: None,
         // A backend is of the Ingress's own namespace.
-        namespace: None,
-        name: Arc::from(service.name.as_str()),
+        name: ObjectName::new(namespace.clone(), &service.name),
         port,
         weight: 1,
     }]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gateway_api::experimental::{grpcroutes as grpc, httproutes as http};
 
+use super::backend::name_of;
 use super::{BackendPort, BackendRef, OtherKind};
 use crate::field::FieldPath;
 
@@ -18,21 +19,20 @@ pub(crate) struct Mirror {
 
 /// A filter of some generated type.
 pub(super) trait MirrorFilter {
-    /// Where copies are to go; `None` for a filter that asks for none.
-    fn mirror(&self) -> Option<BackendRef>;
+    /// Where copies are to go, in a route of `namespace`; `None` for a filter that asks for none.
+    fn mirror(&self, namespace: &Arc<str>) -> Option<BackendRef>;
 }
 
 macro_rules! mirror_filters {
     ($($filter:ty, $kind:ty;)+) => {$(
         impl MirrorFilter for $filter {
-            fn mirror(&self) -> Option<BackendRef> {
+            fn mirror(&self, namespace: &Arc<str>) -> Option<BackendRef> {
                 let mirror = self.request_mirror.as_ref().filter(|_| self.r#type == <$kind>::RequestMirror)?;
                 let backend = &mirror.backend_ref;
                 Some(BackendRef {
                     index: 0,
                     other: OtherKind::of(backend.group.as_deref(), backend.kind.as_deref()),
-                    namespace: backend.namespace.as_deref().map(Arc::from),
-                    name: Arc::from(backend.name.as_str()),
+                    name: name_of(namespace, backend.namespace.as_deref(), &backend.name),
                     port: backend.port.map(BackendPort::Number),
                     weight: 1,
                 })
@@ -48,10 +48,14 @@ mirror_filters! {
     grpc::GrpcRouteRulesBackendRefsFilters, grpc::GrpcRouteRulesBackendRefsFiltersType;
 }
 
-/// What the filters of one list, which stands at `at`, have requests copied to.
-pub(super) fn mirrors<F: MirrorFilter>(list: &[F], at: &FieldPath) -> impl Iterator<Item = Mirror> {
+/// What the filters of one list, which stands at `at` in a route of `namespace`, have requests copied to.
+pub(super) fn mirrors<F: MirrorFilter>(
+    namespace: &Arc<str>,
+    list: &[F],
+    at: &FieldPath,
+) -> impl Iterator<Item = Mirror> {
     list.iter().enumerate().filter_map(|(index, filter)| {
-        let backend = filter.mirror()?;
+        let backend = filter.mirror(namespace)?;
         Some(Mirror { at: at.index(index).child("requestMirror").child("backendRef"), backend })
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Condition, Exchange, Filters, Limit, Mirror, Path, Refusal};
 use crate::attach::Hostname;
 use crate::field::{self, FieldPath};
-use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey};
+use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use crate::provenance::Section;
 use crate::rare::Rare;
 
@@ -176,9 +176,8 @@ pub(crate) struct BackendRef {
     pub(crate) index: usize,
     /// What it refers to, if that is no Service.
     pub(crate) other: Option<Box<OtherKind>>,
-    /// The route's own if there is none.
-    pub(crate) namespace: Option<Arc<str>>,
-    pub(crate) name: Arc<str>,
+    /// What it names, in the route's own namespace unless it says another.
+    pub(crate) name: ObjectName,
     pub(crate) port: Option<BackendPort>,
     pub(crate) weight: u32,
 }

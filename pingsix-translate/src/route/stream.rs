@@ -8,7 +8,7 @@ use super::assemble::{RouteFrame, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
 use super::{Exchange, Hostnames, Refusal, Route, Rule, Traffic};
 use crate::field::FieldPath;
-use crate::object::Kind;
+use crate::object::{Kind, ObjectName};
 use crate::rare::Rare;
 use crate::snapshot::{TcpRoute, TlsRoute, UdpRoute};
 use crate::verdict::Reason;
@@ -22,7 +22,8 @@ pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
         uses_default_gateways: spec.use_default_gateways == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
     };
     let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    let mut normal = assemble(route, &frame, Traffic::Tls, vec![only_rule(Kind::TlsRoute, rules)]);
+    let mut normal =
+        assemble(route, &frame, Traffic::Tls, vec![only_rule(&route.metadata.name, Kind::TlsRoute, rules)]);
     if normal.hostnames == Hostnames::Any {
         // Nothing says whose connections are meant, so nobody's are.
         normal.hostnames = Hostnames::Named(Box::default());
@@ -44,7 +45,7 @@ pub(crate) fn normalise_tcp_route(route: &TcpRoute) -> Route {
         uses_default_gateways: spec.use_default_gateways == Some(tcproutes::TcpRouteUseDefaultGateways::All),
     };
     let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    assemble(route, &frame, Traffic::Tcp, vec![only_rule(Kind::TcpRoute, rules)])
+    assemble(route, &frame, Traffic::Tcp, vec![only_rule(&route.metadata.name, Kind::TcpRoute, rules)])
 }
 
 /// Reads a UDPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
@@ -56,11 +57,12 @@ pub(crate) fn normalise_udp_route(route: &UdpRoute) -> Route {
         uses_default_gateways: spec.use_default_gateways == Some(udproutes::UdpRouteUseDefaultGateways::All),
     };
     let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
-    assemble(route, &frame, Traffic::Udp, vec![only_rule(Kind::UdpRoute, rules)])
+    assemble(route, &frame, Traffic::Udp, vec![only_rule(&route.metadata.name, Kind::UdpRoute, rules)])
 }
 
 /// Exactly one rule, whatever was written: every connection a route stands for meets the same fate.
 fn only_rule<'a, B: WrittenBackend + 'a>(
+    route: &ObjectName,
     kind: Kind,
     mut rules: impl ExactSizeIterator<Item = &'a [B]>,
 ) -> Rule {
@@ -72,7 +74,7 @@ fn only_rule<'a, B: WrittenBackend + 'a>(
             format!("A {kind} has exactly one rule, not {}.", rules.len()),
         ));
     }
-    let backends = normalise_backends(0, rules.next().unwrap_or_default(), &mut refusals);
+    let backends = normalise_backends(&route.namespace, 0, rules.next().unwrap_or_default(), &mut refusals);
     Rule {
         index: 0,
         matches: Arc::default(),

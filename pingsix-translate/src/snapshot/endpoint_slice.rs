@@ -27,19 +27,19 @@ const FQDN: &str = "FQDN";
 #[serde(from = "wire::EndpointSlice")]
 pub struct EndpointSlice {
     /// Where it is, and its name.
-    pub name: Arc<ObjectName>,
+    pub name: ObjectName,
     /// The Service it belongs to, which its label names.
-    pub service: Option<Arc<str>>,
+    pub service: Option<ObjectName>,
     /// Whether its endpoints are DNS names. Those are not kept: they are not resolved.
     pub holds_names: bool,
-    /// `ports`, in order.
-    pub ports: Box<[EndpointPort]>,
+    /// `ports`, in order. Thousands of slices have the same ones.
+    pub ports: Arc<[EndpointPort]>,
     /// `endpoints`, in order.
     pub endpoints: Box<[Endpoint]>,
 }
 
 /// A port of an EndpointSlice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointPort {
     /// The name of the port of the Service; `None` when it has none.
     pub name: Option<Arc<str>>,
@@ -126,9 +126,10 @@ impl From<&wire::EndpointSlice> for EndpointSlice {
     fn from(slice: &wire::EndpointSlice) -> Self {
         let labels = slice.metadata.labels.as_ref();
         let service = labels.and_then(|labels| labels.get(SERVICE_NAME_LABEL));
+        let name = name_in(&slice.metadata);
         Self {
-            name: name_in(&slice.metadata),
-            service: service.map(|service| Arc::from(service.as_str())),
+            service: service.map(|service| ObjectName::new(name.namespace.clone(), service)),
+            name,
             holds_names: slice.address_type == FQDN,
             ports: slice.ports.iter().flatten().map(EndpointPort::from).collect(),
             endpoints: slice.endpoints.listed().iter().map(Endpoint::from).collect(),
@@ -147,8 +148,8 @@ impl Serialize for EndpointSlice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let labels = self
             .service
-            .as_deref()
-            .map(|service| BTreeMap::from([(SERVICE_NAME_LABEL.to_owned(), service.to_owned())]));
+            .as_ref()
+            .map(|service| BTreeMap::from([(SERVICE_NAME_LABEL.to_owned(), String::from(&*service.name))]));
         let port = |port: &EndpointPort| WirePort {
             name: port.name.as_deref().map(ToOwned::to_owned),
             port: port.port.map(|port| port.get().into()),
@@ -176,7 +177,7 @@ impl Serialize for EndpointSlice {
 }
 
 impl Identified for EndpointSlice {
-    fn name(&self) -> Arc<ObjectName> {
+    fn name(&self) -> ObjectName {
         self.name.clone()
     }
 
@@ -186,7 +187,8 @@ impl Identified for EndpointSlice {
 
     fn share(&mut self, pool: &mut Pool) {
         share_namespace(&mut self.name, pool);
-        self.ports.iter_mut().filter_map(|port| port.name.as_mut()).for_each(|name| pool.text(name));
+        self.service.iter_mut().for_each(|service| pool.name(service));
+        pool.endpoint_ports(&mut self.ports);
     }
 }
 

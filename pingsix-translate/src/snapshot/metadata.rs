@@ -1,7 +1,5 @@
 //! What is kept of an object's metadata, and what objects of every kind are known by.
 
-use std::sync::Arc;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ObjectMeta;
 
@@ -18,7 +16,7 @@ use crate::object::{Age, Kind, ObjectName};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Where it is, and its name.
-    pub name: Arc<ObjectName>,
+    pub name: ObjectName,
     /// `metadata.generation`; 0 when it has none.
     pub generation: i64,
     pub(crate) age: Age,
@@ -58,15 +56,15 @@ pub(super) fn metadata_of(name: &ObjectName) -> ObjectMeta {
 }
 
 /// The name that metadata say, whether the kind lives in a namespace or not.
-pub(super) fn name_in(metadata: &ObjectMeta) -> Arc<ObjectName> {
+pub(super) fn name_in(metadata: &ObjectMeta) -> ObjectName {
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    Arc::new(ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default()))
+    ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
 /// An object of a kind translation reads.
 pub trait Identified {
     /// Where it is, and its name; the namespace is empty for cluster-scoped kinds.
-    fn name(&self) -> Arc<ObjectName>;
+    fn name(&self) -> ObjectName;
 
     /// `metadata.generation`; 0 when it has none, or when it is not kept.
     fn generation(&self) -> i64;
@@ -76,8 +74,8 @@ pub trait Identified {
 }
 
 /// Shares the namespace of a name that nobody holds yet.
-pub(super) fn share_namespace(name: &mut Arc<ObjectName>, pool: &mut Pool) {
-    if let Some(name) = Arc::get_mut(name) {
+pub(super) fn share_namespace(name: &mut ObjectName, pool: &mut Pool) {
+    if let Some(name) = name.get_mut() {
         pool.text(&mut name.namespace);
     }
 }
@@ -86,8 +84,8 @@ pub(super) fn share_namespace(name: &mut Arc<ObjectName>, pool: &mut Pool) {
 macro_rules! generated {
     ($($kind:ident)+) => {$(
         impl Identified for $kind {
-            fn name(&self) -> Arc<ObjectName> {
-                Arc::new(key_of(Kind::$kind, &self.metadata).name)
+            fn name(&self) -> ObjectName {
+                key_of(Kind::$kind, &self.metadata).name
             }
 
             fn generation(&self) -> i64 {

@@ -32,7 +32,7 @@ macro_rules! objects {
             /// Its identity.
             pub fn key(&self) -> ObjectKey {
                 match self {
-                    $(Self::$kind(object) => ObjectKey { kind: Kind::$kind, name: ObjectName::clone(&object.name()) },)+
+                    $(Self::$kind(object) => ObjectKey { kind: Kind::$kind, name: object.name() },)+
                 }
             }
         }

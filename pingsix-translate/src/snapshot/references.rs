@@ -4,6 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use gateway_api::experimental::grpcroutes::GrpcRouteSpec;
+use gateway_api::experimental::httproutes::HttpRouteSpec;
+use gateway_api::experimental::tcproutes::TcpRouteSpec;
+use gateway_api::experimental::tlsroutes::TlsRouteSpec;
+use gateway_api::experimental::udproutes::UdpRouteSpec;
 use gateway_api::gateways::GatewayListeners;
 
 use super::endpoint_slice::EndpointSlice;
@@ -74,6 +79,40 @@ macro_rules! plain {
     };
 }
 
+/// The spec of a route of any kind, as far as its references go.
+pub trait SpecReferences {
+    /// The Services that backendRefs and mirrors name in a route of `namespace`, whether they exist or not; sorted, without
+    /// repetitions.
+    fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]>;
+
+    /// Those of them that requests or connections are to go to, which need endpoints.
+    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
+}
+
+macro_rules! spec_references {
+    ($($spec:ident: $references:ident;)+) => {$(
+        impl SpecReferences for $spec {
+            fn services(&self, namespace: &Arc<str>) -> Box<[ObjectName]> {
+                let references = $references!(self).filter_map(|reference| reference.service(namespace));
+                references.collect::<BTreeSet<_>>().into_iter().collect()
+            }
+
+            fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
+                let references = $references!(self).filter(|reference| !reference.is_mirror);
+                references.filter_map(|reference| reference.service(namespace)).collect()
+            }
+        }
+    )+};
+}
+
+spec_references! {
+    HttpRouteSpec: filtered;
+    GrpcRouteSpec: filtered;
+    TlsRouteSpec: plain;
+    TcpRouteSpec: plain;
+    UdpRouteSpec: plain;
+}
+
 /// A route of any kind, as far as its references go.
 pub trait RouteReferences {
     /// Which kind of route.
@@ -82,15 +121,15 @@ pub trait RouteReferences {
     /// `spec.parentRefs`, in order.
     fn parent_refs(&self) -> &Arc<[ParentRef]>;
 
-    /// The Services that backendRefs and mirrors name, whether they exist or not.
-    fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
+    /// The Services that backendRefs and mirrors name, whether they exist or not; sorted, without repetitions.
+    fn services(&self) -> &[ObjectName];
 
     /// Those of them that requests or connections are to go to, which need endpoints.
-    fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName>;
+    fn backends(&self) -> Vec<ObjectName>;
 }
 
 macro_rules! route_references {
-    ($($kind:ident: $references:ident;)+) => {$(
+    ($($kind:ident)+) => {$(
         impl RouteReferences for $kind {
             const KIND: Kind = Kind::$kind;
 
@@ -98,28 +137,18 @@ macro_rules! route_references {
                 &self.parent_refs
             }
 
-            fn services(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
-                let spec = self.spec();
-                let references = $references!(spec);
-                references.filter_map(|reference| reference.service(namespace)).collect()
+            fn services(&self) -> &[ObjectName] {
+                &self.services
             }
 
-            fn backends(&self, namespace: &Arc<str>) -> Vec<ObjectName> {
-                let spec = self.spec();
-                let references = $references!(spec).filter(|reference| !reference.is_mirror);
-                references.filter_map(|reference| reference.service(namespace)).collect()
+            fn backends(&self) -> Vec<ObjectName> {
+                self.spec().backends(&self.metadata.name.namespace)
             }
         }
     )+};
 }
 
-route_references! {
-    HttpRoute: filtered;
-    GrpcRoute: filtered;
-    TlsRoute: plain;
-    TcpRoute: plain;
-    UdpRoute: plain;
-}
+route_references! { HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute }
 
 /// The Services that backends of an Ingress name, whether they exist or not.
 pub fn services_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<ObjectName> {
@@ -144,7 +173,7 @@ pub fn secrets_of_ingress(ingress: &Ingress, namespace: &Arc<str>) -> Vec<Object
 
 /// The Service an EndpointSlice belongs to.
 pub fn service_of_slice(slice: &EndpointSlice) -> Option<ObjectName> {
-    Some(ObjectName::new(slice.name.namespace.clone(), slice.service.clone()?))
+    slice.service.clone()
 }
 
 /// The Secrets a Gateway names, of its listeners and the one it is to show to backends, whether they exist or not.

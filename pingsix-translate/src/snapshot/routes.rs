@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::metadata::{Identified, Metadata, share_namespace};
 use super::pool::Pool;
+use super::references::SpecReferences;
 use super::wire;
 use crate::object::ObjectName;
 use crate::route::ParentRef;
@@ -29,6 +30,8 @@ pub struct RouteObject<S> {
     pub metadata: Metadata,
     /// `spec.parentRefs`, in order. Thousands of routes have the same ones.
     pub parent_refs: Arc<[ParentRef]>,
+    /// The Services that the spec names, which are asked for far more often than the rest of it; sorted.
+    pub(super) services: Box<[ObjectName]>,
     spec: Packed<S>,
 }
 
@@ -83,7 +86,7 @@ struct Written<S> {
 }
 
 /// The spec of a route of Gateway API.
-pub trait RouteSpec: Clone + Serialize + DeserializeOwned {
+pub trait RouteSpec: SpecReferences + Clone + Serialize + DeserializeOwned {
     /// Takes the parentRefs out.
     fn take_parent_refs(&mut self) -> Arc<[ParentRef]>;
 
@@ -136,8 +139,9 @@ route_specs! {
 
 impl<S: RouteSpec> From<Written<S>> for RouteObject<S> {
     fn from(Written { metadata, mut spec }: Written<S>) -> Self {
-        let parent_refs = spec.take_parent_refs();
-        Self { metadata: Metadata::from(&metadata), parent_refs, spec: Packed::new(&spec) }
+        let (metadata, parent_refs) = (Metadata::from(&metadata), spec.take_parent_refs());
+        let services = spec.services(&metadata.name.namespace);
+        Self { metadata, parent_refs, services, spec: Packed::new(&spec) }
     }
 }
 
@@ -149,7 +153,7 @@ impl<S: RouteSpec> Serialize for RouteObject<S> {
 }
 
 impl<S> Identified for RouteObject<S> {
-    fn name(&self) -> Arc<ObjectName> {
+    fn name(&self) -> ObjectName {
         self.metadata.name.clone()
     }
 
@@ -160,6 +164,7 @@ impl<S> Identified for RouteObject<S> {
     fn share(&mut self, pool: &mut Pool) {
         share_namespace(&mut self.metadata.name, pool);
         pool.parent_refs(&mut self.parent_refs);
+        self.services.iter_mut().for_each(|service| pool.name(service));
     }
 }
 

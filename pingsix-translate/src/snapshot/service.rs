@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ServicePort as WirePort, ServiceSpec};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::metadata::{Identified, metadata_of, name_in, share_namespace};
+use super::metadata::{Identified, metadata_of, name_in};
 use super::pool::Pool;
 use super::wire;
 use crate::object::ObjectName;
@@ -18,15 +18,15 @@ const EXTERNAL_NAME: &str = "ExternalName";
 #[serde(from = "wire::Service")]
 pub struct Service {
     /// Where it is, and its name.
-    pub name: Arc<ObjectName>,
+    pub name: ObjectName,
     /// Whether `spec.type` is `ExternalName`: it is only another name for a host.
     pub is_external_name: bool,
-    /// `spec.ports`, in order.
-    pub ports: Box<[ServicePort]>,
+    /// `spec.ports`, in order. Thousands of Services have the same ones.
+    pub ports: Arc<[ServicePort]>,
 }
 
 /// A port of a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServicePort {
     /// Its name; `None` when it has none.
     pub name: Option<Arc<str>>,
@@ -123,7 +123,7 @@ impl Serialize for Service {
 }
 
 impl Identified for Service {
-    fn name(&self) -> Arc<ObjectName> {
+    fn name(&self) -> ObjectName {
         self.name.clone()
     }
 
@@ -132,10 +132,8 @@ impl Identified for Service {
     }
 
     fn share(&mut self, pool: &mut Pool) {
-        share_namespace(&mut self.name, pool);
-        for port in &mut self.ports {
-            port.name.iter_mut().chain(&mut port.app_protocol).for_each(|text| pool.text(text));
-        }
+        pool.name(&mut self.name);
+        pool.service_ports(&mut self.ports);
     }
 }
 

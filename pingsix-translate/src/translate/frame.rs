@@ -7,7 +7,7 @@ use super::infrastructure;
 use super::shared::Shared;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::infrastructure::Infrastructure;
-use crate::lower::{Plane, RouteInput, planes};
+use crate::lower::{Attachments, Plane, RouteInput, planes};
 use crate::object::{Kind, ObjectKey};
 use crate::options::{Layout, Options};
 use crate::parameters::{self, Parameters};
@@ -97,21 +97,23 @@ impl Frame {
     /// Attaches a route and resolves what it refers to.
     pub(super) fn attach(
         &self,
-        route: Arc<Route>,
+        route: Route,
         references: &References<'_>,
         (backends, shared): (&mut Backends, &mut Shared),
         problems: &mut Vec<Problem>,
     ) -> RouteInput {
-        let parents = shared.attachments.share(attach_route(&route, &self.listeners, references));
-        let host = only_host(&route.hostnames, &parents, &self.listeners.all);
-        let carried = Carried::by(route.traffic, &parents, &self.listeners.all, host.as_ref());
+        let attached = Attachments::new(attach_route(&route, &self.listeners, references));
+        let attached = shared.attachments.share(attached);
+        let parents = &attached.parents;
+        let host = only_host(&route.hostnames, parents, &self.listeners.all);
+        let carried = Carried::by(route.traffic, parents, &self.listeners.all, host.as_ref());
         let in_effect = self.policies.for_route(carried);
         let rules = route
             .rules
             .iter()
             .map(|rule| references.resolve_rule(&route, rule, in_effect, backends, problems))
             .collect();
-        RouteInput::new(route, rules, parents)
+        RouteInput::new(route, rules, attached)
     }
 
     /// Verdicts on everything but routes, and everything that is wrong. `inputs` are the routes in the order of the

@@ -53,13 +53,13 @@ pub(super) fn of_ingress_class(
     class: &IngressClass,
     parameters: &Arc<ManagedParameters>,
 ) -> Infrastructure {
-    let data_plane = DataPlaneKey::Ingress { class: key.name.name.clone() };
+    let data_plane = DataPlaneKey::Ingress { class: Arc::from(&*key.name.name) };
     let port = |protocol| InfrastructurePort { protocol, data_plane: data_plane.clone() };
     Infrastructure {
         owner: key.clone(),
         uid: class.metadata.uid.as_deref().map(Arc::from),
-        namespace: proxy_of_ingress_class(class).map(|proxy| proxy.namespace).unwrap_or_default(),
-        class: key.name.name.clone(),
+        namespace: proxy_of_ingress_class(class).map(|proxy| proxy.namespace.clone()).unwrap_or_default(),
+        class: Arc::from(&*key.name.name),
         ports: BTreeMap::from([(80, port(PortProtocol::Plaintext)), (443, port(PortProtocol::Tls))]),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),

@@ -59,7 +59,7 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
     };
     let mut problems = class.problems;
     problems.extend(several_defaults(&class.key, &snapshot.default_classes));
-    let key = DataPlaneKey::Ingress { class: class.key.name.name.clone() };
+    let key = DataPlaneKey::Ingress { class: Arc::from(&*class.key.name.name) };
     let data_plane = if is_served {
         verdicts.ingresses = snapshot
             .ingresses
@@ -143,7 +143,7 @@ fn shadowed(data_plane: &DataPlane) -> Vec<Problem> {
 /// There should be one default class, and whose Ingresses are served must not be a riddle.
 fn several_defaults(class: &Arc<ObjectKey>, defaults: &[Arc<str>]) -> Option<Problem> {
     let [first, _, ..] = defaults else { return None };
-    defaults.contains(&class.name.name).then(|| Problem {
+    defaults.iter().any(|default| **default == *class.name.name).then(|| Problem {
         object: class.clone(),
         field: FieldPath::new("metadata").child("annotations"),
         severity: Severity::Warning,

@@ -154,13 +154,6 @@ impl Slots {
         }
         if known.is_none() {
             self.by_key.insert(route.key.clone(), slot);
-            let gone = Arc::new(RouteInput::gone(route.clone()));
-            if slot == self.inputs.len() {
-                self.inputs.push(gone);
-                self.counted.push(Few::default());
-            } else {
-                self.inputs[slot] = gone;
-            }
             attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
         }
         self.put(slot, route, attaching);
@@ -174,15 +167,23 @@ impl Slots {
         }
     }
 
-    fn put(&mut self, slot: usize, route: Arc<Route>, attaching: &mut Attaching<'_>) {
+    /// Attaches and resolves a route that has a slot, or is given the next one.
+    fn put(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_>) {
         attaching.count += 1;
         let mut problems = Vec::new();
         let Attaching { frame, references, backends, shared, changes, .. } = attaching;
         let input = frame.attach(route, references, (backends, shared), &mut problems);
         self.note_problems(slot, |known| known.attached = problems);
-        if *self.inputs[slot] != input {
-            let before = std::mem::replace(&mut self.inputs[slot], Arc::new(input));
-            changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+        match self.inputs.get_mut(slot) {
+            Some(known) if **known == input => {}
+            Some(known) => {
+                let before = std::mem::replace(known, Arc::new(input));
+                changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+            }
+            None => {
+                self.inputs.push(Arc::new(input));
+                self.counted.push(Few::default());
+            }
         }
     }
 
@@ -220,12 +221,7 @@ impl Slots {
 
 /// The Services that a route may have to do with.
 fn services(route: &Route) -> BTreeSet<ObjectName> {
-    let own = &route.key.name.namespace;
     let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
     let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
-    backends
-        .map(|backend| {
-            ObjectName::new(backend.namespace.as_ref().unwrap_or(own).clone(), backend.name.clone())
-        })
-        .collect()
+    backends.map(|backend| backend.name.clone()).collect()
 }

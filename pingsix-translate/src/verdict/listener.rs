@@ -61,6 +61,7 @@ pub(crate) fn attached_to(
     refusals: &Refusals,
 ) -> Few<usize> {
     let accepted = route
+        .attached
         .parents
         .iter()
         .zip(verdict.parents.iter())

@@ -105,7 +105,7 @@ fn services_in_use(routes: &[Arc<RouteInput>], references: &References<'_>) -> B
 
 fn attached(routes: &[Arc<RouteInput>]) -> impl Iterator<Item = &RouteInput> {
     let routes = routes.iter().map(|route| &**route);
-    routes.filter(|input| input.parents.iter().any(|parent| parent.outcome.is_ok()))
+    routes.filter(|input| input.attached.parents.iter().any(|parent| parent.outcome.is_ok()))
 }
 
 /// Targets of a policy that it does not apply to.

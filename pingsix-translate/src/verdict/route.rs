@@ -93,8 +93,8 @@ pub(crate) fn judge_route(
     let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
     let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
     let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules);
-    let mut parents = Vec::with_capacity(input.parents.len());
-    for Attachment { parent_ref, outcome } in &*input.parents {
+    let mut parents = Vec::with_capacity(input.attached.parents.len());
+    for Attachment { parent_ref, outcome } in &input.attached.parents {
         let mut conditions = Conditions::default();
         let mut set = |kind, status, reason, message: String| {
             conditions.set(Condition {

@@ -146,7 +146,7 @@ impl<F: Feed + 'static> Engine<F> {
         // Without the key nobody is let in.
         if key.is_some() {
             let slices = self.parts.reconciler.world().slices_of(&service_name(infrastructure));
-            for endpoint in slices.values().flat_map(|slice| slice.endpoints.iter()) {
+            for endpoint in slices.iter().flat_map(|slice| slice.endpoints.iter()) {
                 // Processes listen on IPv4 addresses; the same Pod may have one of IPv6 in another slice.
                 let Some(ip) = endpoint.address.filter(IpAddr::is_ipv4) else { continue };
                 match endpoint.state {

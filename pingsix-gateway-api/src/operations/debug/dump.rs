@@ -15,7 +15,7 @@ use crate::operations::kinds::{PerKind, with_kind};
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
-use crate::world::{Stored, Target, World};
+use crate::world::{Crossing, Stored, Target, World};
 
 /// What is shown in the place of a secret.
 const REDACTED: &str = "<redacted>";
@@ -338,8 +338,11 @@ impl PerKind for Referrers<'_> {
 fn text(target: &Target) -> String {
     match target {
         Target::Object(key) => key.to_string(),
-        Target::Crossing { kind, from, into } => format!("permission for {kind} from {from} into {into}"),
+        Target::Crossing(crossing) => {
+            let Crossing { kind, from, into } = &**crossing;
+            format!("permission for {kind} from {from} into {into}")
+        }
         Target::DefaultIngressClass => "the default IngressClass".to_owned(),
-        Target::TlsHost(host) => format!("TLS for {host}"),
+        Target::TlsHost(host) => format!("TLS for {}", host.0),
     }
 }

@@ -5,13 +5,12 @@
 //! each other carry patterns into each other's routers, and are closed together, all of them, when one of them changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
 use crate::attach::Hostname;
 use crate::lower::budget::Room;
-use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, covered_of, in_order};
+use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::table::TableKey;
 use crate::options::Options;
 use crate::packed::pack;
@@ -31,8 +30,8 @@ pub(super) struct OfHost {
 /// The patterns that Routes have themselves, by host.
 #[derive(Debug, Default)]
 pub(super) struct HostPatterns {
-    /// Every pattern of every Route.
-    own: BTreeSet<Own>,
+    /// Every Route.
+    routes: BTreeSet<ByHost>,
     /// How many of the hosts are wildcards.
     wildcards: usize,
     /// Hosts that cover others, or are covered.
@@ -41,37 +40,63 @@ pub(super) struct HostPatterns {
     is_unlinked: bool,
 }
 
-/// A pattern that a Route has itself. In this order, what Routes of a host have is together, and so is who has it.
+/// A Route that has patterns itself. In this order, those of a host are together, and of these, what is below a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Own {
+struct ByHost {
     host: Option<Hostname>,
-    pattern: Pattern,
+    /// Its path as written, with which all of its patterns begin but for a slash at the end.
+    text: Arc<str>,
     /// The Route; none comes before all of them.
     key: Option<Arc<TableKey>>,
 }
 
-impl HostPatterns {
-    /// The patterns of a host from one on, with who has them.
-    fn from<'p>(&'p self, host: Option<&'p Hostname>, first: Pattern) -> impl Iterator<Item = &'p Own> {
-        let first = Own { host: host.cloned(), pattern: first, key: None };
-        let range = (Bound::Included(first), Bound::Unbounded);
-        self.own.range(range).take_while(move |own| own.host.as_ref() == host)
+impl ByHost {
+    fn new(key: &Arc<TableKey>) -> Self {
+        let text = key.path.as_ref().map_or_else(|| Arc::from("/"), |path| path.text.clone());
+        Self { host: key.host(), text, key: Some(key.clone()) }
     }
 
-    /// The Routes that have a pattern.
+    /// The patterns of the Route.
+    fn patterns(&self) -> Vec<Pattern> {
+        self.key.as_ref().map(|key| Pattern::of(key.path.as_ref())).unwrap_or_default()
+    }
+}
+
+impl HostPatterns {
+    /// The Routes of a host from a text on.
+    fn from<'p>(
+        &'p self,
+        host: Option<&'p Hostname>,
+        text: &str,
+    ) -> impl Iterator<Item = &'p ByHost> + use<'p> {
+        let first = ByHost { host: host.cloned(), text: text.into(), key: None };
+        self.routes.range(first..).take_while(move |route| route.host.as_ref() == host)
+    }
+
+    /// The Routes that have a pattern: among those that are written like it, or with a slash at the end, or without.
     fn with<'p>(
         &'p self,
         host: Option<&'p Hostname>,
         pattern: &'p Pattern,
     ) -> impl Iterator<Item = &'p Arc<TableKey>> {
-        let with = self.from(host, pattern.clone()).take_while(move |own| own.pattern == *pattern);
-        with.filter_map(|own| own.key.as_ref())
+        let stem = pattern.literal.strip_suffix('/').unwrap_or(&pattern.literal);
+        let written = [stem.to_owned(), [stem, "/"].concat()];
+        let routes = written
+            .into_iter()
+            .flat_map(move |text| self.from(host, &text).take_while(move |route| *route.text == *text));
+        routes.filter(|route| route.patterns().contains(pattern)).filter_map(|route| route.key.as_ref())
+    }
+
+    /// The patterns of a host that a catch-all covers. Each begins with the catch-all's literal, and so does the text of
+    /// whoever has it.
+    fn covered(&self, host: Option<&Hostname>, by: &Pattern) -> Vec<Pattern> {
+        let below = self.from(host, &by.literal).take_while(|route| route.text.starts_with(&*by.literal));
+        below.flat_map(ByHost::patterns).filter(|pattern| by.covers(pattern)).collect()
     }
 
     /// Whether some Route has the host.
     fn has(&self, host: Option<&Hostname>) -> bool {
-        let first = Pattern { literal: Arc::from(""), catch_all: false };
-        self.from(host, first).next().is_some()
+        self.from(host, "").next().is_some()
     }
 
     /// Notes that a pattern of a host may come or go.
@@ -82,27 +107,25 @@ impl HostPatterns {
 
     /// Adds the patterns of a Route.
     pub(super) fn add(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
-        let host = key.host();
-        let of_host = self.touch(host.as_ref(), changed);
-        for pattern in Pattern::of(key.path.as_ref()) {
-            if self.with(host.as_ref(), &pattern).next().is_none() {
-                of_host.changed.insert(pattern.clone());
-            }
-            self.own.insert(Own { host: host.clone(), pattern, key: Some(key.clone()) });
-        }
+        let route = ByHost::new(key);
+        self.touch_new(&route, changed);
+        self.routes.insert(route);
     }
 
     /// Removes the patterns of a Route.
     pub(super) fn remove(&mut self, key: &Arc<TableKey>, changed: &mut ChangedPatterns) {
-        let host = key.host();
-        let of_host = self.touch(host.as_ref(), changed);
-        for pattern in Pattern::of(key.path.as_ref()) {
-            let own = Own { host: host.clone(), pattern, key: Some(key.clone()) };
-            self.own.remove(&own);
-            if self.with(host.as_ref(), &own.pattern).next().is_none() {
-                of_host.changed.insert(own.pattern);
-            }
-        }
+        let route = ByHost::new(key);
+        // Before it is gone, the host was there.
+        self.touch(route.host.as_ref(), changed);
+        self.routes.remove(&route);
+        self.touch_new(&route, changed);
+    }
+
+    /// Notes that the patterns come or go which a Route has, and no Route that is there.
+    fn touch_new(&self, route: &ByHost, changed: &mut ChangedPatterns) {
+        let host = route.host.as_ref();
+        let is_new = |pattern: &Pattern| self.with(host, pattern).next().is_none();
+        self.touch(host, changed).changed.extend(route.patterns().into_iter().filter(is_new));
     }
 
     /// Takes note of the hosts that came or went in a change.
@@ -128,12 +151,12 @@ impl HostPatterns {
 
     /// Takes no more memory than what is there needs.
     pub(super) fn pack(&mut self) {
-        pack(&mut self.own);
+        pack(&mut self.routes);
     }
 
     /// Finds out which hosts cover each other.
     pub(super) fn link(&mut self) {
-        let hosts = self.own.iter().filter_map(|own| own.host.as_ref());
+        let hosts = self.routes.iter().filter_map(|route| route.host.as_ref());
         self.linked = if self.wildcards > 0 { HostTree::new(hosts).linked() } else { BTreeSet::new() };
         self.is_unlinked = false;
     }
@@ -145,11 +168,9 @@ impl HostPatterns {
     /// What a Route of a host that is not linked lists.
     fn closed(&self, key: &TableKey, host: Option<&Hostname>) -> Closed {
         let own = Pattern::of(key.path.as_ref());
-        let mut list: Vec<&Pattern> = own.iter().collect();
-        for catch_all in own.iter().filter(|pattern| pattern.catch_all) {
-            let of_host = self.from(host, catch_all.first_covered()).map(|own| &own.pattern);
-            list.extend(covered_of(of_host, catch_all));
-        }
+        let catch_alls = own.iter().filter(|pattern| pattern.catch_all);
+        let covered: Vec<Pattern> = catch_alls.flat_map(|pattern| self.covered(host, pattern)).collect();
+        let list = own.iter().chain(&covered).collect();
         let hosts = Arc::new(host.map(|host| host.as_str().to_owned()).into_iter().collect());
         Closed { hosts, uris: in_order(list) }
     }
