@@ -18,6 +18,10 @@ pub(super) struct Speakers {
 enum Owners {
     One(Arc<ObjectKey>),
     /// Two, at least at some time; never none.
+    #[allow(
+        clippy::box_collection,
+        reason = "the set is three times as large as the box, and mostly not there"
+    )]
     Several(Box<BTreeSet<Arc<ObjectKey>>>),
 }
 

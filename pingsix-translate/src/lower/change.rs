@@ -100,7 +100,7 @@ impl LoweredPlane {
             documents: Documents::new(data_plane, lowering),
             placed: Placed::new(lowering.plane),
             table: BTreeMap::new(),
-            patterns: HostPatterns::default(),
+            patterns: HostPatterns::new(table.iter().map(|(_, key, _)| key)),
             unreached,
             naming,
             certificates: BTreeMap::new(),
@@ -114,9 +114,6 @@ impl LoweredPlane {
             for upstream in &route.uses {
                 plane.naming.upstreams.add_use(*upstream);
             }
-            let mut patterns = ChangedPatterns::new();
-            plane.patterns.add(&key, &mut patterns);
-            plane.patterns.settle(&patterns);
             if let Some(path) = &key.path {
                 let part = part_key(zone, key.original.as_ref(), segment(Some(path)));
                 plane.placed.parts.make(part).keys.insert(key.clone());
@@ -130,7 +127,6 @@ impl LoweredPlane {
         for (served, key) in lowering.plane.certificates.served.iter().zip(certificates) {
             plane.certificates.insert(served.name.clone(), key.id);
         }
-        plane.patterns.link();
         plane.pack();
         plane
     }
@@ -138,7 +134,6 @@ impl LoweredPlane {
     /// Takes no more memory than what is there needs.
     fn pack(&mut self) {
         pack(&mut self.table);
-        self.patterns.pack();
         self.placed.parts.pack();
         self.naming.upstreams.pack();
         self.naming.ids.pack();

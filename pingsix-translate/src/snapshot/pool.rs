@@ -102,6 +102,7 @@ impl<V: Held> Common<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::NameParts;
 
     #[test]
     fn what_nobody_has_any_more_is_forgotten() {
@@ -122,8 +123,11 @@ mod tests {
         let mut pool = Pool::default();
         let (mut one, mut other) = (ObjectName::new("shop", "cart"), ObjectName::new("shop", "cart"));
         let mut third = ObjectName::new("shop", "till");
-        [&mut one, &mut other, &mut third].into_iter().for_each(|name| pool.name(name));
-        assert!(std::ptr::eq(&*one, &*other));
+        for name in [&mut one, &mut other, &mut third] {
+            pool.name(name);
+        }
+        let (parts, same): (&NameParts, &NameParts) = (&one, &other);
+        assert!(std::ptr::eq(parts, same));
         assert!(Arc::ptr_eq(&one.namespace, &third.namespace));
     }
 }

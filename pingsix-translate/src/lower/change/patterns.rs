@@ -13,7 +13,6 @@ use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::table::TableKey;
 use crate::options::Options;
-use crate::packed::pack;
 
 /// By host: patterns that came or went.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;
@@ -28,7 +27,7 @@ pub(super) struct OfHost {
 }
 
 /// The patterns that Routes have themselves, by host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HostPatterns {
     /// Every Route.
     routes: BTreeSet<ByHost>,
@@ -63,6 +62,16 @@ impl ByHost {
 }
 
 impl HostPatterns {
+    /// The patterns of these Routes.
+    pub(super) fn new<'k>(keys: impl Iterator<Item = &'k Arc<TableKey>>) -> Self {
+        let routes: BTreeSet<ByHost> = keys.map(ByHost::new).collect();
+        let hosts: BTreeSet<&Hostname> = routes.iter().filter_map(|route| route.host.as_ref()).collect();
+        let wildcards = hosts.into_iter().filter(|host| host.is_wildcard()).count();
+        let mut patterns = Self { routes, wildcards, linked: BTreeSet::new(), is_unlinked: false };
+        patterns.link();
+        patterns
+    }
+
     /// The Routes of a host from a text on.
     fn from<'p>(
         &'p self,
@@ -149,13 +158,8 @@ impl HostPatterns {
         catch_alls.flat_map(|catch_all| self.with(host, &catch_all).cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Takes no more memory than what is there needs.
-    pub(super) fn pack(&mut self) {
-        pack(&mut self.routes);
-    }
-
     /// Finds out which hosts cover each other.
-    pub(super) fn link(&mut self) {
+    fn link(&mut self) {
         let hosts = self.routes.iter().filter_map(|route| route.host.as_ref());
         self.linked = if self.wildcards > 0 { HostTree::new(hosts).linked() } else { BTreeSet::new() };
         self.is_unlinked = false;
