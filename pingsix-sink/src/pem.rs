@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -18,10 +18,10 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(crate) fn file(&self) -> Option<&Path> {
+    pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Pem(_) => None,
-            Self::File(path) => Some(path),
+            Self::File(path) => Some(path.clone()),
         }
     }
 

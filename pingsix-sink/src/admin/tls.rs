@@ -1,7 +1,5 @@
 //! How an Admin API proves itself, and how we do.
 
-use std::path::{Path, PathBuf};
-
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -10,10 +8,6 @@ use crate::pem::{IdentityFault, Source, authorities, identity};
 
 fn read(source: &Source) -> Result<Vec<u8>, &'static str> {
     source.read().map_err(|_| "cannot be read")
-}
-
-fn file(source: &Source) -> Option<PathBuf> {
-    source.file().map(Path::to_owned)
 }
 
 /// What a sink that talks https is sure by. Files are read for each connection: whoever replaces them replaces them in
@@ -71,12 +65,12 @@ impl Tls {
     }
 
     fn fault_of_ca(&self, problem: &'static str) -> AdminError {
-        AdminError::Ca { file: self.ca.as_ref().and_then(file), problem }
+        AdminError::Ca { file: self.ca.as_ref().and_then(Source::file), problem }
     }
 
     fn fault_of(&self, fault: IdentityFault) -> AdminError {
         let (chain, key) =
-            self.identity.as_ref().map_or((None, None), |(chain, key)| (file(chain), file(key)));
+            self.identity.as_ref().map_or((None, None), |(chain, key)| (chain.file(), key.file()));
         match fault {
             IdentityFault::Certificate(problem) => {
                 AdminError::Identity { part: "certificate", file: chain, problem }

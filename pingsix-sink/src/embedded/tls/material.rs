@@ -2,7 +2,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -23,7 +22,7 @@ use crate::pem::{PemFault, Source, authorities, certificates};
 
 /// What is wrong with a part that comes from there.
 fn wrong(source: &Source, part: TlsPart, fault: TlsFault) -> TlsError {
-    TlsError { part, file: source.file().map(Path::to_owned), fault }
+    TlsError { part, file: source.file(), fault }
 }
 
 /// Where all parts come from.
@@ -65,7 +64,7 @@ impl Sources {
         match pair.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(rustls::Error::InconsistentKeys(_)) => {
-                let certificate = self.certificate.file().map(Path::to_owned);
+                let certificate = self.certificate.file();
                 return Err(wrong_key(TlsFault::KeyMismatch { certificate }));
             }
             Err(_) => {
