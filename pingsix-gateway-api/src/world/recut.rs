@@ -120,32 +120,31 @@ impl World {
     ) -> bool {
         let before = routes(snapshot).get(name).cloned();
         let after = self.get::<R>(name).filter(|route| is_child(snapshot, &**route, name));
-        let services = |route: &Option<Arc<R>>| {
-            let services = route.iter().flat_map(|route| route.services());
-            services.cloned().collect::<BTreeSet<ObjectName>>()
-        };
-        let (old, new) = (services(&before), services(&after));
+        let old = before.as_deref().map_or(&[][..], R::services);
+        let new = after.as_deref().map_or(&[][..], R::services);
+        // Both are sorted.
+        let gone = old.iter().filter(|service| new.binary_search(service).is_err());
         let is_simple = |service: &ObjectName| {
             service.namespace == name.namespace
                 && self.policies_of(service).next().is_none()
                 && !has_policy(snapshot, service)
         };
-        if !old.union(&new).all(is_simple) {
+        if !gone.clone().chain(new).all(is_simple) {
             return false;
         }
-        match after {
+        match &after {
             Some(route) => {
-                routes(snapshot).insert(name.clone(), route);
+                routes(snapshot).insert(name.clone(), route.clone());
             }
             None => {
                 routes(snapshot).remove(name);
             }
         }
-        for service in &new {
+        for service in new {
             self.hold(&mut snapshot.referents.services, service);
             self.hold_slices(snapshot, service);
         }
-        left.extend(old.difference(&new).cloned());
+        left.extend(gone.cloned());
         self.hold_namespace(snapshot, &name.namespace);
         true
     }
