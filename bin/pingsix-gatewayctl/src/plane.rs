@@ -38,7 +38,7 @@ fn fault_of_sink(manifests: &Manifests, owner: &ObjectKey, sink: &SinkParameters
     let secret =
         sink.credentials.as_ref().and_then(|wanted| objects.secrets().find(|(name, _)| *name == wanted));
     let fault = SinkCredentials::read(sink, secret.map(|(_, secret)| &**secret)).err()?;
-    let gateway = objects.gateways().find(|(name, _)| owner.kind == Kind::Gateway && **name == owner.name);
+    let gateway = objects.gateways().find(|(name, _)| **name == owner.name);
     Some(sink.problem(owner, gateway.map(|(_, gateway)| &**gateway), &fault))
 }
 
@@ -266,7 +266,8 @@ impl Translated {
     ) -> Arc<Verdicts> {
         let verdicts = Arc::new(finish(translation.verdicts, &BTreeMap::new()));
         let mut problems = verdicts.problems.clone();
-        if translation.has_unusable_parameters {
+        let is_kept = translation.has_unusable_parameters;
+        if is_kept {
             self.kept.insert(owner.clone());
         }
         let sink = translation.attached.as_ref().and_then(|attached| attached.sink.as_ref());
@@ -274,7 +275,7 @@ impl Translated {
         for (key, data_plane) in translation.data_planes {
             problems.extend(outdated_certificates(&data_plane, jiff::Timestamp::now()));
             let bridged = match bridge(&key, &data_plane, options) {
-                Ok(_) if self.kept.contains(owner) => None,
+                Ok(_) if is_kept => None,
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());
                     Some(bridged)
@@ -290,7 +291,7 @@ impl Translated {
         for (key, plane) in translation.stream_planes {
             problems.extend(outdated_stream_certificates(&plane, jiff::Timestamp::now()));
             let bridged = match bridge_stream(&key, &plane, options) {
-                Ok(_) if self.kept.contains(owner) => None,
+                Ok(_) if is_kept => None,
                 Ok(bridged) => {
                     problems.extend(bridged.problems.iter().cloned());
                     Some(bridged)

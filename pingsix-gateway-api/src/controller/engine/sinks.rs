@@ -10,7 +10,7 @@ use pingsix_sink::Scope;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::snapshot::{Gateway, Secret};
 use pingsix_translate::verdict::Problem;
-use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
+use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
@@ -142,9 +142,7 @@ impl<F: Feed + 'static> Engine<F> {
         let mut problems = reconciler.problems(owner).to_vec();
         let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
         if let Some((sink, fault)) = sink.zip(self.sinks.faults.get(owner)) {
-            let gateway = (owner.kind == Kind::Gateway)
-                .then(|| reconciler.world().get::<Gateway>(&owner.name))
-                .flatten();
+            let gateway = reconciler.world().get::<Gateway>(&owner.name);
             problems.push(sink.problem(owner, gateway.as_deref(), fault));
         }
         problems
