@@ -138,9 +138,13 @@ async fn a_hundred_clients_follow_a_churn_and_memory_stays_flat() {
         assert_eq!(client.mirror, expected);
         responses += client.responses;
     }
+    // How it went on between the two moments that are compared.
+    let curve: Vec<usize> =
+        (0..10).map(|tenth| mean(&sizes, duration * tenth / 10, duration) / 1_024).collect();
     let (cut, counts) = server.counts();
     println!(
-        "{step} changes in {duration:?}, {} responses for each of {CLIENTS} clients, {} KiB then {} KiB, {counts}",
+        "{step} changes in {duration:?}, {} responses for each of {CLIENTS} clients, {} KiB then {} KiB, \
+         by tenths of the time {curve:?} KiB, {counts}",
         responses / CLIENTS,
         settled / 1_024,
         end / 1_024,
