@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn no_port_is_given_twice_also_to_threads_that_ask_at_once() {
         let threads: Vec<_> =
-            (0..4).map(|_| thread::spawn(|| Vec::from_iter((0..50).map(|_| free_port())))).collect();
+            (0..4).map(|_| thread::spawn(|| (0..50).map(|_| free_port()).collect::<Vec<_>>())).collect();
         let given: Vec<u16> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-        assert_eq!(BTreeSet::from_iter(&given).len(), given.len(), "{given:?}");
+        assert_eq!(given.iter().collect::<BTreeSet<_>>().len(), given.len(), "{given:?}");
     }
 
     #[test]
