@@ -1,6 +1,6 @@
 # The door to everything a developer does here.
 
-crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster"
+crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster pingsix-test-programs"
 
 # List the recipes.
 default:

@@ -10,10 +10,6 @@ mod authority;
 mod documents;
 #[path = "support/gateway.rs"]
 mod gateway;
-#[path = "support/programs.rs"]
-mod programs;
-#[path = "support/real_etcd.rs"]
-mod real_etcd;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +20,7 @@ use documents::{desired, scope};
 use http::HeaderValue;
 use pingsix_sink::admin::{Builder, LABEL};
 use pingsix_sink::{AdminSink, Changed, Desired, Sink};
+use pingsix_test_programs::{Etcd, free_address, pingsix};
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -317,7 +314,7 @@ async fn a_wrong_key_a_silent_server_and_none_at_all_are_told_apart() {
     double.stall(true);
     let error = hasty.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams was not answered in time");
-    let nobody = builder(&format!("http://{}", gateway::free_address().await)).build().unwrap();
+    let nobody = builder(&format!("http://{}", free_address())).build().unwrap();
     let error = nobody.publish(&shop()).await.unwrap_err();
     assert_eq!(error.to_string(), "GET upstreams failed");
     assert!(error.is_retryable() && error.category() == "admin_unavailable");
@@ -418,13 +415,10 @@ fn keys_leave_the_machine_in_plaintext_only_when_asked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_admin_api_takes_it_and_pingsix_routes() {
-    let Ok(binary) = std::env::var("PINGSIX_BIN") else {
-        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
-        return;
-    };
-    let Some(etcd) = real_etcd::RealEtcd::start().await else { return };
+    let Some(binary) = pingsix() else { return };
+    let Some(etcd) = Etcd::start().await else { return };
     let directory = tempfile::tempdir().unwrap();
-    let (proxy, admin) = (gateway::free_address().await, gateway::free_address().await);
+    let (proxy, admin) = (free_address(), free_address());
     let config = directory.path().join("config.yaml");
     std::fs::write(
         &config,
@@ -432,7 +426,7 @@ async fn the_real_admin_api_takes_it_and_pingsix_routes() {
             "{}pingsix:\n  listeners: [{{ address: {proxy} }}]\n  etcd: {{ host: [\"{}\"], prefix: /p/web }}\n  admin: \
              {{ address: {admin}, api_key: {KEY} }}\n",
             gateway::pingora(directory.path()),
-            etcd.address,
+            etcd.address(),
         ),
     )
     .unwrap();

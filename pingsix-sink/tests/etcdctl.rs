@@ -6,8 +6,6 @@
 mod authority;
 #[path = "support/documents.rs"]
 mod documents;
-#[path = "support/programs.rs"]
-mod programs;
 #[path = "support/wire.rs"]
 mod wire;
 
@@ -18,7 +16,7 @@ use authority::Authority;
 use documents::desired;
 use pingsix_sink::embedded::{Access, Clients};
 use pingsix_sink::{EmbeddedEtcd, Sink};
-use programs::Said;
+use pingsix_test_programs::{Said, find, run};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use wire::{PATIENCE, Served};
@@ -31,7 +29,7 @@ struct Ctl {
 impl Ctl {
     /// A server with one scope, unless there is no etcdctl.
     async fn new() -> Option<Self> {
-        let program = programs::find("etcdctl")?;
+        let program = find("etcdctl")?;
         let served = Served::start(EmbeddedEtcd::builder()).await;
         let web = desired("/p/web", &[("upstreams/u", "U"), ("routes/a", "A"), ("routes/b", "B")]);
         served.etcd.publish(&web).await.unwrap();
@@ -46,7 +44,7 @@ impl Ctl {
     }
 
     async fn run(&self, command: &str) -> Said {
-        programs::run(&self.program, self.arguments(command)).await
+        run(&self.program, self.arguments(command)).await
     }
 
     async fn out(&self, command: &str) -> String {
@@ -197,17 +195,16 @@ async fn health_status_members_and_leases_are_answered() {
 
 #[tokio::test]
 async fn health_is_bad_before_the_first_publication() {
-    let Some(program) = programs::find("etcdctl") else { return };
+    let Some(program) = find("etcdctl") else { return };
     let served = Served::start(EmbeddedEtcd::builder()).await;
     let endpoint = format!("--endpoints={}", served.address);
-    let health =
-        programs::run(&program, [endpoint.as_str(), "endpoint", "health", "--command-timeout=2s"]).await;
+    let health = run(&program, [endpoint.as_str(), "endpoint", "health", "--command-timeout=2s"]).await;
     assert!(!health.ok, "{health:?}");
 }
 
 #[tokio::test]
 async fn with_a_client_ca_a_certificate_of_it_is_needed() {
-    let Some(program) = programs::find("etcdctl") else { return };
+    let Some(program) = find("etcdctl") else { return };
     let (servers, clients, foreign) =
         (Authority::new("servers"), Authority::new("clients"), Authority::new("foreign"));
     let directory = tempfile::tempdir().unwrap();
@@ -227,7 +224,7 @@ async fn with_a_client_ca_a_certificate_of_it_is_needed() {
         let mut all = vec![format!("--endpoints=https://{}", served.address)];
         all.extend_from_slice(arguments);
         all.extend(["--command-timeout=3s", "get", "--prefix", "/p/web/"].map(str::to_owned));
-        programs::run(&program, all).await
+        run(&program, all).await
     };
     let trust = format!("--cacert={}", file("ca.crt", &servers.pem()));
     let pair = |name: &str, pair: &authority::Pair| {
@@ -254,7 +251,7 @@ async fn with_a_client_ca_a_certificate_of_it_is_needed() {
 
 #[tokio::test]
 async fn a_user_logs_in_and_reads_its_prefix() {
-    let Some(program) = programs::find("etcdctl") else { return };
+    let Some(program) = find("etcdctl") else { return };
     let clients = Clients::new().user("web", "s3cret", [documents::scope("/p/web")]);
     let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
     served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();

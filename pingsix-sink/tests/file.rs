@@ -8,8 +8,6 @@ mod authority;
 mod documents;
 #[path = "support/gateway.rs"]
 mod gateway;
-#[path = "support/programs.rs"]
-mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +16,7 @@ use authority::Authority;
 use documents::{desired, scope};
 use pingsix_sink::file::Place;
 use pingsix_sink::{Changed, Desired, Effect, FileSink, Sink};
+use pingsix_test_programs::{free_address, pingsix};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -336,12 +335,9 @@ async fn every_string_comes_back_as_it_was() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_loads_the_file_as_it_is_and_routes() {
-    let Ok(binary) = std::env::var("PINGSIX_BIN") else {
-        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
-        return;
-    };
+    let Some(binary) = pingsix() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let proxy = gateway::free_address().await;
+    let proxy = free_address();
     let base = directory.path().join("base.yaml");
     let own = gateway::backend("own").await;
     fs::write(

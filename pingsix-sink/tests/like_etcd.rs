@@ -7,10 +7,6 @@
 
 #[path = "support/documents.rs"]
 mod documents;
-#[path = "support/programs.rs"]
-mod programs;
-#[path = "support/real_etcd.rs"]
-mod real_etcd;
 #[path = "support/wire.rs"]
 mod wire;
 
@@ -27,10 +23,10 @@ use pingsix_sink::proto::etcdserverpb::{
 };
 use pingsix_sink::proto::mvccpb::KeyValue;
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink, Step, plan};
-use real_etcd::RealEtcd;
+use pingsix_test_programs::{Etcd, find};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
-use wire::{PATIENCE, Served, Watcher, under, watch_under, with_token};
+use wire::{PATIENCE, Served, Watcher, channel, under, watch_under, with_token};
 
 /// One of the two servers, and the revision of each publication on it.
 struct Side {
@@ -184,9 +180,9 @@ fn requests(side: &Side) -> Vec<RangeRequest> {
 
 #[tokio::test]
 async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
-    let Some(real) = RealEtcd::start().await else { return };
+    let Some(real) = Etcd::start().await else { return };
     let served = Served::start(EmbeddedEtcd::builder().tell_each_change()).await;
-    let theirs = write(real.channel().await).await;
+    let theirs = write(channel(real.address()).await).await;
     let ours = publish(&served).await;
 
     let pairs: Vec<_> = requests(&theirs).into_iter().zip(requests(&ours)).collect();
@@ -220,7 +216,6 @@ async fn ranges_and_watches_are_answered_like_etcd_answers_them() {
             );
         }
     }
-    real.stop().await;
 }
 
 /// The control answers of a watch stream, revisions left out.
@@ -256,17 +251,16 @@ async fn controls(channel: Channel) -> Vec<String> {
 
 #[tokio::test]
 async fn a_watch_stream_is_controlled_like_one_of_etcd() {
-    let Some(real) = RealEtcd::start().await else { return };
+    let Some(real) = Etcd::start().await else { return };
     let served = Served::start(EmbeddedEtcd::builder()).await;
-    write(real.channel().await).await;
+    write(channel(real.address()).await).await;
     publish(&served).await;
-    assert_eq!(controls(served.channel().await).await, controls(real.channel().await).await);
-    real.stop().await;
+    assert_eq!(controls(served.channel().await).await, controls(channel(real.address()).await).await);
 }
 
 /// Makes users of etcd, of whom each may read one prefix, and enables its authentication.
-async fn enable_auth(real: &RealEtcd, users: &[(&str, &str)]) -> bool {
-    let Some(program) = programs::find("etcdctl") else { return false };
+async fn enable_auth(real: &Etcd, users: &[(&str, &str)]) -> bool {
+    let Some(_) = find("etcdctl") else { return false };
     let mut commands = vec!["user add root:root".to_owned(), "user grant-role root root".to_owned()];
     for (name, prefix) in users {
         commands.push(format!("user add {name}:secret-of-{name}"));
@@ -276,10 +270,7 @@ async fn enable_auth(real: &RealEtcd, users: &[(&str, &str)]) -> bool {
     }
     commands.push("auth enable".to_owned());
     for command in commands {
-        let arguments = [format!("--endpoints={}", real.address)];
-        let said =
-            programs::run(&program, arguments.into_iter().chain(command.split(' ').map(str::to_owned))).await;
-        assert!(said.ok, "{command}: {said:?}");
+        real.control(&command.split(' ').collect::<Vec<_>>()).await;
     }
     true
 }
@@ -343,8 +334,8 @@ async fn admissions(channel: Channel) -> Vec<(String, Result<(), (Code, String)>
 
 #[tokio::test]
 async fn clients_are_admitted_like_etcd_admits_them() {
-    let Some(real) = RealEtcd::start().await else { return };
-    write(real.channel().await).await;
+    let Some(real) = Etcd::start().await else { return };
+    write(channel(real.address()).await).await;
     if !enable_auth(&real, &[("web", "/p/web/"), ("api", "/p/api/")]).await {
         return;
     }
@@ -355,10 +346,9 @@ async fn clients_are_admitted_like_etcd_admits_them() {
     );
     let served = Served::start(EmbeddedEtcd::builder().access(Access::of(clients))).await;
     publish(&served).await;
-    let expected = admissions(real.channel().await).await;
+    let expected = admissions(channel(real.address()).await).await;
     assert!(expected.len() > 60);
     for (answer, expected) in admissions(served.channel().await).await.into_iter().zip(expected) {
         assert_eq!(answer, expected);
     }
-    real.stop().await;
 }

@@ -6,8 +6,6 @@
 mod documents;
 #[path = "support/pingsix.rs"]
 mod gateway;
-#[path = "support/programs.rs"]
-mod programs;
 #[path = "support/wire.rs"]
 mod wire;
 
@@ -17,18 +15,20 @@ use documents::{desired, scope};
 use gateway::{PingSix, backend, state};
 use pingsix_sink::embedded::{Access, Clients, Reception};
 use pingsix_sink::{EmbeddedEtcd, Sink};
+use pingsix_test_programs::free_address;
 use wire::Served;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
-    let Some(binary) = gateway::binary() else { return };
+    let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let directory = tempfile::tempdir().unwrap();
     let revisions = directory.path().join("revisions");
     let backends = [("one", backend("one").await), ("two", backend("two").await)];
 
-    let served = Served::start(EmbeddedEtcd::builder().state_file(&revisions)).await;
-    let address = served.address;
-    let pingsix = PingSix::start(&binary, directory.path(), address).await;
+    let etcd = EmbeddedEtcd::builder().state_file(&revisions).start().await.unwrap();
+    let address = free_address();
+    let served = Served::serve_on(etcd, address).await;
+    let pingsix = PingSix::start(&binary, directory.path(), address);
 
     // Published, but not yet complete: PingSIX gets nothing.
     let first = state(&backends, &[("a", "one"), ("b", "one")]);
@@ -82,7 +82,7 @@ async fn pingsix_follows_publications_and_survives_a_restart_of_the_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
     const CHANGES: usize = 200;
-    let Some(binary) = gateway::binary() else { return };
+    let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let directory = tempfile::tempdir().unwrap();
     let revisions = directory.path().join("revisions");
     let backends = [("one", backend("one").await), ("two", backend("two").await)];
@@ -96,10 +96,10 @@ async fn pingsix_logs_in_once_and_is_told_a_burst_in_few_responses() {
     let etcd = start().await;
     let published = etcd.publish(&state(&backends, &[("a", "one")])).await.unwrap().revision.get();
     etcd.open();
-    let served = Served::serve(etcd).await;
-    let address = served.address;
+    let address = free_address();
+    let served = Served::serve_on(etcd, address).await;
     let options = "\x20   user: web\n\x20   password: s3cret\n";
-    let pingsix = PingSix::start_with(&binary, directory.path(), address, options).await;
+    let pingsix = PingSix::start_with(&binary, directory.path(), address, options);
     pingsix.wait_published(published).await;
 
     let (before, mut last) = (served.etcd.stats(), 0);
@@ -144,7 +144,7 @@ async fn received(etcd: &EmbeddedEtcd, is_it: impl Fn(Reception) -> bool) -> Dur
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_pingsix_refuses_early_shows_in_how_it_reads() {
-    let Some(binary) = gateway::binary() else { return };
+    let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let directory = tempfile::tempdir().unwrap();
     let backends = [("one", backend("one").await)];
     let good = |path: &str| state(&backends, &[(path, "one")]);
@@ -152,7 +152,7 @@ async fn what_pingsix_refuses_early_shows_in_how_it_reads() {
     let served = Served::start(EmbeddedEtcd::builder()).await;
     let published = served.etcd.publish(&good("a")).await.unwrap().revision;
     served.etcd.open();
-    let pingsix = PingSix::start(&binary, directory.path(), served.address).await;
+    let pingsix = PingSix::start(&binary, directory.path(), served.address);
     pingsix.wait_published(published.get()).await;
     received(&served.etcd, |reception| reception.accepted >= Some(published)).await;
 
@@ -173,7 +173,7 @@ async fn what_pingsix_refuses_early_shows_in_how_it_reads() {
     received(&served.etcd, |reception| reception.clients == 0).await;
     let published = served.etcd.publish(&bad).await.unwrap().revision;
     let directory = tempfile::tempdir().unwrap();
-    let pingsix = PingSix::start(&binary, directory.path(), served.address).await;
+    let pingsix = PingSix::start(&binary, directory.path(), served.address);
     received(&served.etcd, |reception| reception.refused >= Some(published)).await;
     pingsix.kill().await;
     received(&served.etcd, |reception| reception.refused.is_none()).await;

@@ -8,10 +8,6 @@ mod admin_double;
 mod authority;
 #[path = "support/documents.rs"]
 mod documents;
-#[path = "support/programs.rs"]
-mod programs;
-#[path = "support/real_etcd.rs"]
-mod real_etcd;
 #[path = "support/wire.rs"]
 mod wire;
 
@@ -22,6 +18,7 @@ use documents::{desired, scope};
 use pingsix_sink::difference::differences;
 use pingsix_sink::target::{ReadError, Target};
 use pingsix_sink::{Desired, DocumentSet, EmbeddedEtcd, Sink};
+use pingsix_test_programs::{Etcd, find};
 use wire::Served;
 
 const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
@@ -83,29 +80,24 @@ async fn an_embedded_server_over_tls_is_not_read_and_that_is_said() {
 
 #[tokio::test]
 async fn of_an_etcd_what_was_published_is_read_as_the_user_that_is_named() {
-    let Some(etcd) = real_etcd::RealEtcd::start().await else { return };
-    let Some(etcdctl) = programs::find("etcdctl") else { return };
+    let Some(etcd) = Etcd::start().await else { return };
+    let Some(_) = find("etcdctl") else { return };
     // The first member is down.
-    let members = format!("127.0.0.1:1,{}", etcd.address);
+    let members = format!("127.0.0.1:1,{}", etcd.address());
     let plain = format!("etcd://{members}");
     assert!(read(&plain).await.unwrap().is_empty());
     let Target::Etcd(target) = plain.parse().unwrap() else { panic!("{plain}") };
     let sink = target.builder(|_| None).unwrap().build().unwrap();
     sink.publish(&state()).await.unwrap();
-    let endpoint = format!("--endpoints={}", etcd.address);
-    let run = async |arguments: &[&str]| {
-        let said = programs::run(&etcdctl, [&[endpoint.as_str()], arguments].concat()).await;
-        assert!(said.ok, "{said:?}");
-    };
-    run(&["put", "/p/web/routes/theirs", "{}"]).await;
+    etcd.control(&["put", "/p/web/routes/theirs", "{}"]).await;
     assert!(read(&plain).await.unwrap().same_content(state().documents()), "without what others wrote");
     assert!(
         read("etcd://127.0.0.1:1").await.unwrap_err().to_string().starts_with("etcd cannot be reached: ")
     );
 
-    run(&["user", "add", "root:sesame"]).await;
-    run(&["user", "grant-role", "root", "root"]).await;
-    run(&["auth", "enable"]).await;
+    etcd.control(&["user", "add", "root:sesame"]).await;
+    etcd.control(&["user", "grant-role", "root", "root"]).await;
+    etcd.control(&["auth", "enable"]).await;
     let held = read(&format!("etcd://root@{members}")).await.unwrap();
     assert!(held.same_content(state().documents()));
     for url in [plain, format!("etcd://root@{members}?password-env=WRONG")] {

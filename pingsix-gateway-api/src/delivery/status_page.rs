@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is 404 Not Found");
         let (url, _) = answer("200 OK", "no").await;
         assert_eq!(client.read(&url).await.unwrap_err().to_string(), "the answer is no status page");
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let closed = pingsix_test_programs::free_address();
         let url = format!("http://{closed}").parse().unwrap();
         assert_eq!(client.read(&url).await.unwrap_err().to_string(), "cannot connect");
     }

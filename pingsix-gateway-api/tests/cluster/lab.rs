@@ -20,7 +20,7 @@ use pingsix_sink::{EmbeddedEtcd, Scope};
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::{Kind, Options};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use running::Running;
 
@@ -170,10 +170,10 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     eventually_found(what, async || holds()).await;
 }
 
-/// Waits until something holds that takes time to find out.
+/// Waits until something holds that takes time to find out, but not forever.
 pub(crate) async fn eventually_found(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !holds().await {
+    while !timeout(PATIENCE, holds()).await.unwrap_or(false) {
         assert!(Instant::now() < deadline, "{what} does not come about");
         sleep(Duration::from_millis(10)).await;
     }

@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use pingsix_gateway_api::leader::lease_name;
 use pingsix_test_cluster::Process;
+use pingsix_test_programs::free_address;
 use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Kind};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -27,8 +28,7 @@ struct Replica {
 impl Replica {
     async fn start(lab: &Lab, name: &'static str) -> Self {
         let cluster = &lab.cluster;
-        let local = |port: Option<u16>| SocketAddr::from(([127, 0, 0, 1], port.unwrap()));
-        let (feed, health) = (local(cluster.free_port()), local(cluster.free_port()));
+        let (feed, health) = (free_address(), free_address());
         let kubeconfig = cluster.kubeconfig(cluster.administrator()).unwrap();
         let mut command = vec![OsString::from(program("pingsix-gateway-controller").await)];
         command.extend(

@@ -20,6 +20,7 @@ use pingsix_sink::{
     Desired, Document, DocumentSet, EmbeddedEtcd, Published, Revision, Scope, Sink, SinkError,
 };
 use pingsix_test_cluster::Process;
+use pingsix_test_programs::free_port;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectName};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -145,7 +146,7 @@ impl Scene {
         lab.apply(&redirect("good", "good.example")).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (traffic, status) = (lab.cluster.free_port().unwrap(), lab.cluster.free_port().unwrap());
+        let (traffic, status) = (free_port(), free_port());
         let folder = lab.cluster.folder();
         let config = folder.join("pingsix.yaml");
         let text = format!(

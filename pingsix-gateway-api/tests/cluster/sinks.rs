@@ -1,51 +1,30 @@
 //! Data planes that are published to an etcd which their parameters name.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
 
 use kube::api::{Patch, PatchParams};
+use pingsix_test_programs::{Etcd, find};
 use pingsix_translate::Kind;
 use serde_json::{Value, json};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 use crate::lab::shop::{self, PLANE};
 use crate::lab::{Lab, Running, eventually_found, hasty};
 
 const PASSWORDS: [&str; 2] = ["CANARY-of-before", "CANARY-of-now"];
 
-/// A real etcd that asks for passwords; dropping it ends it.
-struct Etcd {
-    address: String,
+/// A real etcd that asks for passwords, with the program that speaks to it.
+struct Guarded {
+    etcd: Etcd,
     control: PathBuf,
-    _directory: tempfile::TempDir,
-    _process: Child,
 }
 
-impl Etcd {
+impl Guarded {
     /// Nothing where it is not installed.
     async fn start() -> Option<Self> {
-        let (server, control) = (find("etcd")?, find("etcdctl")?);
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let (address, peer, directory) = (free(), free(), tempfile::tempdir().unwrap());
-        let (client_url, peer_url) = (format!("http://{address}"), format!("http://{peer}"));
-        let process = Command::new(server)
-            .arg("--data-dir")
-            .arg(directory.path().join("data"))
-            .args(["--listen-client-urls", &client_url, "--advertise-client-urls", &client_url])
-            .args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url])
-            .args(["--initial-cluster", &format!("default={peer_url}")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let etcd = Self { address, control, _directory: directory, _process: process };
-        eventually_found("an etcd", async || etcd.control(&["endpoint", "health"]).await.is_ok()).await;
+        let (control, etcd) = (find("etcdctl")?, Etcd::start().await?);
         // The role root comes with its user in some versions, and before it in others.
-        let _ = etcd.control(&["role", "add", "root"]).await;
+        etcd.try_control(&["role", "add", "root"]).await;
         for arguments in [
             &["user", "add", "root:root"][..],
             &["user", "grant-role", "root", "root"],
@@ -55,24 +34,15 @@ impl Etcd {
             &["user", "grant-role", "gateway", "gateway"],
             &["auth", "enable"],
         ] {
-            etcd.control(arguments).await.unwrap();
+            etcd.control(arguments).await;
         }
-        Some(etcd)
-    }
-
-    async fn control(&self, arguments: &[&str]) -> Result<String, String> {
-        let mut command = Command::new(&self.control);
-        command.env("ETCDCTL_API", "3").arg(format!("--endpoints={}", self.address)).args(arguments);
-        let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-        let output = tokio::time::timeout(Duration::from_secs(20), output).await.expect("it ends").unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+        Some(Self { etcd, control })
     }
 
     async fn change_password(&self, password: &str) {
         let program = format!("printf '%s' '{password}' | \"$0\" \"$@\"");
         let mut command = Command::new("sh");
-        command.args(["-c", &program]).arg(&self.control).arg(format!("--endpoints={}", self.address));
+        command.args(["-c", &program]).arg(&self.control).arg(format!("--endpoints={}", self.etcd.address()));
         command.args(["--user=root:root", "user", "passwd", "gateway", "--interactive=false"]);
         let output = command.env("ETCDCTL_API", "3").kill_on_drop(true).output().await.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -81,18 +51,8 @@ impl Etcd {
     /// What the data plane holds there.
     async fn documents(&self) -> String {
         let prefix = format!("{PLANE}/routes/");
-        self.control(&["--user=root:root", "get", "--prefix", &prefix]).await.unwrap()
+        self.etcd.control(&["--user=root:root", "get", "--prefix", &prefix]).await
     }
-}
-
-/// A program on the PATH; says so when there is none.
-fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-    if found.is_none() {
-        eprintln!("NOT RUN: {name} is not on the PATH");
-    }
-    found
 }
 
 async fn put(lab: &Lab, kind: Kind, name: &str, object: Value) {
@@ -114,13 +74,13 @@ fn says(object: &Value, text: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_is_published_to_the_etcd_that_its_parameters_name_and_a_new_password_is_followed() {
-    let Some(etcd) = Etcd::start().await else { return };
+    let Some(etcd) = Guarded::start().await else { return };
     let Some(lab) = Lab::start().await else { return };
     let proxy = json!({
         "apiVersion": "pingsix.io/v1alpha1", "kind": "PingsixProxy",
         "metadata": {"name": "run", "namespace": "default"},
         "spec": {"attached": {"sink": {
-            "url": format!("etcd://{}", etcd.address), "credentialsSecretRef": {"name": "login"},
+            "url": format!("etcd://{}", etcd.etcd.address()), "credentialsSecretRef": {"name": "login"},
         }}},
     });
     put(&lab, Kind::PingsixProxy, "run", proxy).await;

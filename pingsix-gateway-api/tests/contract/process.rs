@@ -1,14 +1,12 @@
 //! PingSIX as a child process that reads its configuration from an etcd server.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::hash::{BuildHasher as _, RandomState};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use pingsix_test_programs::free_address;
 use serde::Deserialize;
 
 use crate::client::{Addresses, Http1, Reply};
@@ -326,19 +324,6 @@ impl Pair {
         match self.plaintext.verdict(revision, patience).await {
             Verdict::Accepted => self.tls.verdict(revision, patience).await,
             verdict @ (Verdict::Refused(..) | Verdict::Silent) => verdict,
-        }
-    }
-}
-
-/// A free address, given to nobody else by this process. The ports lie below those that outgoing connections get.
-fn free_address() -> SocketAddr {
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    loop {
-        let chance = RandomState::new().hash_one(());
-        let port = 15_000 + (chance % 17_000) as u16;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        if TcpListener::bind(address).is_ok() && GIVEN.lock().unwrap().insert(port) {
-            return address;
         }
     }
 }

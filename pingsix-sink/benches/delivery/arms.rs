@@ -6,10 +6,9 @@ use pingsix_sink::proto::etcdserverpb::{PutRequest, RequestOp, TxnRequest};
 use pingsix_sink::{Document, EmbeddedEtcd, Sink as _};
 use tonic::transport::Channel;
 
-use crate::pingsix::{PingSix, binary};
-use crate::real_etcd::RealEtcd;
+use crate::pingsix::PingSix;
 use crate::routes::{Routes, pair};
-use crate::wire::Served;
+use crate::wire::{Served, channel};
 
 /// How many operations etcd takes at once.
 const OPERATIONS: usize = 100;
@@ -31,24 +30,24 @@ pub(crate) struct Etcd {
     pub(crate) routes: Routes,
     pub(crate) pingsix: PingSix,
     kv: KvClient<Channel>,
-    _process: RealEtcd,
+    _process: pingsix_test_programs::Etcd,
 }
 
 impl Arms {
     /// Starts both, or says what is missing.
     pub(crate) async fn start(size: usize) -> Option<Self> {
-        let binary = binary()?;
-        let process = RealEtcd::start().await?;
+        let binary = pingsix_test_programs::pingsix()?;
+        let process = pingsix_test_programs::Etcd::start().await?;
         let served = Served::start(EmbeddedEtcd::builder()).await;
         let routes = Routes::new(size);
         let last = served.etcd.publish(&routes.desired()).await.unwrap().revision.get();
         served.etcd.open();
-        let pingsix = PingSix::start(&binary, &format!("http://{}", served.address)).await;
+        let pingsix = PingSix::start(&binary, &format!("http://{}", served.address));
         pingsix.published(last).await;
         let embedded = Embedded { routes, served, pingsix };
 
         let routes = Routes::new(size);
-        let mut kv = KvClient::new(process.channel().await);
+        let mut kv = KvClient::new(channel(process.address()).await);
         let mut last = 0;
         for pairs in routes.pairs().chunks(OPERATIONS) {
             let success =
@@ -56,7 +55,7 @@ impl Arms {
             let request = TxnRequest { success: success.collect(), ..TxnRequest::default() };
             last = kv.txn(request).await.unwrap().into_inner().header.unwrap().revision;
         }
-        let pingsix = PingSix::start(&binary, &process.url()).await;
+        let pingsix = PingSix::start(&binary, &process.url());
         pingsix.published(last).await;
         let etcd = Etcd { routes, pingsix, kv, _process: process };
         Some(Self { embedded, etcd })

@@ -17,10 +17,6 @@
 mod commanded;
 #[path = "../../tests/support/gateway.rs"]
 mod gateway;
-#[path = "../../tests/support/programs.rs"]
-mod programs;
-#[path = "../../tests/support/real_etcd.rs"]
-mod real_etcd;
 #[path = "../../tests/support/wire.rs"]
 mod wire;
 

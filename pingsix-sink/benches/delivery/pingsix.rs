@@ -1,6 +1,6 @@
 //! The real PingSIX, asked when it has published what.
 
-use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -8,12 +8,12 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use pingsix_test_programs::free_address;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use crate::gateway::{Gateway, free_address, pingora};
-use crate::programs;
+use crate::gateway::{Gateway, pingora};
 use crate::routes::PREFIX;
 
 /// How often it is asked.
@@ -29,20 +29,11 @@ pub(crate) struct PingSix {
     _directory: TempDir,
 }
 
-/// The program that `PINGSIX_BIN` names.
-pub(crate) fn binary() -> Option<String> {
-    let named = std::env::var("PINGSIX_BIN").ok().filter(|name| !name.is_empty());
-    if named.is_none() {
-        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
-    }
-    named
-}
-
 impl PingSix {
     /// Starts one that reads from this address.
-    pub(crate) async fn start(binary: &str, etcd: &str) -> Self {
+    pub(crate) fn start(binary: &Path, etcd: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (proxy, status): (SocketAddr, SocketAddr) = (free_address().await, free_address().await);
+        let (proxy, status) = (free_address(), free_address());
         let config = format!(
             "{}pingsix:\n  listeners: [{{address: '{proxy}'}}]\n  etcd: {{host: ['{etcd}'], prefix: {PREFIX}}}\n\
              \x20 status: {{address: '{status}'}}\n",

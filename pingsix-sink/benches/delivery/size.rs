@@ -7,9 +7,8 @@ use pingsix_sink::{Document, EmbeddedEtcd, Sink as _};
 use prost::Message as _;
 use tonic::transport::Channel;
 
-use crate::real_etcd::RealEtcd;
 use crate::routes::{PREFIX, Routes, pair};
-use crate::wire::{Served, Watcher, watch_under};
+use crate::wire::{Served, Watcher, channel, watch_under};
 
 /// How often something is published that changes nothing.
 const NOISE: usize = 200;
@@ -18,15 +17,15 @@ const NOISE: usize = 200;
 struct Etcd {
     kv: KvClient<Channel>,
     watcher: Watcher,
-    _process: RealEtcd,
+    _process: pingsix_test_programs::Etcd,
 }
 
 impl Etcd {
     async fn start() -> Option<Self> {
-        let process = RealEtcd::start().await?;
-        let kv = KvClient::new(process.channel().await);
+        let process = pingsix_test_programs::Etcd::start().await?;
+        let kv = KvClient::new(channel(process.address()).await);
         let first = watch_under(&format!("{PREFIX}/"), 0);
-        let mut watcher = Watcher::open_with(process.channel().await, Some(first)).await.unwrap();
+        let mut watcher = Watcher::open_with(channel(process.address()).await, Some(first)).await.unwrap();
         assert!(watcher.next().await.created);
         Some(Self { kv, watcher, _process: process })
     }

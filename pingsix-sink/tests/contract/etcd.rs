@@ -6,15 +6,15 @@ use pingsix_sink::etcd::Builder;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use pingsix_sink::{EtcdSink, Scope};
+use pingsix_test_programs::Signal;
 use tonic::transport::Channel;
 
-use crate::real_etcd::{RealEtcd, Signal};
 use crate::relay::{Failure, Relay};
 use crate::target::{Ability, Contents, Target, contents, replay};
-use crate::wire::{Watcher, under, watch_under};
+use crate::wire::{Watcher, channel, under, watch_under};
 
 pub(crate) struct Etcd {
-    server: RealEtcd,
+    server: pingsix_test_programs::Etcd,
     channel: Channel,
     relay: Relay,
 }
@@ -33,8 +33,8 @@ impl Target for Etcd {
     const LACKS: &'static [(Ability, &'static str)] = &[];
 
     async fn start() -> Option<Self> {
-        let server = RealEtcd::start().await?;
-        let channel = server.channel().await;
+        let server = pingsix_test_programs::Etcd::start().await?;
+        let channel = channel(server.address()).await;
         let relay = Relay::start(channel.clone()).await;
         Some(Self { server, channel, relay })
     }

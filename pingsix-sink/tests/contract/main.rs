@@ -17,10 +17,6 @@ mod file;
 mod graph;
 mod json;
 mod memory;
-#[path = "../support/programs.rs"]
-mod programs;
-#[path = "../support/real_etcd.rs"]
-mod real_etcd;
 #[path = "../support/relay.rs"]
 mod relay;
 mod resources;

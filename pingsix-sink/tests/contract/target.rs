@@ -6,7 +6,6 @@ use pingsix_sink::proto::etcdserverpb::{RangeResponse, WatchResponse};
 use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_sink::{Scope, Sink};
 
-use crate::programs;
 use crate::wire::Watcher;
 
 /// What a reader finds under a scope: keys without the scope, and values. Without what no reader looks at.
@@ -77,7 +76,7 @@ pub(crate) trait Target: Sized {
         match Self::LACKS.iter().find(|(lacked, _)| *lacked == ability) {
             None => true,
             Some((_, why)) => {
-                programs::skipped(&format!("a promise, since {why}"));
+                pingsix_test_programs::skipped(&format!("a promise, since {why}"));
                 false
             }
         }

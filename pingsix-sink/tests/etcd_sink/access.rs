@@ -5,17 +5,17 @@ use std::time::Duration;
 use pingsix_sink::etcd::ClientTls;
 use pingsix_sink::target::{Address, Material, Opened};
 use pingsix_sink::{EtcdSink, Sink as _};
+use pingsix_test_programs::{Etcd, find};
 
-use crate::authority::{self, Authority, NAME};
+use crate::authority::{Authority, NAME};
 use crate::documents::desired;
 use crate::lab::{PATIENCE, fails, publish_until_done};
-use crate::real_etcd::RealEtcd;
 
 const PASSWORD: &str = "correct horse";
 
 /// An etcd with a user `gateway` who may read and write `/p/web/` and nothing else.
-async fn guarded() -> Option<RealEtcd> {
-    let etcd = RealEtcd::start().await?;
+async fn guarded() -> Option<Etcd> {
+    let (_, etcd) = (find("etcdctl")?, Etcd::start().await?);
     for arguments in [
         &["user", "add", "root:r"][..],
         &["user", "grant-role", "root", "root"],
@@ -27,9 +27,7 @@ async fn guarded() -> Option<RealEtcd> {
     ] {
         // The role root comes with its user in some versions, and before it in others.
         if arguments == ["user", "grant-role", "root", "root"] {
-            let program = crate::programs::find("etcdctl")?;
-            let endpoints = format!("--endpoints={}", etcd.address);
-            crate::programs::run(&program, [endpoints.as_str(), "role", "add", "root"]).await;
+            etcd.try_control(&["role", "add", "root"]).await;
         }
         etcd.control(arguments).await;
     }
@@ -39,7 +37,8 @@ async fn guarded() -> Option<RealEtcd> {
 #[tokio::test]
 async fn a_confined_user_publishes_where_it_may_and_is_told_where_it_may_not() {
     let Some(mut etcd) = guarded().await else { return };
-    let sink = EtcdSink::builder([etcd.address.clone()]).credentials("gateway", PASSWORD).build().unwrap();
+    let sink =
+        EtcdSink::builder([etcd.address().to_string()]).credentials("gateway", PASSWORD).build().unwrap();
     let web = |value: &str| desired("/p/web", &[("upstreams/u", "1"), ("routes/r", value)]);
     sink.publish(&web("1")).await.unwrap();
     for outside in ["/p/api", "/p/web:80"] {
@@ -70,16 +69,23 @@ async fn a_user_who_is_not_known_is_told_apart_from_an_etcd_that_is_not_there() 
     let Some(etcd) = guarded().await else { return };
     let web = desired("/p/web", &[("routes/r", "1")]);
     for (builder, category) in [
-        (EtcdSink::builder([etcd.address.clone()]), "etcd_authentication"),
-        (EtcdSink::builder([etcd.address.clone()]).credentials("gateway", "wrong"), "etcd_authentication"),
-        (EtcdSink::builder([etcd.address.clone()]).credentials("nobody", PASSWORD), "etcd_authentication"),
+        (EtcdSink::builder([etcd.address().to_string()]), "etcd_authentication"),
+        (
+            EtcdSink::builder([etcd.address().to_string()]).credentials("gateway", "wrong"),
+            "etcd_authentication",
+        ),
+        (
+            EtcdSink::builder([etcd.address().to_string()]).credentials("nobody", PASSWORD),
+            "etcd_authentication",
+        ),
     ] {
         let error = fails(&builder.build().unwrap(), &web).await;
         assert_eq!((error.category(), error.is_retryable()), (category, true), "{error}");
         assert!(!format!("{error} {error:?}").contains("wrong"), "{error}");
     }
-    let open = RealEtcd::start().await.unwrap();
-    let sink = EtcdSink::builder([open.address.clone()]).credentials("gateway", PASSWORD).build().unwrap();
+    let open = Etcd::start().await.unwrap();
+    let sink =
+        EtcdSink::builder([open.address().to_string()]).credentials("gateway", PASSWORD).build().unwrap();
     let error = fails(&sink, &web).await;
     assert_eq!(error.category(), "etcd_authentication");
     assert!(error.to_string().contains("not enabled"), "{error}");
@@ -88,7 +94,8 @@ async fn a_user_who_is_not_known_is_told_apart_from_an_etcd_that_is_not_there() 
 #[tokio::test]
 async fn tokens_that_expire_are_renewed() {
     let Some(etcd) = guarded().await else { return };
-    let sink = EtcdSink::builder([etcd.address.clone()]).credentials("gateway", PASSWORD).build().unwrap();
+    let sink =
+        EtcdSink::builder([etcd.address().to_string()]).credentials("gateway", PASSWORD).build().unwrap();
     // Disabling authentication and enabling it again forgets all tokens.
     for round in 0..3 {
         let web = desired("/p/web", &[("routes/r", &round.to_string())]);
@@ -99,9 +106,9 @@ async fn tokens_that_expire_are_renewed() {
 }
 
 /// An etcd that proves itself, and asks for certificates of the same authority.
-async fn encrypted(authority: &Authority) -> Option<RealEtcd> {
+async fn encrypted(authority: &Authority) -> Option<Etcd> {
     let directory = tempfile::tempdir().unwrap();
-    let (server, client) = (authority.issue(1), authority.issue(2));
+    let server = authority.issue(1);
     let file = |name: &str, content: &str| {
         let path = directory.path().join(name);
         std::fs::write(&path, content).unwrap();
@@ -114,8 +121,7 @@ async fn encrypted(authority: &Authority) -> Option<RealEtcd> {
     );
     let options =
         ["--cert-file", &certificate, "--key-file", &key, "--trusted-ca-file", &ca, "--client-cert-auth"];
-    let tls = authority::client(authority, Some(&client));
-    RealEtcd::start_in(directory, &options, Some(tls)).await
+    Etcd::start_encrypted(directory, &options).await
 }
 
 #[tokio::test]
@@ -160,14 +166,14 @@ async fn an_address_is_opened_with_material_in_memory() {
         key: Some(client.key.into_bytes()),
         ..Material::default()
     };
-    let address: Address = format!("etcds://{}", etcd.address).parse().unwrap();
+    let address: Address = format!("etcds://{}", etcd.address()).parse().unwrap();
     let Opened { kind, sink } = address.open(&material).unwrap();
     assert_eq!(kind, "etcd");
     sink.publish(&desired("/p/web", &[("routes/r", "1")])).await.unwrap();
     assert!(sink.drifted().is_some());
 
     let Some(etcd) = guarded().await else { return };
-    let address: Address = format!("etcd://{}/", etcd.address).parse().unwrap();
+    let address: Address = format!("etcd://{}/", etcd.address()).parse().unwrap();
     let login = |password: &str| Material {
         user: Some("gateway".to_owned()),
         password: Some(password.to_owned()),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use pingsix_sink::proto::mvccpb::event::EventType;
 use pingsix_sink::{Desired, EtcdSink, Sink as _};
+use pingsix_test_programs::Signal;
 
 use crate::documents::scope;
 use crate::graph::{assert_closed, graph};
 use crate::lab::{Lab, PATIENCE, publish_until_done};
-use crate::real_etcd::Signal;
-use crate::wire::{Watcher, watch_under};
+use crate::wire::{Watcher, channel, watch_under};
 
 const ROUNDS: u64 = 24;
 
@@ -22,7 +22,7 @@ async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back
         // Small transactions: more places to be interrupted at.
         EtcdSink::builder([address]).timeout(Duration::from_millis(500)).max_txn_ops(5).build().unwrap()
     };
-    let mut sink = open(lab.etcd.address.clone());
+    let mut sink = open(lab.etcd.address().to_string());
     let mut last = None;
     for round in 0..ROUNDS {
         let state = graph(100 + round);
@@ -41,7 +41,7 @@ async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back
             }
             2 => {
                 drop(interrupted.await);
-                sink = open(lab.etcd.address.clone());
+                sink = open(lab.etcd.address().to_string());
             }
             _ => drop(interrupted.await),
         }
@@ -60,7 +60,7 @@ async fn no_reader_ever_sees_a_reference_to_nothing_or_a_revision_that_goes_back
     let gone = publish_until_done(&sink, &Desired::empty(scope("/p/web"))).await;
 
     let mut watcher =
-        Watcher::open_with(lab.etcd.channel().await, Some(watch_under("/p/web/", 1))).await.unwrap();
+        Watcher::open_with(channel(lab.etcd.address()).await, Some(watch_under("/p/web/", 1))).await.unwrap();
     let (mut state, mut revision, mut seen) = (BTreeMap::new(), 0, 0);
     let replaying = async {
         while revision < gone.revision.get() {

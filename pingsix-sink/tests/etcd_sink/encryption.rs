@@ -6,7 +6,7 @@ use pingsix_sink::{Changed, Desired, EtcdSink, Sink as _};
 
 use crate::authority::Authority;
 use crate::documents::{desired, scope};
-use crate::gateway::{self, PingSix, backend};
+use crate::gateway::{PingSix, backend};
 use crate::lab::Lab;
 
 const ENVELOPE: &str = "$pingsix-enc:v1$";
@@ -69,16 +69,16 @@ async fn secrets_lie_there_encrypted_and_equal_content_is_written_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_reads_what_is_encrypted_with_its_keyring() {
-    let Some(binary) = gateway::binary() else { return };
+    let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let Some(lab) = Lab::start().await else { return };
     let directory = tempfile::tempdir().unwrap();
     let upstream = format!(r#"{{"nodes":{{"{}":1}}}}"#, backend("one").await);
-    let etcd = lab.etcd.address.parse().unwrap();
+    let etcd = lab.etcd.address();
     let options = "\x20 data_encryption:\n    enable: true\n    keyring: [\"new\", \"old\"]\n";
 
     // The key by which an instance encrypts, and one that it only decrypts with.
     let mut last = sink(&lab, &["old"]).publish(&state("before", &upstream)).await.unwrap().revision;
-    let pingsix = PingSix::start_with(&binary, directory.path(), etcd, options).await;
+    let pingsix = PingSix::start_with(&binary, directory.path(), etcd, options);
     for (keyring, key) in [("old", "sesame"), ("new", "other"), ("new", "open-sesame")] {
         let published = sink(&lab, &[keyring]).publish(&state(key, &upstream)).await.unwrap();
         last = published.revision;

@@ -8,26 +8,26 @@ use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeResponse};
 use pingsix_sink::proto::mvccpb::KeyValue;
 use pingsix_sink::{Desired, DocumentSet, EtcdSink, Published, Scope, Sink as _, SinkError};
+use pingsix_test_programs::Etcd;
 use tonic::transport::Channel;
 
 use crate::documents::{document, scope};
-use crate::real_etcd::RealEtcd;
 use crate::relay::Relay;
-use crate::wire::under;
+use crate::wire::{channel, under};
 
 /// Longer than anything takes that is bound to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Lab {
-    pub(crate) etcd: RealEtcd,
+    pub(crate) etcd: Etcd,
     pub(crate) relay: Relay,
     channel: Channel,
 }
 
 impl Lab {
     pub(crate) async fn start() -> Option<Self> {
-        let etcd = RealEtcd::start().await?;
-        let channel = etcd.channel().await;
+        let etcd = Etcd::start().await?;
+        let channel = channel(etcd.address()).await;
         let relay = Relay::start(channel.clone()).await;
         Some(Self { etcd, relay, channel })
     }

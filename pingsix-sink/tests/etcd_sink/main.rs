@@ -21,10 +21,6 @@ mod log;
 mod others;
 mod outages;
 mod pingsix;
-#[path = "../support/programs.rs"]
-mod programs;
-#[path = "../support/real_etcd.rs"]
-mod real_etcd;
 #[path = "../support/relay.rs"]
 mod relay;
 mod transactions;

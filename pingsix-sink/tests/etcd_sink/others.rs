@@ -14,7 +14,7 @@ use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
 use crate::documents::{desired, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
 use crate::relay::Failure;
-use crate::wire::{Watcher, watch_under};
+use crate::wire::{Watcher, channel, watch_under};
 
 const GUARD: &str = "/p/web/.pingsix_graph_revision";
 
@@ -138,7 +138,7 @@ async fn two_sinks_that_disagree_take_turns_and_never_mix() {
 
     let last = lab.revision().await;
     let mut watcher =
-        Watcher::open_with(lab.etcd.channel().await, Some(watch_under("/p/web/", 1))).await.unwrap();
+        Watcher::open_with(channel(lab.etcd.address()).await, Some(watch_under("/p/web/", 1))).await.unwrap();
     let (mut state, mut revision, mut seen) = (BTreeSet::new(), 0, 0);
     while revision < last {
         for event in watcher.next().await.events {
@@ -291,7 +291,8 @@ async fn what_would_change_can_be_told_without_publishing() {
 #[tokio::test]
 async fn a_sink_without_watch_looks_each_time() {
     let Some(lab) = Lab::start().await else { return };
-    let sink = pingsix_sink::EtcdSink::builder([lab.etcd.address.clone()]).without_watch().build().unwrap();
+    let sink =
+        pingsix_sink::EtcdSink::builder([lab.etcd.address().to_string()]).without_watch().build().unwrap();
     let web = desired("/p/web", &[("routes/r", "1")]);
     sink.publish(&web).await.unwrap();
     lab.put("/p/web/routes/r", "hacked").await;

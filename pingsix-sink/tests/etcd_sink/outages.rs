@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use pingsix_sink::{Desired, DocumentSet, EtcdSink, Sink as _};
+use pingsix_test_programs::{Etcd, Signal};
 
 use crate::documents::{desired, document, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
 use crate::log;
-use crate::real_etcd::{RealEtcd, Signal};
 use crate::relay::Relay;
+use crate::wire::channel;
 
 fn web(value: &str) -> Desired {
     desired("/p/web", &[("upstreams/u", "1"), ("routes/r", value)])
@@ -17,7 +18,7 @@ fn web(value: &str) -> Desired {
 #[tokio::test]
 async fn an_etcd_that_is_stopped_and_started_again_is_caught_up_with() {
     let Some(mut lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address.clone()]).build().unwrap();
+    let sink = EtcdSink::builder([lab.etcd.address().to_string()]).build().unwrap();
     let first = sink.publish(&web("1")).await.unwrap();
     watched(&lab, &sink, &web("1")).await;
     lab.etcd.kill().await;
@@ -40,7 +41,8 @@ async fn an_etcd_that_is_stopped_and_started_again_is_caught_up_with() {
 #[tokio::test]
 async fn a_publication_waits_for_an_etcd_that_is_slow_and_gives_up_on_one_that_is_silent() {
     let Some(lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address.clone()]).timeout(Duration::from_secs(3)).build().unwrap();
+    let sink =
+        EtcdSink::builder([lab.etcd.address().to_string()]).timeout(Duration::from_secs(3)).build().unwrap();
     sink.publish(&web("1")).await.unwrap();
     lab.etcd.signal(Signal::Pause);
     let slow = async {
@@ -63,7 +65,7 @@ async fn a_publication_waits_for_an_etcd_that_is_slow_and_gives_up_on_one_that_i
 #[tokio::test]
 async fn another_endpoint_serves_when_one_does_not() {
     let Some(lab) = Lab::start().await else { return };
-    let (first, second) = (Relay::start(lab.etcd.channel().await).await, &lab.relay);
+    let (first, second) = (Relay::start(channel(lab.etcd.address()).await).await, &lab.relay);
     let addresses = ["127.0.0.1:1".to_owned(), first.address.to_string(), second.address.to_string()];
     let sink = EtcdSink::builder(addresses).timeout(Duration::from_secs(2)).build().unwrap();
     sink.publish(&web("1")).await.unwrap();
@@ -79,7 +81,7 @@ async fn another_endpoint_serves_when_one_does_not() {
 #[tokio::test]
 async fn compaction_loses_no_change_of_others() {
     let Some(mut lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address.clone()]).build().unwrap();
+    let sink = EtcdSink::builder([lab.etcd.address().to_string()]).build().unwrap();
     sink.publish(&web("1")).await.unwrap();
     for round in 0..3 {
         watched(&lab, &sink, &web("1")).await;
@@ -115,8 +117,8 @@ async fn a_watch_that_begins_too_late_is_followed_by_a_list() {
 
 #[tokio::test]
 async fn an_etcd_that_is_full_says_so_and_is_written_again_when_it_has_room() {
-    let Some(etcd) = RealEtcd::start_with(&["--quota-backend-bytes", "4000000"]).await else { return };
-    let sink = EtcdSink::builder([etcd.address.clone()]).build().unwrap();
+    let Some(etcd) = Etcd::start_with(&["--quota-backend-bytes", "4000000"]).await else { return };
+    let sink = EtcdSink::builder([etcd.address().to_string()]).build().unwrap();
     let large = |seed: usize| {
         let value = format!("{seed}").repeat(400_000);
         Desired::new(scope("/p/web"), DocumentSet::new([document("routes/r", value)]).unwrap())
@@ -147,7 +149,7 @@ async fn an_etcd_that_is_full_says_so_and_is_written_again_when_it_has_room() {
 async fn a_store_that_was_lost_is_filled_again_and_its_lower_revision_reported() {
     log::keep();
     let Some(mut lab) = Lab::start().await else { return };
-    let sink = EtcdSink::builder([lab.etcd.address.clone()]).build().unwrap();
+    let sink = EtcdSink::builder([lab.etcd.address().to_string()]).build().unwrap();
     let lost = desired("/p/lost", &[("upstreams/u", "1"), ("routes/r", "1")]);
     for n in 0..5 {
         sink.publish(&desired("/p/lost", &[("routes/r", &n.to_string())])).await.unwrap();

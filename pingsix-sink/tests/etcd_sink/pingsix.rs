@@ -3,20 +3,20 @@
 use pingsix_sink::{Desired, Sink as _};
 
 use crate::documents::scope;
-use crate::gateway::{self, PingSix, backend, state};
+use crate::gateway::{PingSix, backend, state};
 use crate::lab::{Lab, drifted, publish_until_done};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pingsix_publishes_every_revision_that_the_sink_reports() {
-    let Some(binary) = gateway::binary() else { return };
+    let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let Some(lab) = Lab::start().await else { return };
     let directory = tempfile::tempdir().unwrap();
     let backends = [("one", backend("one").await), ("two", backend("two").await)];
     let sink = lab.sink();
     let first = state(&backends, &[("a", "one"), ("b", "one")]);
     let published = sink.publish(&first).await.unwrap();
-    let etcd = lab.etcd.address.parse().unwrap();
-    let pingsix = PingSix::start(&binary, directory.path(), etcd).await;
+    let etcd = lab.etcd.address();
+    let pingsix = PingSix::start(&binary, directory.path(), etcd);
     pingsix.wait_published(published.revision.get()).await;
     assert_eq!(
         pingsix.get("/a").await,

@@ -71,12 +71,12 @@ async fn the_largest_document_is_taken_and_a_larger_one_refused_before_anything_
 
 #[tokio::test]
 async fn a_server_with_lower_limits_is_an_error_that_says_so() {
-    let Some(etcd) = crate::real_etcd::RealEtcd::start_with(&["--max-txn-ops", "20"]).await else { return };
+    let Some(etcd) = pingsix_test_programs::Etcd::start_with(&["--max-txn-ops", "20"]).await else { return };
     let web = many("/p/web", 30, 10);
-    let sink = EtcdSink::builder([etcd.address.clone()]).build().unwrap();
+    let sink = EtcdSink::builder([etcd.address().to_string()]).build().unwrap();
     let error = fails(&sink, &web).await;
     assert_eq!((error.category(), error.is_retryable()), ("etcd_limit", false), "{error}");
-    let sink = EtcdSink::builder([etcd.address.clone()]).max_txn_ops(20).build().unwrap();
+    let sink = EtcdSink::builder([etcd.address().to_string()]).max_txn_ops(20).build().unwrap();
     sink.publish(&web).await.unwrap();
 }
 
@@ -94,7 +94,7 @@ async fn a_transaction_whose_answer_is_lost_is_found_done() {
     assert_eq!(published.revision.get(), revision);
 
     // A sink with another endpoint tries that one by itself.
-    let addresses = [lab.relay.address.to_string(), lab.etcd.address.clone()];
+    let addresses = [lab.relay.address.to_string(), lab.etcd.address().to_string()];
     let sink = EtcdSink::builder(addresses).build().unwrap();
     lab.relay.fail_after(Some((0, Failure::Answer)));
     let web = desired("/p/web", &[("upstreams/u", "2"), ("routes/r", "2")]);

@@ -17,7 +17,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    pub(crate) fn start(binary: &str, config: &Path, log: &Path) -> Self {
+    pub(crate) fn start(binary: &Path, config: &Path, log: &Path) -> Self {
         let log = std::fs::File::create(log).unwrap();
         let child = Command::new(binary)
             .arg("-c")
@@ -43,10 +43,6 @@ pub(crate) fn pingora(directory: &Path) -> String {
     format!(
         "pingora:\n  version: 1\n  threads: 1\n  pid_file: {here}/pid\n  upgrade_sock: {here}/upgrade.sock\n"
     )
-}
-
-pub(crate) async fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
 /// Status and body of an answer.

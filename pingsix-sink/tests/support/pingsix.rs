@@ -10,20 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use pingsix_sink::Desired;
+use pingsix_test_programs::free_address;
 pub(crate) use process::backend;
-use process::{Gateway, free_address, get, pingora};
+use process::{Gateway, get, pingora};
 
 use crate::documents::desired;
-use crate::programs;
-
-/// The program that `PINGSIX_BIN` names; prints that the test is skipped when it names none.
-pub(crate) fn binary() -> Option<String> {
-    let named = std::env::var("PINGSIX_BIN").ok();
-    if named.is_none() {
-        programs::skipped("PINGSIX_BIN does not name the PingSIX binary");
-    }
-    named
-}
 
 /// A PingSIX that reads `/p/web` from one etcd address; dropping it kills it.
 pub(crate) struct PingSix {
@@ -33,13 +24,13 @@ pub(crate) struct PingSix {
 }
 
 impl PingSix {
-    pub(crate) async fn start(binary: &str, directory: &Path, etcd: SocketAddr) -> Self {
-        Self::start_with(binary, directory, etcd, "").await
+    pub(crate) fn start(binary: &Path, directory: &Path, etcd: SocketAddr) -> Self {
+        Self::start_with(binary, directory, etcd, "")
     }
 
     /// Starts it with more options of its section on etcd, each a line with a line break.
-    pub(crate) async fn start_with(binary: &str, directory: &Path, etcd: SocketAddr, options: &str) -> Self {
-        let (proxy, status, metrics) = (free_address().await, free_address().await, free_address().await);
+    pub(crate) fn start_with(binary: &Path, directory: &Path, etcd: SocketAddr, options: &str) -> Self {
+        let (proxy, status, metrics) = (free_address(), free_address(), free_address());
         let config = format!(
             "{}pingsix:\n  listeners:\n    - address: {proxy}\n  etcd:\n    host: [\"{etcd}\"]\n    prefix: /p/web\n\
              {options}\x20 status:\n    address: {status}\n  prometheus:\n    address: {metrics}\n",

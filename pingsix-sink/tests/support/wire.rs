@@ -61,7 +61,7 @@ impl Served {
     }
 
     pub(crate) async fn channel(&self) -> Channel {
-        Channel::from_shared(format!("http://{}", self.address)).unwrap().connect().await.unwrap()
+        channel(self.address).await
     }
 
     pub(crate) async fn kv(&self) -> KvClient<Channel> {
@@ -76,6 +76,11 @@ impl Served {
     pub(crate) async fn watch(&self) -> Watcher {
         Watcher::open(self.channel().await).await.unwrap()
     }
+}
+
+/// A connection of a client.
+pub(crate) async fn channel(address: SocketAddr) -> Channel {
+    Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 
 /// A request of a client that has this token.

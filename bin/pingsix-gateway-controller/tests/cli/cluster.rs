@@ -11,7 +11,7 @@ use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_test_cluster::TestCluster;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tonic::transport::Endpoint;
 
 use crate::process::{Controller, PATIENCE, get};
@@ -97,10 +97,10 @@ impl Shop {
     }
 }
 
-/// Waits until something holds.
+/// Waits until something holds; what does not even say whether it does is not waited for.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !holds().await {
+    while !timeout(PATIENCE, holds()).await.unwrap_or(false) {
         assert!(Instant::now() < deadline, "it does not come about that {what}");
         sleep(Duration::from_millis(50)).await;
     }

@@ -1,14 +1,13 @@
 //! Controllers that publish elsewhere than to their own server, on a real API server.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
 
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use serde_json::Value;
-use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::cluster::{Shop, until};
@@ -16,74 +15,25 @@ use crate::process::{Controller, get};
 
 pub(crate) const PREFIX: &str = "/pingsix/default/web/";
 
-/// An etcd of Debian's, ended when it is dropped.
-pub(crate) struct Etcd {
-    pub(crate) address: SocketAddr,
-    process: Child,
-    _directory: TempDir,
-}
+/// How long the etcd may take for an answer; then the test says so.
+const ANSWER: Duration = Duration::from_secs(10);
 
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+/// A real etcd, and what it holds; ended when it is dropped.
+pub(crate) struct Etcd(pingsix_test_programs::Etcd);
 
 impl Etcd {
     /// Nothing, which is said, where there is none.
-    #[expect(clippy::print_stderr, reason = "whoever runs the tests has to know what they did not test")]
     pub(crate) async fn start() -> Option<Self> {
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let program: Option<PathBuf> =
-            std::env::split_paths(&paths).map(|path| path.join("etcd")).find(|path| path.is_file());
-        let Some(program) = program else {
-            eprintln!("skipped: there is no etcd on the PATH");
-            return None;
-        };
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let (address, peer, directory) = (free(), free(), tempfile::tempdir().unwrap());
-        let process = Command::new(program)
-            .args(["--name=one", &format!("--initial-cluster=one=http://{peer}")])
-            .args([
-                format!("--listen-client-urls=http://{address}"),
-                format!("--advertise-client-urls=http://{address}"),
-            ])
-            .args([
-                format!("--listen-peer-urls=http://{peer}"),
-                format!("--initial-advertise-peer-urls=http://{peer}"),
-            ])
-            .arg(format!("--data-dir={}", directory.path().join("data").display()))
-            .env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let etcd = Self { address, process, _directory: directory };
-        until("etcd answers", async || etcd.try_list(PREFIX).await.is_some()).await;
-        Some(etcd)
+        pingsix_test_programs::Etcd::start().await.map(Self)
     }
 
-    async fn try_client(&self) -> Option<KvClient<Channel>> {
-        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).unwrap();
-        Some(KvClient::new(endpoint.connect().await.ok()?))
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.0.address()
     }
 
-    async fn try_list(&self, below: &str) -> Option<BTreeMap<String, Document>> {
-        let mut range_end = below.as_bytes().to_vec();
-        *range_end.last_mut()? += 1;
-        let request = RangeRequest {
-            key: below.to_owned().into(),
-            range_end: range_end.into(),
-            ..RangeRequest::default()
-        };
-        let answer = self.try_client().await?.range(request).await.ok()?.into_inner();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let documents = answer
-            .kvs
-            .iter()
-            .map(|pair| (text(&pair.key), (pair.create_revision, pair.mod_revision, text(&pair.value))));
-        Some(documents.filter(|(key, _)| !key.contains("/.")).collect())
+    async fn client(&self) -> KvClient<Channel> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address())).unwrap();
+        KvClient::new(endpoint.connect_timeout(ANSWER).timeout(ANSWER).connect().await.unwrap())
     }
 
     /// The documents of the Gateway.
@@ -92,7 +42,20 @@ impl Etcd {
     }
 
     pub(crate) async fn list_below(&self, prefix: &str) -> BTreeMap<String, Document> {
-        self.try_list(prefix).await.unwrap()
+        let mut range_end = prefix.as_bytes().to_vec();
+        *range_end.last_mut().unwrap() += 1;
+        let request = RangeRequest {
+            key: prefix.to_owned().into(),
+            range_end: range_end.into(),
+            ..RangeRequest::default()
+        };
+        let answer = self.client().await.range(request).await.unwrap().into_inner();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let documents = answer
+            .kvs
+            .iter()
+            .map(|pair| (text(&pair.key), (pair.create_revision, pair.mod_revision, text(&pair.value))));
+        documents.filter(|(key, _)| !key.contains("/.")).collect()
     }
 
     pub(crate) async fn holds(&self, text: &str) -> bool {
@@ -101,19 +64,19 @@ impl Etcd {
 
     pub(crate) async fn get(&self, key: &str) -> Option<String> {
         let request = RangeRequest { key: key.to_owned().into(), ..RangeRequest::default() };
-        let answer = self.try_client().await.unwrap().range(request).await.unwrap().into_inner();
+        let answer = self.client().await.range(request).await.unwrap().into_inner();
         answer.kvs.first().map(|pair| String::from_utf8_lossy(&pair.value).into_owned())
     }
 
     pub(crate) async fn put(&self, key: &str, value: &str) {
         let (key, value) = (key.to_owned().into(), value.to_owned().into());
         let request = PutRequest { key, value, ..PutRequest::default() };
-        self.try_client().await.unwrap().put(request).await.unwrap();
+        self.client().await.put(request).await.unwrap();
     }
 
     pub(crate) async fn delete(&self, key: &str) {
         let request = DeleteRangeRequest { key: key.to_owned().into(), ..DeleteRangeRequest::default() };
-        self.try_client().await.unwrap().delete_range(request).await.unwrap();
+        self.client().await.delete_range(request).await.unwrap();
     }
 }
 
@@ -164,7 +127,7 @@ pub(crate) fn programmed(gateway: &Value) -> Option<&Value> {
 async fn replicas_share_an_etcd_and_when_the_leader_is_killed_the_other_goes_on_and_withdraws_nothing() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
-    let sink = format!("--sink=etcd://{}", etcd.address);
+    let sink = format!("--sink=etcd://{}", etcd.address());
     let mut first = controller(&shop, "first", std::slice::from_ref(&sink));
     let health = first.address_of("health");
     until("the etcd has the shop", async || etcd.holds("10.1.2.3").await).await;

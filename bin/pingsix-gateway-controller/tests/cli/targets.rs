@@ -1,8 +1,7 @@
 //! Targets that a PingSIX reads from, through the program: an etcd, an Admin API, and its own server with clients that have
 //! names. The real PingSIX is started where `PINGSIX_BIN` names it.
 
-use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use pingsix_sink::proto::etcdserverpb::auth_client::AuthClient;
@@ -10,6 +9,7 @@ use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::{AuthenticateRequest, RangeRequest};
 use pingsix_sink::{Desired, Document, DocumentSet, EtcdSink, Key, OrderHint, Owner, Scope, Sink as _};
 use pingsix_test_cluster::Process;
+use pingsix_test_programs::free_address;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -35,16 +35,10 @@ struct PingSix {
 
 impl PingSix {
     /// Nothing, which is said, where there is none.
-    async fn start(test: &str, shop: &Shop, etcd: &Etcd) -> Option<Self> {
-        let Some(binary) = std::env::var_os("PINGSIX_BIN").filter(|name| !name.is_empty()) else {
-            // Past the harness, which would swallow it.
-            let said = format!("\n{test}: NOT RUN: PINGSIX_BIN does not name a PingSIX binary\n");
-            let _ = std::io::stderr().write_all(said.as_bytes());
-            return None;
-        };
-        let cluster = &shop.cluster;
-        let free = || SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.free_port().unwrap()));
-        let (traffic, status, admin, folder) = (free(), free(), free(), cluster.folder());
+    async fn start(shop: &Shop, etcd: &Etcd) -> Option<Self> {
+        let (binary, cluster) = (pingsix_test_programs::pingsix()?, &shop.cluster);
+        let (traffic, status, admin) = (free_address(), free_address(), free_address());
+        let folder = cluster.folder();
         let config = folder.join("pingsix.yaml");
         let written = format!(
             "
@@ -56,10 +50,10 @@ pingsix:
   admin: {{address: {admin}, api_key: {ADMIN_KEY}}}
 ",
             folder.display(),
-            etcd.address
+            etcd.address()
         );
         std::fs::write(&config, written).unwrap();
-        let process = cluster.run("pingsix", vec![binary, "-c".into(), config.into()]).await.unwrap();
+        let process = cluster.run("pingsix", vec![binary.into(), "-c".into(), config.into()]).await.unwrap();
         let pingsix = Self { process, status, admin };
         until("PingSIX answers", async || request(admin, "GET", "/", "").await.is_some()).await;
         Some(pingsix)
@@ -104,15 +98,14 @@ async fn is_programmed(shop: &Shop, status: &str, says: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd() {
-    const TEST: &str = "a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd";
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
-    let Some(pingsix) = PingSix::start(TEST, &shop, &etcd).await else { return };
+    let Some(pingsix) = PingSix::start(&shop, &etcd).await else { return };
     // Revisions of other keys of the etcd count as well, and are nothing that is published.
     for count in 0..50 {
         etcd.put("/elsewhere", &count.to_string()).await;
     }
-    let arguments = [format!("--sink=etcd://{}", etcd.address), pingsix.status_url()];
+    let arguments = [format!("--sink=etcd://{}", etcd.address()), pingsix.status_url()];
     let mut controller = controller(&shop, "only", &arguments);
     let metrics = controller.address_of("health");
     is_programmed(&shop, "True", CONFIRMED).await;
@@ -156,7 +149,7 @@ async fn a_real_pingsix_on_an_external_etcd_confirms_the_revisions_of_that_etcd(
 async fn what_somebody_else_changes_in_an_etcd_is_put_right_while_the_controller_runs() {
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
-    let mut controller = controller(&shop, "only", &[format!("--sink=etcd://{}", etcd.address)]);
+    let mut controller = controller(&shop, "only", &[format!("--sink=etcd://{}", etcd.address())]);
     until("the etcd has the shop", async || etcd.holds("10.1.2.3").await).await;
     let values = async || -> Vec<(String, String)> {
         etcd.list().await.into_iter().map(|(key, (.., value))| (key, value)).collect()
@@ -200,7 +193,7 @@ spec:
 
 /// Publishes something there as another program would.
 async fn publish_as(etcd: &Etcd, scope: &str, publisher: Option<&str>) {
-    let sink = EtcdSink::builder([etcd.address.to_string()]).without_watch().build().unwrap();
+    let sink = EtcdSink::builder([etcd.address().to_string()]).without_watch().build().unwrap();
     if let Some(publisher) = publisher {
         sink.publish_as(publisher);
     }
@@ -219,7 +212,7 @@ async fn what_was_published_of_a_gateway_that_went_while_no_controller_ran_is_wi
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
     shop.cluster.apply(OTHER).await.unwrap();
-    let arguments = [format!("--sink=etcd://{}", etcd.address)];
+    let arguments = [format!("--sink=etcd://{}", etcd.address())];
     let mut first = controller(&shop, "first", &arguments);
     until("the etcd has the shop", async || etcd.holds("10.1.2.3").await).await;
     let of_other = async || etcd.list_below("/pingsix/default/other/").await;
@@ -249,10 +242,9 @@ async fn what_was_published_of_a_gateway_that_went_while_no_controller_ran_is_wi
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_admin_api_of_a_real_pingsix_is_a_target_and_what_is_left_there_is_withdrawn() {
-    const TEST: &str = "the_admin_api_of_a_real_pingsix_is_a_target_and_what_is_left_there_is_withdrawn";
     let Some(etcd) = Etcd::start().await else { return };
     let Some(shop) = Shop::start().await else { return };
-    let Some(pingsix) = PingSix::start(TEST, &shop, &etcd).await else { return };
+    let Some(pingsix) = PingSix::start(&shop, &etcd).await else { return };
     let theirs = request(
         pingsix.admin,
         "PUT",

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use http::Method;
 use pingsix_gateway_responder::Options;
+use pingsix_test_programs::free_address;
 use pingsix_translate::responder::{REDIRECT_HEADER, status_host};
 use tokio::net::TcpStream;
 
@@ -32,10 +33,9 @@ impl Drop for PingSix {
 }
 
 impl PingSix {
-    async fn start(binary: &str, responder: SocketAddr) -> Self {
-        // PingSIX cannot say which port it got, so a free one is looked up first.
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    async fn start(binary: &Path, responder: SocketAddr) -> Self {
+        // PingSIX cannot say which port it got.
+        let address = free_address();
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.yaml");
         fs::write(&file, config(address, responder, directory.path())).unwrap();
@@ -135,10 +135,7 @@ fn say(text: &str) {
 
 #[tokio::test]
 async fn pingsix_and_the_responder_understand_each_other() {
-    let Ok(binary) = std::env::var("PINGSIX_BIN") else {
-        say("NOT RUN: PINGSIX_BIN does not name a PingSIX binary");
-        return;
-    };
+    let Some(binary) = pingsix_test_programs::pingsix() else { return };
     let running = Running::start(Options::default()).await;
     let pingsix = PingSix::start(&binary, running.address).await;
 
@@ -158,7 +155,7 @@ async fn pingsix_and_the_responder_understand_each_other() {
         }
     }
     absolute_targets(pingsix.address).await;
-    say(&format!("RUN with {binary}"));
+    say(&format!("RUN with {}", binary.display()));
 }
 
 async fn decision_list(client: &mut Client, host: &str) {

@@ -1,11 +1,12 @@
 //! With the real PingSIX, if `PINGSIX_BIN` names it: `serve` and `pingsix-config` together bring up a gateway.
 
-use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use pingsix_test_programs::{free_address, free_port, pingsix};
 use tempfile::TempDir;
 
 use crate::authority::Authority;
@@ -27,7 +28,7 @@ impl Drop for PingSix {
 }
 
 impl PingSix {
-    fn start(binary: &OsStr, config: &str) -> Self {
+    fn start(binary: &Path, config: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
@@ -41,11 +42,6 @@ impl PingSix {
             .unwrap();
         Self { process, _directory: directory }
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A shop whose Gateway listens on a free port.
@@ -93,16 +89,13 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn a_gateway_comes_up_and_follows_the_files() {
-    let Some(binary) = std::env::var_os("PINGSIX_BIN") else {
-        eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
-        return;
-    };
+    let Some(binary) = pingsix() else { return };
     let (port, manifests) = shop();
     let supplied = format!("shop/cart={}", backend("cart"));
     let served = Served::start(&manifests, &["--endpoints", &supplied]);
     served.wait_for("ready");
 
-    let (etcd, status) = (served.etcd.to_string(), format!("127.0.0.1:{}", free_port()));
+    let (etcd, status) = (served.etcd.to_string(), free_address().to_string());
     let arguments = ["--etcd", &etcd, "--bind", "127.0.0.1", "--status", &status, "--data-plane", "shop/web"];
     let config =
         run(["pingsix-config", manifests.path().to_str().unwrap()].iter().chain(&arguments)).exits(0).out;
@@ -117,10 +110,7 @@ fn a_gateway_comes_up_and_follows_the_files() {
 
 #[test]
 fn a_feed_over_tls_is_read_with_a_client_certificate() {
-    let Some(binary) = std::env::var_os("PINGSIX_BIN") else {
-        eprintln!("PINGSIX_BIN is not set: not run against PingSIX");
-        return;
-    };
+    let Some(binary) = pingsix() else { return };
     let (port, manifests) = shop();
     let (servers, clients) = (Authority::new("servers"), Authority::new("clients"));
     let files = tempfile::tempdir().unwrap();
@@ -138,7 +128,7 @@ fn a_feed_over_tls_is_read_with_a_client_certificate() {
     let served = Served::start(&manifests, &[&tls[..], &["--endpoints", &supplied]].concat());
     served.wait_for("ready");
 
-    let (etcd, status) = (format!("https://{}", served.etcd), format!("127.0.0.1:{}", free_port()));
+    let (etcd, status) = (format!("https://{}", served.etcd), free_address().to_string());
     let [ca, certificate, key] =
         [("feed-ca.crt", &servers.pem()), ("feed.crt", &of_client.0), ("feed.key", &of_client.1)]
             .map(|(name, content)| write(name, content));

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use pingsix_sink::EmbeddedEtcd;
 use pingsix_sink::embedded::ServerTls;
+use pingsix_test_programs::free_port;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -59,7 +60,7 @@ async fn the_example_answers() {
 
     let text = example.get("ConfigMap", "pingsix")["data"]["config.yaml"].as_str().unwrap();
     let cluster = &installation.lab.cluster;
-    let (http, status) = (cluster.free_port().unwrap(), cluster.free_port().unwrap());
+    let (http, status) = (free_port(), free_port());
     let service = "https://pingsix-gateway-feed.pingsix-system.svc:2379";
     let in_folder = |name: &str| made.path().join(name).display().to_string();
     let mut config = text.to_owned();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pingsix_gateway_responder::{Options, Reach, Responder};
 use pingsix_test_cluster::{Process, TestCluster};
+use pingsix_test_programs::free_port;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -51,7 +52,7 @@ pub(crate) struct Ports {
 impl Ports {
     /// Those of one that reads the Gateway's documents from a feed.
     pub(crate) fn new(cluster: &TestCluster, feed: SocketAddr) -> Self {
-        let (traffic, status) = (cluster.free_port().unwrap(), cluster.free_port().unwrap());
+        let (traffic, status) = (free_port(), free_port());
         let folder = cluster.folder();
         let config = folder.join("pingsix.yaml");
         let written = format!(

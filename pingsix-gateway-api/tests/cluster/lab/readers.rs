@@ -13,6 +13,7 @@ use pingsix_sink::proto::etcdserverpb::watch_client::WatchClient;
 use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
 use pingsix_sink::proto::etcdserverpb::{RangeRequest, RangeResponse, WatchCreateRequest, WatchRequest};
 use pingsix_sink::proto::mvccpb::event::EventType;
+use pingsix_test_programs::free_address;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -29,7 +30,7 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) async fn start(etcd: &EmbeddedEtcd, address: Option<SocketAddr>) -> Self {
-        let address = address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
+        let address = address.unwrap_or_else(free_address);
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();

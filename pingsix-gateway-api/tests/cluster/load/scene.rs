@@ -1,6 +1,5 @@
 //! A cluster, the controller and PingSIX, each in a process of its own.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
@@ -12,6 +11,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use pingsix_test_cluster::{Process, TestCluster};
+use pingsix_test_programs::free_address;
 use serde::Deserialize;
 use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
@@ -69,7 +69,8 @@ impl Scene {
         for (kind, object) in &cast.objects {
             changes::create(&cluster.admin(), *kind, object).await;
         }
-        let [feed, health, plain, plain_status, secure, secure_status] = free_addresses(&cluster);
+        let [feed, health, plain, plain_status, secure, secure_status] =
+            std::array::from_fn(|_| free_address());
         let (responder, responds) = pingsix::responder().await;
         let statuses = [plain_status, secure_status];
         let controller = start_controller(&cluster, feed, responder, health, statuses).await;
@@ -150,16 +151,6 @@ impl Scene {
         }
         self.controller.stop().await.unwrap();
     }
-}
-
-/// Addresses that nobody has, each another.
-fn free_addresses<const COUNT: usize>(cluster: &TestCluster) -> [SocketAddr; COUNT] {
-    let mut ports = BTreeSet::new();
-    while ports.len() < COUNT {
-        ports.insert(cluster.free_port().unwrap());
-    }
-    let mut ports = ports.into_iter();
-    std::array::from_fn(|_| SocketAddr::from(([127, 0, 0, 1], ports.next().unwrap())))
 }
 
 async fn start_controller(

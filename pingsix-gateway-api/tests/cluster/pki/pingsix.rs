@@ -1,7 +1,7 @@
 //! A real PingSIX, which runs through every kind of rotation and is never started again.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,8 +13,9 @@ use jiff::Timestamp;
 use pingsix_gateway_api::pki::{Authorities, FeedIdentity, Lifetimes};
 use pingsix_sink::embedded::{Access, Clients, ServerTls, Stats};
 use pingsix_sink::{Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink};
+use pingsix_test_programs::free_address;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
@@ -67,10 +68,6 @@ struct Scene {
     _folder: tempfile::TempDir,
 }
 
-async fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap().local_addr().unwrap()
-}
-
 impl Scene {
     async fn start(binary: &std::ffi::OsStr, tls: ServerTls, identity: &FeedIdentity) -> Self {
         let access = Access::of(Clients::new()).certificate_uris();
@@ -79,7 +76,7 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let mount = Mount::of(folder.path().join("feed-tls"), identity);
         let served = Served::start(&etcd, None).await;
-        let (http, status) = (free().await, free().await);
+        let (http, status) = (free_address(), free_address());
         let config = config(folder.path(), served.address, http, status);
         let log = folder.path().join("log");
         let output = fs::File::create(&log).unwrap();

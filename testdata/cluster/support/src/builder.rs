@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use http::Uri;
 use kube::Client;
+use pingsix_test_programs::free_port;
 
 use crate::authority::Authority;
 use crate::build::{Build, NotBuilt};
@@ -16,7 +17,6 @@ use crate::cluster::TestCluster;
 use crate::error::Error;
 use crate::folder::Folder;
 use crate::node::Node;
-use crate::ports;
 use crate::process::{Process, Program};
 use crate::ready::Ready;
 use crate::turn::Turn;
@@ -36,6 +36,9 @@ pub const CONTROLLERS: [&str; 11] = [
     "serviceaccount-token-controller",
     "root-ca-certificate-publisher-controller",
 ];
+
+/// How many ports are tried before a process is given up.
+const PORTS: usize = 8;
 
 /// The folder of the node within that of the cluster.
 pub(crate) const NODE: &str = "node";
@@ -305,7 +308,7 @@ impl Start<'_> {
         first: Vec<u16>,
     ) -> Result<(Process, Uri), Error> {
         let mut last = None;
-        for port in first.into_iter().chain(ports::candidates()) {
+        for port in first.into_iter().chain(std::iter::repeat_with(free_port).take(PORTS)) {
             let url = Uri::builder()
                 .scheme("https")
                 .authority(format!("127.0.0.1:{port}"))

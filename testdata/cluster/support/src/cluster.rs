@@ -17,7 +17,6 @@ use crate::build::Build;
 use crate::builder::{Builder, NODE, json, write};
 use crate::error::Error;
 use crate::folder::Folder;
-use crate::ports;
 use crate::process::{Process, Program};
 use crate::ready::Ready;
 use crate::turn::Turn;
@@ -143,11 +142,6 @@ impl TestCluster {
         let supervisor = self.build.program("supervise");
         let folder = self.folder().to_owned();
         Process::launch(Program { name, supervisor, command, folder, ready: Ready::Nobody }).await
-    }
-
-    /// A port of loopback for such a program, which nobody has now, and nobody gets from the system unasked.
-    pub fn free_port(&self) -> Option<u16> {
-        ports::candidates().next()
     }
 
     /// The address of the API server.

@@ -34,7 +34,6 @@ mod folder;
 mod manifest;
 mod network;
 mod node;
-mod ports;
 mod process;
 mod ready;
 mod supervisor;

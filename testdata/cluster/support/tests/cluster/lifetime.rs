@@ -90,7 +90,6 @@ async fn a_program_beside_a_cluster_is_handled_like_its_processes_and_ends_with_
         matches!(&error, Error::Ended { process: "nothing", log } if log.contains("no such file")),
         "{error}"
     );
-    assert_ne!(cluster.free_port(), None);
 }
 
 /// Run by [`nothing_is_left_of_a_test_that_is_killed`].

@@ -1,0 +1,34 @@
+//! Programs that tests run: ports that stay free for them, where they are installed, and a real etcd.
+//!
+//! ```no_run
+//! # async fn a_test() {
+//! use pingsix_test_programs::{Etcd, free_address};
+//!
+//! let Some(mut etcd) = Etcd::start().await else { return };
+//! let listener = free_address();
+//! println!("PingSIX listens on {listener} and reads from {}", etcd.address());
+//! etcd.kill().await;
+//! etcd.start_again().await;
+//! # }
+//! ```
+//!
+//! - A program that is started at a [free port](free_port), also a second time, finds it free: nobody gets that port
+//!   unasked, and no other test.
+//! - What is not installed is said with `NOT RUN`, past the harness, and the test returns; with
+//!   `PINGSIX_PROGRAMS=required` it fails instead.
+//! - A program that ends early, or does not come up in time, is shown with what it wrote.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test without its program has failed"
+)]
+
+mod etcd;
+mod ports;
+mod programs;
+
+pub use etcd::{Etcd, Signal};
+pub use ports::{free_address, free_port};
+pub use programs::{Said, find, pingsix, run, skipped};
