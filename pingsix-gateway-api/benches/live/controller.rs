@@ -31,8 +31,6 @@ impl Controlled {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(MODE)
             .arg(kubeconfig)
-            // As in `deploy/`.
-            .env("MALLOC_ARENA_MAX", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

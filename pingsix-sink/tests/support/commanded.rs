@@ -17,12 +17,10 @@ pub(crate) struct Commanded {
 }
 
 impl Commanded {
-    /// This program with other arguments, and its first answer, which nobody has asked for. Memory is handed out as in
-    /// `deploy/`: from one arena, and not from one for each thread.
+    /// This program with other arguments, and its first answer, which nobody has asked for.
     pub(crate) fn start(arguments: &[&str]) -> (Self, String) {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(arguments)
-            .env("MALLOC_ARENA_MAX", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
