@@ -108,6 +108,8 @@ pub(super) struct Connection<S> {
     peer: Arc<Peer>,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     preface: Option<Preface>,
+    /// Whether the memory that frames are read into was touched.
+    is_touched: bool,
     pongs: Pongs,
     _present: Present,
 }
@@ -136,6 +138,7 @@ impl<S> Connection<S> {
             cut: Box::pin(cut.clone().cancelled_owned()),
             peer: Arc::new(Peer::new(certificate, cut, client)),
             preface: Some(Preface::within(replica.options.preface_timeout)),
+            is_touched: false,
             pongs: Pongs::behind(PREFACE),
             _present: present,
         })
@@ -204,6 +207,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.poll_cut(context)?;
+        if self.preface.is_none() && !std::mem::replace(&mut self.is_touched, true) {
+            // Frames of a client that watches are few and small, and are read into this buffer from its beginning to its
+            // end. Its pages would become resident one by one, over half an hour, and the server would seem to grow.
+            buffer.initialize_unfilled();
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
         if self.pongs.are_in(&buffer.filled()[before..]) {
@@ -259,7 +267,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
 
 #[cfg(test)]
 mod tests {
-    use futures::stream;
+    use std::mem::MaybeUninit;
+
+    use futures::{future, stream};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::time::Instant;
 
     use super::*;
@@ -275,5 +286,20 @@ mod tests {
         assert_eq!(accepted.len(), 1);
         assert_eq!(etcd.stats().connections, 1);
         assert!(started.elapsed() >= 10 * PAUSE, "{:?}", started.elapsed());
+    }
+
+    #[tokio::test]
+    async fn the_memory_that_frames_are_read_into_is_touched_before_the_first() {
+        let etcd = EmbeddedEtcd::builder().start().await.unwrap();
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut connection = Connection::admit(&etcd.replica, server, None).unwrap();
+        client.write_all(&[0; PREFACE]).await.unwrap();
+        connection.read_exact(&mut [0; PREFACE]).await.unwrap();
+        client.write_all(&[0; 9]).await.unwrap();
+        let mut memory = [MaybeUninit::uninit(); 8_192];
+        let mut buffer = ReadBuf::uninit(&mut memory);
+        let read = future::poll_fn(|context| Pin::new(&mut connection).poll_read(context, &mut buffer));
+        read.await.unwrap();
+        assert_eq!((buffer.filled().len(), buffer.initialized().len()), (9, 8_192));
     }
 }
