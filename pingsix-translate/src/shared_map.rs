@@ -442,16 +442,18 @@ mod tests {
         assert!(SharedMap::<u32, u32>::new().changes(&SharedMap::new()).is_empty());
     }
 
+    /// What two nodes of as many do not share, pair by pair.
+    fn others<'m, T>(one: &'m [Arc<T>], other: &'m [Arc<T>]) -> impl Iterator<Item = (&'m T, &'m T)> {
+        assert_eq!(one.len(), other.len());
+        let pairs = one.iter().zip(other).filter(|(one, other)| !Arc::ptr_eq(one, other));
+        pairs.map(|(one, other)| (&**one, &**other))
+    }
+
     #[test]
     fn a_change_leaves_the_other_entries_shared() {
         let before: SharedMap<u32, u32> = (0..10_000).map(|key| (key, key)).collect();
         let mut after = before.clone();
         after.insert(5_000, 0);
-        fn others<'m, T>(one: &'m [Arc<T>], other: &'m [Arc<T>]) -> impl Iterator<Item = (&'m T, &'m T)> {
-            assert_eq!(one.len(), other.len());
-            let pairs = one.iter().zip(other).filter(|(one, other)| !Arc::ptr_eq(one, other));
-            pairs.map(|(one, other)| (&**one, &**other))
-        }
         let branches: Vec<_> = others(&after.branches, &before.branches).collect();
         let chunks: Vec<_> = branches.iter().flat_map(|(one, other)| others(one, other)).collect();
         let entries = chunks.iter().flat_map(|(one, other)| others(one, other));
