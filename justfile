@@ -1,29 +1,25 @@
 # The door to everything a developer does here.
 
-crates := "pingsix-translate pingsix-sink pingsix-gateway-api pingsix-gateway-controller pingsix-gatewayctl pingsix-gateway-responder pingsix-test-cluster pingsix-test-programs"
-
 # List the recipes.
 default:
     @just --list
 
-# What CI runs. Without PINGSIX_BIN, nothing is run with the real PingSIX, which the tests and the suite say.
-ci:
-    .ci/run
+# What CI runs, or the steps of it that are named: just ci lint doc. Without PINGSIX_BIN, nothing is run with the real
+# PingSIX, which the tests and the suite say.
+ci *steps:
+    .ci/run {{ steps }}
 
 # All tests. Those that need PingSIX, etcd, etcdctl or the test cluster say when they did not run.
 test:
-    cargo test --workspace
-    cargo test -p pingsix-gateway-controller --features otel
+    .ci/run tests traces
 
 # Build the test cluster: a real API server and what it needs. Needs Go, and says so when it is missing.
 cluster:
     tools/build-cluster
 
-# Format and lints.
+# Format and lints, each crate on its own.
 check:
-    cargo fmt --all --check
-    cargo clippy --workspace --all-targets -- -D warnings
-    cargo clippy -p pingsix-gateway-controller --features otel --all-targets -- -D warnings
+    .ci/run format lint
 
 # Format everything.
 fmt:
@@ -33,11 +29,9 @@ fmt:
 crds:
     cargo run --quiet -p pingsix-gatewayctl -- crds > crds/pingsix.io_pingsixproxies.yaml
 
-# Which crate may know which, the purity fence, and each crate on its own.
+# The crates that each crate may know, and the purity of translation.
 boundaries:
-    tools/check-boundaries
-    tools/check-fence
-    for crate in {{ crates }}; do cargo check --quiet -p "$crate" --all-targets || exit 1; done
+    .ci/run boundaries
 
 # A crate outside of the workspace on the public API, with each set of features.
 outside:
@@ -45,7 +39,7 @@ outside:
 
 # API documentation, without warnings.
 doc:
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    .ci/run doc
 
 # API documentation of each crate by itself, as docs.rs makes it; before a release.
 docs-rs:
