@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    EndpointSlice, IngressSnapshot, Referents, RouteReferences, Snapshot, class_of_ingress,
+    EndpointSlice, IngressSnapshot, Pending, Referents, RouteReferences, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
     secrets_of_proxy, services_of_ingress,
@@ -180,6 +180,7 @@ pub(super) fn picked<'a, K: Stored>(
     names: impl IntoIterator<Item = &'a ObjectName>,
 ) -> SharedMap<ObjectName, Arc<K>> {
     let object = |name: &ObjectName| {
+            pending: Pending::new(),
         let watched = store.get(name)?;
         Some((watched.name(), watched.object()?.clone()))
     };
