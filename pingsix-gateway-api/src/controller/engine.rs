@@ -14,6 +14,7 @@ mod start;
 mod telling;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -122,7 +123,7 @@ pub(super) struct Engine<F> {
     availability: BTreeMap<Kind, Availability>,
     /// What is wrong with the objects that cannot be decoded.
     undecodable: BTreeMap<ObjectKey, Problem>,
-    /// Owners that refer to objects of which nothing is known yet, and those objects.
+    /// Owners that refer to objects about which there is no answer yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Since when an owner has changes that were not reconsidered.
     since: BTreeMap<ObjectKey, Instant>,
@@ -330,7 +331,7 @@ impl<F: Feed + 'static> Engine<F> {
             .in_scope(|| self.parts.reconciler.reconcile(owner, jiff::Timestamp::now()));
         let (reconciled, is_ours) = match standing {
             Standing::Waiting(missing) => {
-                self.waiting.insert(owner.clone(), missing);
+                self.awaits(owner, missing);
                 Span::current().record("outcome", Outcome::Waiting.as_str());
                 self.count(owner, Outcome::Waiting, started);
                 return;
@@ -338,7 +339,7 @@ impl<F: Feed + 'static> Engine<F> {
             Standing::Current(reconciled) => (reconciled, true),
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
-        self.waiting.remove(owner);
+        self.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
         self.publish(owner, reconciled, is_ours, started);
     }
@@ -374,6 +375,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         if let Some(metrics) = &self.parts.metrics {
             metrics.queue(self.queue.len(), self.queue.next_due());
+        self.end_waits(now);
             let deliveries: Vec<_> =
                 self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
             metrics.deliveries(&deliveries);

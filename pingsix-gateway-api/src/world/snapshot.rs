@@ -23,6 +23,16 @@ pub enum OwnerSnapshot {
     Ingress(Box<IngressSnapshot>),
 }
 
+impl OwnerSnapshot {
+    /// What it refers to and nothing is known of.
+    pub(crate) const fn pending(&mut self) -> &mut Pending {
+        match self {
+            Self::Gateway(snapshot) => &mut snapshot.referents.pending,
+            Self::Ingress(snapshot) => &mut snapshot.referents.pending,
+        }
+    }
+}
+
 /// A snapshot, and what has to be watched by name for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -170,6 +180,7 @@ impl World {
                 .collect(),
             proxies: picked(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
+            pending: Pending::new(),
         }
     }
 }
@@ -180,7 +191,6 @@ pub(super) fn picked<'a, K: Stored>(
     names: impl IntoIterator<Item = &'a ObjectName>,
 ) -> SharedMap<ObjectName, Arc<K>> {
     let object = |name: &ObjectName| {
-            pending: Pending::new(),
         let watched = store.get(name)?;
         Some((watched.name(), watched.object()?.clone()))
     };

@@ -58,7 +58,7 @@ impl<F: Feed + 'static> Engine<F> {
         is_ours: bool,
         started: Instant,
     ) {
-        let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
+        let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
         self.look_at_keys(owner);
         self.provide(owner);
         self.look_at_sink(owner);
