@@ -138,8 +138,12 @@ pub(super) struct Engine<F> {
     sinks: Sinks,
     /// Everything that is watched has been read once.
     is_known: bool,
-    /// And published, as far as readers wait for it.
-    is_open: bool,
+    /// Until when readiness waits for owners of which it is not known what to publish.
+    ready_by: Option<Instant>,
+    /// Everything is published that this replica is waited for.
+    is_ready: bool,
+    /// There is something to say of every owner that was there at the start.
+    is_complete: bool,
     settling: Settling,
     /// How often the verdicts of an owner were put together.
     #[cfg(test)]
@@ -167,7 +171,9 @@ impl<F: Feed + 'static> Engine<F> {
             seals: Seals::default(),
             sinks: Sinks::default(),
             is_known: false,
-            is_open: false,
+            ready_by: None,
+            is_ready: false,
+            is_complete: false,
             settling: Settling::default(),
             #[cfg(test)]
             put_together: std::sync::atomic::AtomicUsize::default(),
@@ -369,13 +375,13 @@ impl<F: Feed + 'static> Engine<F> {
         self.catch_up();
         self.stop_listening();
         self.look_at_trials(now);
+        self.end_waits(now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();
         }
         if let Some(metrics) = &self.parts.metrics {
             metrics.queue(self.queue.len(), self.queue.next_due());
-        self.end_waits(now);
             let deliveries: Vec<_> =
                 self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
             metrics.deliveries(&deliveries);
