@@ -101,10 +101,10 @@ impl<W: Write + Send> Sink for Diary<W> {
 }
 
 impl<W: Write + Send> Feed for Diary<W> {
-    /// A feed that is read by others would start to answer them here, and not before: until now it had less than there is.
+    /// A feed that is read by others would start to answer them here, and not before; and of what it has not been given yet it
+    /// would tell nobody that there is nothing.
     fn open(&self) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        let planes = pages.held.len();
-        let _ = writeln!(pages.out, "everything is published; data planes: {planes}");
+        let _ = writeln!(pages.out, "everything is known");
     }
 }

@@ -13,9 +13,13 @@
 //! One task owns the picture; nothing is locked while it thinks. Every replica watches, reconciles and serves; only the one
 //! that leads writes to the API server.
 //!
-//! Until everything that is watched has been read once, and all of it published that the feed itself is read for, it answers
-//! nobody: a PingSIX that starts at the same moment waits instead of getting less than there is. No other target is waited
-//! for. Afterwards, what the API server cannot be asked about stays as it was.
+//! Until everything that is watched has been read once, the feed answers nobody, and after that nobody whose data plane is
+//! not published yet: a PingSIX that starts at the same moment waits instead of getting less than there is. No data plane
+//! waits for another. Afterwards, what the API server cannot be asked about stays as it was.
+//!
+//! The replica is ready when all of it is published that the feed itself is read for. Gateways and IngressClasses of which
+//! it is not known what to publish, as when the API server does not answer for a Secret, are waited for half a minute and
+//! then named in the log.
 
 mod addresses;
 mod bundles;
@@ -147,15 +151,16 @@ pub enum ControllerError {
 pub struct Progress {
     /// Kinds of which not everything is known yet, with what is known of why.
     pub unknown: BTreeMap<pingsix_translate::Kind, String>,
-    /// Secrets and ConfigMaps that are referred to, and of which nothing is known yet.
+    /// Secrets and ConfigMaps that are referred to, and of which nothing is known yet. Empty once it is ready.
     pub awaited: BTreeSet<pingsix_translate::ObjectKey>,
-    /// Whether everything was published once to the targets that the feed [opens](Feed::opens) with. What others hold does
-    /// not count: they are read without this replica.
+    /// Whether everything was published once to the targets that the feed [opens](Feed::opens). What others hold does not
+    /// count: they are read without this replica. Nor, after half a minute, do Gateways and IngressClasses of which it is
+    /// not known what to publish.
     pub is_published: bool,
 }
 
 impl Progress {
-    /// Whether the feed answers.
+    /// Whether the replica is ready: whoever reads from it is served.
     pub const fn is_ready(&self) -> bool {
         self.is_published
     }

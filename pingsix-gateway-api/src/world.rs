@@ -15,6 +15,7 @@ mod edges;
 pub(crate) mod generate;
 mod owners;
 mod recut;
+mod referrers;
 mod snapshot;
 #[cfg(test)]
 mod tests;

@@ -13,9 +13,10 @@
 //!                         one response on its way: the next is made when HTTP/2 has written it
 //! ```
 //!
-//! - **Gate.** Until [`EmbeddedEtcd::open`] every read is answered `UNAVAILABLE`. A program publishes all of its scopes,
-//!   then opens; so no client ever lists an empty or a partial scope. Afterwards a new scope appears with its first
-//!   publication, whole. A range that has no key of a known scope is `UNAVAILABLE` too, and a log line names the known
+//! - **Gate.** Until [`EmbeddedEtcd::open`] every read is answered `UNAVAILABLE`, and a scope until its own first
+//!   publication, with which it appears, whole. So no client ever lists an empty or a partial scope. A program whose clients
+//!   read ranges over several scopes publishes all of them, then opens; where each reads its own, it opens as soon as it
+//!   knows what to publish. A range that has no key of a known scope is `UNAVAILABLE` too, and a log line names the known
 //!   ones. A range over several scopes is answered. The key `health`, which `etcdctl endpoint health` reads, is absent.
 //! - **One publication, one response.** All events of a publication share one revision and one watch response. Only a
 //!   publication above the message limit is cut, in the order of its plan, into several revisions.

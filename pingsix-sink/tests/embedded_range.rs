@@ -54,6 +54,20 @@ async fn nothing_is_answered_before_the_first_complete_publication() {
 }
 
 #[tokio::test]
+async fn a_scope_is_unavailable_until_its_own_first_publication_and_waits_for_no_other() {
+    let served = Served::start(EmbeddedEtcd::builder()).await;
+    served.etcd.open();
+    for prefix in ["/p/web/", "/p/blog/"] {
+        assert_eq!(served.list(prefix).await.unwrap_err().code(), Code::Unavailable);
+    }
+    served.etcd.publish(&desired("/p/web", &[("routes/a", "A")])).await.unwrap();
+    assert_eq!(pairs(&served.list("/p/web/").await.unwrap()), ["/p/web/routes/a=A"]);
+    assert_eq!(served.list("/p/blog/").await.unwrap_err().code(), Code::Unavailable);
+    served.etcd.publish(&desired("/p/blog", &[("routes/b", "B")])).await.unwrap();
+    assert_eq!(pairs(&served.list("/p/blog/").await.unwrap()), ["/p/blog/routes/b=B"]);
+}
+
+#[tokio::test]
 async fn an_unknown_prefix_is_unavailable_and_a_withdrawn_one_is_empty() {
     let served = served().await;
     for unknown in ["/p/api/", "/p/web:80/", "/q/", "/p/web/routes/x"] {

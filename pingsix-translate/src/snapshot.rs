@@ -86,7 +86,14 @@ pub struct Referents {
     /// What must not be used although it is there, because PingSIX has refused what became of it. Whoever delivers finds
     /// that out; cut from objects alone, it is empty.
     pub quarantine: Quarantine,
+    /// Secrets and ConfigMaps of which it is not known yet whether they exist. Whoever reads the cluster knows that; cut
+    /// from objects alone, it is empty. What refers to one of these counts as if it did not exist, for
+    /// [`Reason::Pending`](crate::verdict::Reason::Pending).
+    pub pending: Pending,
 }
+
+/// Objects of which nothing is known yet. One that is there all the same counts as known.
+pub type Pending = SharedMap<ObjectKey, ()>;
 
 /// PingsixProxies, by name.
 pub type Proxies = SharedMap<ObjectName, Arc<PingsixProxy>>;
@@ -187,6 +194,7 @@ impl Objects {
                 .collect(),
             proxies: pick(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
+            pending: Pending::new(),
         }
     }
 }

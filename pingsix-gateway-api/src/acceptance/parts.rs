@@ -196,7 +196,7 @@ fn namespace(name: &Arc<str>) -> ObjectKey {
 }
 
 /// Makes these parts what they are in another snapshot of the same owner.
-pub(super) fn put<'k>(
+pub(crate) fn put<'k>(
     into: &mut OwnerSnapshot,
     from: &OwnerSnapshot,
     parts: impl IntoIterator<Item = &'k ObjectKey>,

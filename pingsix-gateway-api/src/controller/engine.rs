@@ -14,6 +14,7 @@ mod start;
 mod telling;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -122,7 +123,7 @@ pub(super) struct Engine<F> {
     availability: BTreeMap<Kind, Availability>,
     /// What is wrong with the objects that cannot be decoded.
     undecodable: BTreeMap<ObjectKey, Problem>,
-    /// Owners that refer to objects of which nothing is known yet, and those objects.
+    /// Owners that refer to objects about which there is no answer yet, and those objects.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Since when an owner has changes that were not reconsidered.
     since: BTreeMap<ObjectKey, Instant>,
@@ -137,8 +138,12 @@ pub(super) struct Engine<F> {
     sinks: Sinks,
     /// Everything that is watched has been read once.
     is_known: bool,
-    /// And published, as far as readers wait for it.
-    is_open: bool,
+    /// Until when readiness waits for owners of which it is not known what to publish.
+    ready_by: Option<Instant>,
+    /// Everything is published that this replica is waited for.
+    is_ready: bool,
+    /// There is something to say of every owner that was there at the start.
+    is_complete: bool,
     settling: Settling,
     /// How often the verdicts of an owner were put together.
     #[cfg(test)]
@@ -166,7 +171,9 @@ impl<F: Feed + 'static> Engine<F> {
             seals: Seals::default(),
             sinks: Sinks::default(),
             is_known: false,
-            is_open: false,
+            ready_by: None,
+            is_ready: false,
+            is_complete: false,
             settling: Settling::default(),
             #[cfg(test)]
             put_together: std::sync::atomic::AtomicUsize::default(),
@@ -330,7 +337,7 @@ impl<F: Feed + 'static> Engine<F> {
             .in_scope(|| self.parts.reconciler.reconcile(owner, jiff::Timestamp::now()));
         let (reconciled, is_ours) = match standing {
             Standing::Waiting(missing) => {
-                self.waiting.insert(owner.clone(), missing);
+                self.awaits(owner, missing);
                 Span::current().record("outcome", Outcome::Waiting.as_str());
                 self.count(owner, Outcome::Waiting, started);
                 return;
@@ -338,7 +345,7 @@ impl<F: Feed + 'static> Engine<F> {
             Standing::Current(reconciled) => (reconciled, true),
             Standing::Withdrawn(reconciled) => (reconciled, false),
         };
-        self.waiting.remove(owner);
+        self.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
         self.publish(owner, reconciled, is_ours, started);
     }
@@ -368,6 +375,7 @@ impl<F: Feed + 'static> Engine<F> {
         self.catch_up();
         self.stop_listening();
         self.look_at_trials(now);
+        self.end_waits(now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();

@@ -42,12 +42,13 @@ pub trait Feed: Sink {
         None
     }
 
-    /// Everything there is has been published once to the targets that [open](Self::opens): from now on reads may be
-    /// answered. Until then a reader must not be told that there is nothing, or less than there is.
+    /// Everything is known that there is: from now on reads may be answered, of each scope from its first publication on,
+    /// which has all of it. Until then a reader of a scope must not be told that there is nothing: it has to wait.
     fn open(&self);
 
-    /// Whether a [target](Self::targets) answers its readers only after [`open`](Self::open), which then waits for it. One
-    /// that is read whether the controller runs or not is waited for by nobody: it may be away, and fails for itself.
+    /// Whether a [target](Self::targets) answers its readers only after [`open`](Self::open) and a publication. Readiness
+    /// waits for it then. One that is read whether the controller runs or not is waited for by nobody: it may be away, and
+    /// fails for itself.
     fn opens(&self, _scope: &Scope, _target: usize) -> bool {
         true
     }

@@ -30,7 +30,7 @@ pub struct Observers {
 pub(super) struct Gates {
     /// Everything that is watched has been read once.
     pub(super) watches: Gate,
-    /// And published.
+    /// And published, as far as it is known what to publish.
     pub(super) published: Gate,
 }
 

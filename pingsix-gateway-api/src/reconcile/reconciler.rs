@@ -18,7 +18,9 @@ use pingsix_translate::{
 };
 use tokio::time::Instant;
 
+use super::held::hold_back;
 use super::verdicts::Speakers;
+use super::waits::Waits;
 use crate::acceptance::{
     Acceptance, Draft, DraftNumber, Findings, Heard, Reception, Recollection, Trial, named_sources,
 };
@@ -56,6 +58,10 @@ struct Owned {
     attached: Option<Arc<AttachedParameters>>,
     /// The Secrets and ConfigMaps it refers to.
     referenced: BTreeSet<ObjectKey>,
+    /// What was translated last; `None` before anything was.
+    seen: Option<OwnerSnapshot>,
+    /// Who waits for what it refers to; the owner itself before anything was translated.
+    waits: Waits,
     memo: Memo,
     acceptance: Acceptance,
     /// What is published in the place of `planes`, during a trial.
@@ -92,7 +98,8 @@ pub enum Standing {
     Current(Reconciled),
     /// It is gone, or not ours any more: its data planes are to be emptied.
     Withdrawn(Reconciled),
-    /// It refers to objects of which nobody knows yet whether they are there. What was published stays.
+    /// Nothing was made of it so far, and it refers to objects of which nobody knows yet whether they are there. What an
+    /// earlier process has published stays.
     Waiting(BTreeSet<ObjectKey>),
 }
 
@@ -110,6 +117,9 @@ pub struct Reconciled {
     pub draft: Option<DraftNumber>,
     /// Set when PingSIX has refused something, and this is to find out what: nothing is told of it.
     pub trial: Option<Trial>,
+    /// Objects it refers to of which nobody knows yet whether they are there. What refers to one of these counts as it was
+    /// before, and after a while fails closed.
+    pub awaited: BTreeSet<ObjectKey>,
 }
 
 impl Reconciler {
@@ -258,16 +268,39 @@ impl Reconciler {
             self.references_changed = true;
             made.referenced.clone_from(&cut.referenced);
         }
-        let Cut { snapshot, .. } = made.memo.cut.insert(cut);
-        if !missing.is_empty() {
-            return Standing::Waiting(missing);
+        let mut snapshot = made.memo.cut.insert(cut).snapshot.clone();
+        if missing.is_empty() {
+            made.waits.end(BTreeSet::new());
+        } else {
+            let referrers = self.world.referrers(&snapshot, &missing);
+            match &made.seen {
+                Some(before) => {
+                    let held = made.waits.set(referrers);
+                    hold_back(&self.world, &mut snapshot, before, &held);
+                }
+                // What an earlier process made of it is still served. One wait for the whole owner has an end, whoever
+                // comes to refer to whatever else.
+                None if !made.waits.set([owner.clone()].into()).is_empty() => {
+                    return Standing::Waiting(missing);
+                }
+                None => made.waits.end(referrers),
+            }
+            *snapshot.pending() = missing.iter().map(|key| (key.clone(), ())).collect();
         }
+        let reconciled = self.translate(owner, snapshot, now);
+        Standing::Current(Reconciled { awaited: missing, ..reconciled })
+    }
+
+    /// Makes of an owner what follows from what it may see.
+    fn translate(&mut self, owner: &ObjectKey, snapshot: OwnerSnapshot, now: Timestamp) -> Reconciled {
+        let made = self.owners.entry(owner.clone()).or_default();
         if made.acceptance.is_new() {
             let status = |key: &ObjectKey| self.world.status(key);
-            let recollection = Recollection::of(snapshot, &self.options.controller_name, status);
+            let recollection = Recollection::of(&snapshot, &self.options.controller_name, status);
             made.acceptance.recall(recollection);
         }
-        made.acceptance.learn(owner, &self.findings, snapshot);
+        made.acceptance.learn(owner, &self.findings, &snapshot);
+        let snapshot = &*made.seen.insert(snapshot);
         let Draft { snapshot, number, trial } = made.acceptance.draft(snapshot);
         let translator = made.memo.translator.get_or_insert_with(|| Translator::new(self.options.clone()));
         let translation = match &snapshot {
@@ -276,16 +309,22 @@ impl Reconciler {
         };
         let reconciled = match &trial {
             Some(_) => self.take_trial(owner, translation),
-            None if translation.has_unusable_parameters => {
-                return Standing::Current(self.keep(owner, translation.verdicts));
-            }
+            None if translation.has_unusable_parameters => return self.keep(owner, translation.verdicts),
             None => self.take(owner, translation, now),
         };
         if let Some(made) = self.owners.get_mut(owner) {
             let planes = reconciled.publications.iter().map(|publication| publication.data_plane.clone());
             made.acceptance.expects(number, planes.filter(|key| made.planes.contains_key(key)));
         }
-        Standing::Current(Reconciled { draft: Some(number), trial, ..reconciled })
+        Reconciled { draft: Some(number), trial, ..reconciled }
+    }
+
+    /// Ends the waits for answers of the API server for which it is time; patience counts while it answers. To be called
+    /// about every second. Returns the owners to reconsider.
+    pub fn end_waits(&mut self, now: Instant, is_answering: bool) -> BTreeSet<ObjectKey> {
+        let owners = self.owners.iter_mut();
+        let ended = owners.filter_map(|(owner, made)| made.waits.beat(now, is_answering).then_some(owner));
+        ended.cloned().collect()
     }
 
     /// What is to be published for a trial. What is told of the owner stays as it is, and so do data planes that the trial
@@ -416,6 +455,8 @@ impl Reconciler {
             planes: data_planes,
             streams: stream_planes.into_keys().collect(),
             referenced: before.referenced,
+            seen: before.seen,
+            waits: before.waits,
             memo: before.memo,
             acceptance: before.acceptance,
             tried: BTreeMap::new(),

@@ -10,9 +10,13 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::json;
+use tokio::time::Instant;
 
+use super::waits::PATIENCE;
 use super::{Reconciled, Reconciler, Standing};
 use crate::world::generate::{event_of, object};
+
+mod waiting;
 
 /// What each data plane holds that holds anything.
 type Held<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
@@ -24,7 +28,8 @@ struct Follower {
     held: BTreeMap<DataPlaneKey, BTreeMap<String, String>>,
     /// What was told about each object last; nothing when nobody has to say anything.
     told: BTreeMap<ObjectKey, String>,
-    waiting: BTreeSet<ObjectKey>,
+    /// By owner, what it refers to and nothing is known of.
+    waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
 }
 
 impl Follower {
@@ -35,7 +40,7 @@ impl Follower {
             reconciler: Reconciler::new(options),
             held: BTreeMap::new(),
             told: BTreeMap::new(),
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -43,15 +48,32 @@ impl Follower {
         for owner in owners {
             match self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) {
                 Standing::Current(reconciled) | Standing::Withdrawn(reconciled) => {
-                    self.waiting.remove(&owner);
+                    self.note_awaited(&owner, &reconciled.awaited);
                     self.take(reconciled);
                 }
                 Standing::Waiting(missing) => {
                     assert!(!missing.is_empty());
-                    self.waiting.insert(owner);
+                    self.note_awaited(&owner, &missing);
                 }
             }
         }
+    }
+
+    fn note_awaited(&mut self, owner: &ObjectKey, awaited: &BTreeSet<ObjectKey>) {
+        if awaited.is_empty() {
+            self.waiting.remove(owner);
+        } else {
+            self.waiting.insert(owner.clone(), awaited.clone());
+        }
+    }
+
+    /// No answer comes for so long that nobody waits any more.
+    fn lose_patience(&mut self) {
+        let now = Instant::now();
+        let owners = self.reconciler.end_waits(now, true);
+        assert!(owners.is_empty(), "{owners:?}");
+        let owners = self.reconciler.end_waits(now + PATIENCE, true);
+        self.reconcile(owners);
     }
 
     fn take(&mut self, reconciled: Reconciled) {
@@ -98,10 +120,7 @@ impl Follower {
     }
 
     fn answer_everything(&mut self) {
-        while let Some(owner) = self.waiting.first().cloned() {
-            let Standing::Waiting(missing) = self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) else {
-                panic!("{owner} waits for nothing");
-            };
+        while let Some((owner, missing)) = self.waiting.pop_first() {
             for key in missing {
                 let owners = self.reconciler.answered(key);
                 assert!(owners.contains(&owner), "an answer leads back to who waits for it");
@@ -165,8 +184,10 @@ fn whatever_the_history_the_result_is_that_of_the_objects() {
             let event = if random.random_bool(0.8) { watcher::Event::Apply } else { watcher::Event::Delete };
             let effects = follower.reconciler.apply(event_of(kind, event(value)));
             follower.reconcile(effects.owners);
-            if random.random_bool(0.7) {
-                follower.answer_everything();
+            match random.random_range(0..10) {
+                0..6 => follower.answer_everything(),
+                6 => follower.lose_patience(),
+                _ => {}
             }
             if version % 4 == 0 {
                 follower.answer_everything();
@@ -205,33 +226,6 @@ fn gateway(version: u32, secret: Option<&str>) -> serde_json::Value {
         "metadata": {"name": "web", "namespace": "infra", "resourceVersion": version.to_string(), "generation": version},
         "spec": {"gatewayClassName": "pingsix", "listeners": [listener]},
     })
-}
-
-#[test]
-fn an_owner_waits_for_secrets_of_which_nothing_is_known_and_keeps_what_it_has() {
-    let mut follower = Follower::new();
-    apply(&mut follower, Kind::GatewayClass, class());
-    apply(&mut follower, Kind::Gateway, gateway(1, None));
-    let key = ObjectKey::new(Kind::Gateway, "infra", "web");
-    let said = follower.told[&key].clone();
-    assert!(follower.waiting.is_empty() && !said.is_empty());
-
-    apply(&mut follower, Kind::Gateway, gateway(2, Some("tls")));
-    assert_eq!(follower.waiting, BTreeSet::from([key.clone()]));
-    assert_eq!(follower.told[&key], said);
-    // Not there is an answer too.
-    let secret = ObjectKey::new(Kind::Secret, "infra", "tls");
-    assert_eq!(follower.reconciler.referenced(), BTreeSet::from([secret.clone()]));
-    let owners = follower.reconciler.answered(secret.clone());
-    follower.reconcile(owners);
-    assert!(follower.waiting.is_empty());
-    assert!(follower.told[&key].contains("InvalidCertificateRef"), "{}", follower.told[&key]);
-
-    // What is watched no more is not known any more.
-    let effects = follower.reconciler.unwatched(&secret);
-    assert!(effects.owners.is_empty(), "it was not there");
-    apply(&mut follower, Kind::Gateway, gateway(3, Some("tls")));
-    assert_eq!(follower.waiting, BTreeSet::from([key]));
 }
 
 #[test]

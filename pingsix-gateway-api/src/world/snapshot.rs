@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    EndpointSlice, IngressSnapshot, Referents, RouteReferences, Snapshot, class_of_ingress,
+    EndpointSlice, IngressSnapshot, Pending, Referents, RouteReferences, Snapshot, class_of_ingress,
     config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
     proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
     secrets_of_proxy, services_of_ingress,
@@ -21,6 +21,16 @@ pub enum OwnerSnapshot {
     Gateway(Box<Snapshot>),
     /// An IngressClass.
     Ingress(Box<IngressSnapshot>),
+}
+
+impl OwnerSnapshot {
+    /// What it refers to and nothing is known of.
+    pub(crate) const fn pending(&mut self) -> &mut Pending {
+        match self {
+            Self::Gateway(snapshot) => &mut snapshot.referents.pending,
+            Self::Ingress(snapshot) => &mut snapshot.referents.pending,
+        }
+    }
 }
 
 /// A snapshot, and what has to be watched by name for it.
@@ -170,6 +180,7 @@ impl World {
                 .collect(),
             proxies: picked(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
+            pending: Pending::new(),
         }
     }
 }

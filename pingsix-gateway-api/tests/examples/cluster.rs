@@ -76,7 +76,8 @@ async fn examples_that_follow_a_cluster_say_what_changes() {
 async fn embedded_controller(cluster: &TestCluster) {
     let (paper, stop) = (Paper::default(), CancellationToken::new());
     let run = tokio::spawn(embedded_controller::run(cluster.admin(), paper.clone(), stop.clone()));
-    paper.says("everything is published; data planes: 1").await;
+    paper.says("everything is known").await;
+    paper.says("+ /pingsix/shop/web/routes/").await;
     let said = paper.text();
     let upstream = said.find("+ /pingsix/shop/web/upstreams/").unwrap();
     let route = said.find("+ /pingsix/shop/web/routes/").unwrap();

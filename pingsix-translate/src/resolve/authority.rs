@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs;
 
 use super::References;
+use super::reading::not_read_yet;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
 use crate::pingsix::validate::check_authorities;
@@ -91,11 +92,13 @@ impl References<'_> {
     fn check_authorities_of(&self, name: &ObjectName, at: &FieldPath) -> Result<(), Refusal> {
         let invalid =
             |message: String| Refusal::new(at.child("name"), Reason::InvalidCaCertificateRef, message);
-        let config_map = self
-            .referents
-            .config_maps
-            .get(name)
-            .ok_or_else(|| invalid(format!("ConfigMap {name} does not exist.")))?;
+        let config_map = self.referents.config_maps.get(name).ok_or_else(|| {
+            let key = ObjectKey { kind: Kind::ConfigMap, name: name.clone() };
+            match not_read_yet(&self.referents.pending, &key) {
+                Some(message) => Refusal::new(at.child("name"), Reason::Pending, message),
+                None => invalid(format!("ConfigMap {name} does not exist.")),
+            }
+        })?;
         let text = config_map
             .data
             .as_ref()

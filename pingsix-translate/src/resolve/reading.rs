@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::certificate::KeyPair;
 use super::grant::Grants;
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::quarantine::{Quarantine, refuse_secret};
-use crate::snapshot::{Referents, Secret};
+use crate::quarantine::refuse_secret;
+use crate::snapshot::{Pending, Referents, Secret};
 use crate::verdict::Reason;
 
 /// What ReferenceGrants permit, and what Secrets hold.
@@ -25,7 +25,10 @@ impl Reading {
         let mut reading = Self::default();
         reading.read_grants(referents);
         for (name, secret) in &referents.secrets {
-            reading.read_secret(name, Some(secret), &referents.quarantine);
+            reading.read_secret(name, Some(secret), referents);
+        }
+        for key in referents.pending.keys().filter(|key| key.kind == Kind::Secret) {
+            reading.read_secret(&key.name, referents.secrets.get(&key.name), referents);
         }
         reading
     }
@@ -40,21 +43,35 @@ impl Reading {
         &mut self,
         name: &ObjectName,
         secret: Option<&Arc<Secret>>,
-        quarantine: &Quarantine,
+        referents: &Referents,
     ) {
-        match secret {
-            Some(secret) => {
-                let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
-                let read = match refuse_secret(quarantine, &key) {
-                    Some(refused) => Err((Reason::Quarantined, refused)),
-                    None => KeyPair::read(name, secret)
-                        .map_err(|message| (Reason::InvalidCertificateRef, message)),
-                };
-                self.key_pairs.insert(name.clone(), read);
-            }
-            None => {
+        let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
+        let read = match (secret, not_read_yet(&referents.pending, &key)) {
+            (Some(secret), _) => match refuse_secret(&referents.quarantine, &key) {
+                Some(refused) => Err((Reason::Quarantined, refused)),
+                None => {
+                    KeyPair::read(name, secret).map_err(|message| (Reason::InvalidCertificateRef, message))
+                }
+            },
+            (None, Some(message)) => Err((Reason::Pending, message)),
+            (None, None) => {
                 self.key_pairs.remove(name);
+                return;
             }
-        }
+        };
+        self.key_pairs.insert(name.clone(), read);
     }
 }
+
+/// What to say of an object of which nothing is known yet.
+pub(super) fn not_read_yet(pending: &Pending, key: &ObjectKey) -> Option<String> {
+    // Nearly always.
+    if pending.is_empty() || !pending.contains_key(key) {
+        return None;
+    }
+    let ObjectKey { kind, name } = key;
+    Some(format!("It is not known yet whether {kind} {name} exists: the API server has not answered."))
+}
+
+#[cfg(test)]
+mod tests;

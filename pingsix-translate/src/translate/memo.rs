@@ -124,7 +124,7 @@ impl Memo {
         }
         let reading = Arc::make_mut(&mut self.reading);
         for secret in &news.secrets {
-            reading.read_secret(&secret.name, secret.now.as_ref(), &snapshot.referents.quarantine);
+            reading.read_secret(&secret.name, secret.now.as_ref(), &snapshot.referents);
         }
         if !news.reference_grants.is_empty() {
             reading.read_grants(&snapshot.referents);

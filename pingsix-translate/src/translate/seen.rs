@@ -13,7 +13,7 @@ use crate::route::{
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet,
-    Namespace, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
+    Namespace, Pending, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
 };
 
 /// An object that is another one than the last time, or new, or gone.
@@ -99,6 +99,7 @@ pub(super) struct Seen {
     config_maps: OfKind<Arc<ConfigMap>>,
     namespaces: OfKind<Arc<Namespace>, Arc<str>>,
     quarantine: Quarantine,
+    pending: Pending,
 }
 
 /// What is different about a snapshot.
@@ -136,6 +137,7 @@ impl Seen {
             config_maps: OfKind::new(&snapshot.referents.config_maps),
             namespaces: OfKind::new(&snapshot.referents.namespaces),
             quarantine: snapshot.referents.quarantine.clone(),
+            pending: snapshot.referents.pending.clone(),
         }
     }
 
@@ -173,6 +175,8 @@ impl Seen {
         };
         let before = std::mem::replace(&mut self.quarantine, referents.quarantine.clone());
         news.add_quarantined(&before, snapshot);
+        let before = std::mem::replace(&mut self.pending, referents.pending.clone());
+        news.add_pending(&before, snapshot);
         for (_, route) in &mut news.routes {
             *route = route.take().map(|route| refuse_rules(&referents.quarantine, route));
         }
@@ -201,15 +205,11 @@ impl News {
                     self.routes.extend(route.map(|route| (object.clone(), Some(route))));
                 }
                 Kind::Service if !self.services.contains(name) => self.services.push(name.clone()),
-                Kind::Secret if self.secrets.iter().all(|secret| secret.name != *name) => {
-                    let now = snapshot.referents.secrets.get(name).cloned();
-                    self.secrets.push(Difference { name: name.clone(), before: now.clone(), now });
-                }
+                Kind::Secret => self.add_secret(name, snapshot),
                 // Known to be different already, or nothing comes of it.
                 Kind::HttpRoute
                 | Kind::GrpcRoute
                 | Kind::Service
-                | Kind::Secret
                 | Kind::Gateway
                 | Kind::GatewayClass
                 | Kind::ListenerSet
@@ -225,6 +225,27 @@ impl News {
                 | Kind::Namespace
                 | Kind::PingsixProxy => {}
             }
+        }
+    }
+
+    /// Takes Secrets for different of which something is known now, or is no longer. Of ConfigMaps, the frame reads all.
+    fn add_pending(&mut self, before: &Pending, snapshot: &Snapshot) {
+        for change in snapshot.referents.pending.changes(before) {
+            match change {
+                Change::Added(key, ()) | Change::Removed(key, ()) if key.kind == Kind::Secret => {
+                    self.add_secret(&key.name, snapshot);
+                }
+                Change::Added(..) | Change::Removed(..) => self.of_frame = true,
+                Change::Replaced(..) => {}
+            }
+        }
+    }
+
+    /// Takes a Secret for different, though it may be the same object.
+    fn add_secret(&mut self, name: &ObjectName, snapshot: &Snapshot) {
+        if self.secrets.iter().all(|secret| secret.name != *name) {
+            let now = snapshot.referents.secrets.get(name).cloned();
+            self.secrets.push(Difference { name: name.clone(), before: now.clone(), now });
         }
     }
 }

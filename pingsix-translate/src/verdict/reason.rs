@@ -115,7 +115,7 @@ words! {
         ParentNotAccepted = "ParentNotAccepted",
         /// The Gateway serves nothing.
         ParentNotProgrammed = "ParentNotProgrammed",
-        /// Delivery is in progress, or not known.
+        /// Delivery is in progress, or not known; or it is not known yet whether something exists.
         Pending = "Pending",
         /// A port that no listener can have.
         PortUnavailable = "PortUnavailable",

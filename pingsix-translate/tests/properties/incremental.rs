@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use pingsix_translate::snapshot::Pending;
 use pingsix_translate::{
     Budget, Change, Effort, Kind, Layout, Object, ObjectKey, ObjectName, Objects, Options, Origin,
     Quarantine, Section, Translation, Translator, translate,
@@ -138,13 +139,17 @@ pub(crate) fn history(tables: Tables, seed: u64) -> Result<Seen, String> {
     let mut witnessed = Seen::default();
     let mut last: Option<Translation> = None;
     let mut alone = None;
-    let mut quarantine = Quarantine::new();
+    let (mut quarantine, mut pending) = (Quarantine::new(), Pending::new());
     for _ in 0..STEPS {
         if rng.random_bool(0.3) {
             change_quarantine(&mut rng, &objects, &mut quarantine);
         }
+        if rng.random_bool(0.2) {
+            change_pending(&mut rng, &mut objects, &mut pending);
+        }
         let mut present = snapshot(&objects);
         present.referents.quarantine = quarantine.clone();
+        present.referents.pending = pending.clone();
         let fresh = translate(&present, &options);
         let got = translator.translate(&present);
         compare(&got, &fresh).map_err(|difference| format!("after a change of {alone:?}: {difference}"))?;
@@ -198,6 +203,25 @@ fn change_quarantine(rng: &mut SmallRng, objects: &Present, quarantine: &mut Qua
     let section = if is_route { Section::Rule(rng.random_range(0..3)) } else { Section::Whole };
     let origin = Origin { object: Arc::new((*key).clone()), section };
     quarantine.insert(origin, format!("refused {}", rng.random_range(0..2)).into());
+}
+
+/// Nothing is known of a Secret or a ConfigMap any more, which may go with that, or something is again.
+fn change_pending(rng: &mut SmallRng, objects: &mut Present, pending: &mut Pending) {
+    let held: Vec<ObjectKey> = pending.keys().cloned().collect();
+    if let Some(key) = held.choose(rng)
+        && rng.random()
+    {
+        pending.remove(key);
+        return;
+    }
+    let keys = objects.iter().map(|(identity, (_, object))| (identity.clone(), object.key()));
+    let keys: Vec<(String, ObjectKey)> =
+        keys.filter(|(_, key)| [Kind::Secret, Kind::ConfigMap].contains(&key.kind)).collect();
+    let Some((identity, key)) = keys.choose(rng) else { return };
+    pending.insert(key.clone(), ());
+    if rng.random() {
+        objects.remove(identity);
+    }
 }
 
 /// The class of the Gateway, and what it and the Gateway may name.

@@ -1,8 +1,9 @@
-//! What the feed waits for before it answers anybody.
+//! What readiness waits for.
 //!
-//! Who reads from the feed itself must not be told less than there is, so whatever is [published there](crate::controller::Feed::opens)
-//! has to be there once, of every owner that was there when everything was known. A target that is read without the feed
-//! keeps nobody waiting: one that is silent, or refuses for ever, would close the feed to all data planes after a restart.
+//! Who reads from the feed of this replica is best served when whatever is
+//! [published there](crate::controller::Feed::opens) is there once, of every owner that was there when everything was known: then
+//! another replica may end. A target that is read without the feed keeps nobody waiting: one that is silent, or refuses for
+//! ever, would keep the replica from being ready. Nor does an owner of which it does not come to be known what to publish.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,12 @@ pub(super) struct Opening(BTreeMap<ObjectKey, Outstanding>);
 
 #[derive(Debug, Default)]
 struct Outstanding {
-    /// Where something is still to come; `None` before it is known what there is.
-    awaited: Option<BTreeSet<Place>>,
+    /// There is something to say of it.
+    is_known: bool,
+    /// There is something to publish that cannot be handed out yet.
+    is_withheld: bool,
+    /// Where something is being published.
+    awaited: BTreeSet<Place>,
     /// Where it has come, or never will.
     settled: BTreeSet<Place>,
 }
@@ -34,16 +39,34 @@ impl Opening {
         self.0.is_empty()
     }
 
-    /// It is known what there is of an owner: nothing but what is [awaited](Self::awaits) from now on.
-    pub(super) fn reconsidered(&mut self, owner: &ObjectKey) {
+    /// Who is waited for.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.0.keys()
+    }
+
+    /// Whether anything is being published.
+    pub(super) fn is_publishing(&self) -> bool {
+        self.0.values().any(|outstanding| !outstanding.awaited.is_empty())
+    }
+
+    /// Whether there is something to say of every owner.
+    pub(super) fn is_all_known(&self) -> bool {
+        self.0.values().all(|outstanding| outstanding.is_known)
+    }
+
+    /// It is known what there is of an owner, which may have to be withheld: nothing but what is
+    /// [awaited](Self::awaits) from now on.
+    pub(super) fn reconsidered(&mut self, owner: &ObjectKey, is_withheld: bool) {
         if let Some(outstanding) = self.0.get_mut(owner) {
-            outstanding.awaited = Some(BTreeSet::new());
+            outstanding.is_known = true;
+            outstanding.is_withheld = is_withheld;
+            outstanding.awaited.clear();
         }
     }
 
     /// A data plane of an owner is being published to these targets.
     pub(super) fn awaits(&mut self, owner: &ObjectKey, data_plane: &DataPlaneKey, targets: Vec<usize>) {
-        let Some(Outstanding { awaited: Some(awaited), settled }) = self.0.get_mut(owner) else { return };
+        let Some(Outstanding { awaited, settled, .. }) = self.0.get_mut(owner) else { return };
         let places = targets.into_iter().map(|target| (data_plane.clone(), target));
         // It has it already, if an older edition; what changes all the time would never be there otherwise.
         awaited.extend(places.filter(|place| !settled.contains(place)));
@@ -53,16 +76,15 @@ impl Opening {
     pub(super) fn settled(&mut self, owner: &ObjectKey, data_plane: &DataPlaneKey, targets: BTreeSet<usize>) {
         let Some(outstanding) = self.0.get_mut(owner) else { return };
         for place in targets.into_iter().map(|target| (data_plane.clone(), target)) {
-            if let Some(awaited) = &mut outstanding.awaited {
-                awaited.remove(&place);
-            }
+            outstanding.awaited.remove(&place);
             outstanding.settled.insert(place);
         }
     }
 
     /// Waits for an owner no longer, if nothing of it is still to come.
     pub(super) fn look_at(&mut self, owner: &ObjectKey) {
-        if self.0.get(owner).is_some_and(|it| it.awaited.as_ref().is_some_and(BTreeSet::is_empty)) {
+        let is_there = |it: &Outstanding| it.is_known && !it.is_withheld && it.awaited.is_empty();
+        if self.0.get(owner).is_some_and(is_there) {
             self.0.remove(owner);
         }
     }

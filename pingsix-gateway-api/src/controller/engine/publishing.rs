@@ -58,14 +58,14 @@ impl<F: Feed + 'static> Engine<F> {
         is_ours: bool,
         started: Instant,
     ) {
-        let Reconciled { publications, unpublished, told, draft, trial } = reconciled;
+        let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
         self.look_at_keys(owner);
         self.provide(owner);
         self.look_at_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
         let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
         self.under_way.insert(owner.clone(), under_way);
-        self.opening.reconsidered(owner);
+        self.opening.reconsidered(owner, self.seals.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
             tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "a part is tried, to find what PingSIX refuses");
@@ -120,7 +120,6 @@ impl<F: Feed + 'static> Engine<F> {
                     self.submit(owner, publication);
                 }
                 Err(why) if self.seals.is_unknown(owner) => {
-                    self.opening.awaits(owner, &data_plane, opened);
                     tracing::debug!(%data_plane, why, "a data plane keeps what it has");
                 }
                 Err(why) => {

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How far that is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Settling {
-    /// The feed does not answer yet, or another replica leads: readers may be there.
+    /// This replica is not ready yet, or another replica leads: readers may be there.
     #[default]
     Elsewhere,
     /// Since when readers could have come.
@@ -32,7 +32,7 @@ pub(super) enum Settling {
 impl<F: Feed + 'static> Engine<F> {
     /// Looks how far that is, now and then.
     pub(super) fn settle(&mut self, now: Instant) {
-        if !self.is_open || !self.parts.leadership.is_held() {
+        if !self.is_ready || !self.parts.leadership.is_held() {
             self.settling = Settling::Elsewhere;
             return;
         }

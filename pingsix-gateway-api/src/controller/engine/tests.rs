@@ -6,6 +6,7 @@ mod refusals;
 mod replicas;
 mod settling;
 mod sinks;
+mod start;
 
 use kube_runtime::watcher;
 use pingsix_translate::Options;

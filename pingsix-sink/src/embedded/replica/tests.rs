@@ -107,8 +107,9 @@ impl Server {
         let builder = EmbeddedEtcd::builder().reservations(Arc::clone(&way) as Arc<dyn Reservations>);
         let etcd = builder.clock(Arc::clone(&clock) as Arc<dyn Clock>).start().await.unwrap();
         let server = Self { etcd, way, clock, step };
-        server.publish().await;
+        // Other scopes are served already when the first publication of this one is made.
         server.etcd.open();
+        server.publish().await;
         server
     }
 

@@ -209,7 +209,7 @@ async fn what_was_published_nowhere_is_withdrawn_from_nowhere() {
     rig.name_sink(&json!({"url": ONE, "credentialsSecretRef": {"name": "login"}}));
     rig.settle();
     assert!(!rig.is_programmed(&web()));
-    assert!(rig.engine.is_open, "a Secret that is missing keeps no other data plane waiting");
+    assert!(rig.engine.is_ready, "a Secret that is missing keeps no other data plane waiting");
     rig.remove_gateway();
     assert_eq!((world.feed.begun().len(), world.opened.lock().len()), (0, 0));
     assert!(rig.engine.withdrawals.is_empty());

@@ -1,0 +1,132 @@
+//! Objects that count as they were, until it is known whether what they refer to now is there.
+//!
+//! Whoever names another certificate has not said that the one before should go before the other can be read. So an object
+//! that refers to something about which there is no answer yet counts as it was when everything was answered, and one that
+//! was not there counts as if it had not come; everything else counts as it is.
+
+use std::collections::BTreeSet;
+
+use pingsix_translate::snapshot::{
+    IngressSnapshot, Referents, Snapshot, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy,
+    services_of_ingress,
+};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+
+use crate::acceptance::put;
+use crate::world::{OwnerSnapshot, World};
+
+/// Makes these objects what they are in an earlier snapshot of the same owner, where they may not be. What they referred to
+/// there, and nobody else refers to now, is as it was then: it is not watched any more. Permissions are as they are now.
+pub(super) fn hold_back(
+    world: &World,
+    now: &mut OwnerSnapshot,
+    before: &OwnerSnapshot,
+    held: &BTreeSet<ObjectKey>,
+) {
+    put(now, before, held);
+    match (now, before) {
+        (OwnerSnapshot::Gateway(now), OwnerSnapshot::Gateway(before)) => {
+            of_gateway(world, now, before, held);
+        }
+        (OwnerSnapshot::Ingress(now), OwnerSnapshot::Ingress(before)) => {
+            of_ingress_class(world, now, before, held);
+        }
+        // They are of one owner.
+        (OwnerSnapshot::Gateway(_), OwnerSnapshot::Ingress(_))
+        | (OwnerSnapshot::Ingress(_), OwnerSnapshot::Gateway(_)) => {}
+    }
+}
+
+fn of_gateway(world: &World, now: &mut Snapshot, before: &Snapshot, held: &BTreeSet<ObjectKey>) {
+    let mut secrets: BTreeSet<ObjectName> = BTreeSet::new();
+    let mut config_maps: BTreeSet<ObjectName> = BTreeSet::new();
+    for key in held {
+        let namespace = &key.name.namespace;
+        if key.kind == Kind::Gateway {
+            if before.gateway.spec.gateway_class_name != class_name(now) {
+                now.class.clone_from(&before.class);
+            }
+            let referents = &mut now.referents;
+            let proxies = now.class.as_deref().and_then(proxy_of_class).into_iter();
+            let proxies = proxies.chain(proxy_of_gateway(&now.gateway, namespace)).collect();
+            add(&mut referents.proxies, &before.referents.proxies, &proxies);
+            let secrets_now = secrets_of_gateway(&now.gateway, namespace);
+            permit(world, referents, key, &secrets_now);
+            let config_maps_now = config_maps_of_gateway(&now.gateway, namespace);
+            permit(world, referents, key, &config_maps_now);
+            config_maps.extend(config_maps_now);
+            secrets.extend(secrets_now);
+        } else if let Some(set) = now.listener_sets.get(&key.name).filter(|_| key.kind == Kind::ListenerSet) {
+            let secrets_now = secrets_of_listener_set(set, namespace);
+            permit(world, &mut now.referents, key, &secrets_now);
+            secrets.extend(secrets_now);
+        } else if let Some(policy) =
+            now.backend_tls_policies.get(&key.name).filter(|_| key.kind == Kind::BackendTlsPolicy)
+        {
+            config_maps.extend(config_maps_of_policy(policy, namespace));
+        }
+    }
+    add_credentials(&now.referents, &mut secrets);
+    add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
+    add(&mut now.referents.config_maps, &before.referents.config_maps, &config_maps);
+}
+
+fn of_ingress_class(
+    world: &World,
+    now: &mut IngressSnapshot,
+    before: &IngressSnapshot,
+    held: &BTreeSet<ObjectKey>,
+) {
+    let mut secrets = BTreeSet::new();
+    for key in held.iter().filter(|key| key.kind == Kind::Ingress) {
+        let Some(ingress) = now.ingresses.get(&key.name) else { continue };
+        secrets.extend(secrets_of_ingress(ingress, &key.name.namespace));
+        for service in services_of_ingress(ingress, &key.name.namespace) {
+            let (slices, found) = (world.slices_of(&service), world.get(&service));
+            if !slices.is_empty() {
+                now.referents.endpoint_slices.insert(service.clone(), slices);
+            }
+            if let Some(found) = found {
+                now.referents.services.insert(service, found);
+            }
+        }
+    }
+    add_credentials(&now.referents, &mut secrets);
+    add(&mut now.referents.secrets, &before.referents.secrets, &secrets);
+}
+
+fn class_name(snapshot: &Snapshot) -> &str {
+    let class = snapshot.class.as_deref().and_then(|class| class.metadata.name.as_deref());
+    class.unwrap_or_default()
+}
+
+/// What parameters refer to.
+fn add_credentials(referents: &Referents, secrets: &mut BTreeSet<ObjectName>) {
+    for (name, proxy) in &referents.proxies {
+        secrets.extend(secrets_of_proxy(proxy, &name.namespace));
+    }
+}
+
+/// Adds the permissions that references of an object into other namespaces take.
+fn permit(world: &World, referents: &mut Referents, from: &ObjectKey, to: &BTreeSet<ObjectName>) {
+    let foreign: BTreeSet<_> = to.iter().map(|to| &to.namespace).collect();
+    for namespace in foreign.into_iter().filter(|namespace| **namespace != from.name.namespace) {
+        for (name, grant) in &world.grants(from.kind, &from.name.namespace, namespace) {
+            referents.reference_grants.insert(name.clone(), grant.clone());
+        }
+    }
+}
+
+/// Adds the objects with these names, as far as they are not there.
+fn add<V: Clone>(
+    into: &mut SharedMap<ObjectName, V>,
+    from: &SharedMap<ObjectName, V>,
+    names: &BTreeSet<ObjectName>,
+) {
+    for name in names.iter().filter(|name| !into.contains_key(*name)).collect::<Vec<_>>() {
+        if let Some(object) = from.get(name) {
+            into.insert(name.clone(), object.clone());
+        }
+    }
+}

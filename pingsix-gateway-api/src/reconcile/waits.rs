@@ -1,0 +1,97 @@
+//! For how long references are waited for about which the API server has not answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pingsix_translate::ObjectKey;
+use tokio::time::Instant;
+
+/// How long answers are waited for: a request that gets none is given up after a minute
+/// ([`WatchOptions::request_timeout`](crate::watch::WatchOptions::request_timeout)), and is made once more.
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The objects of one owner that refer to something about which there is no answer, and how far their patience has come.
+#[derive(Debug, Default)]
+pub(super) struct Waits(BTreeMap<ObjectKey, Wait>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Since the last [`Waits::beat`].
+    New,
+    Until(Instant),
+    /// It lasts no longer, whatever else the object comes to refer to, until everything is answered.
+    Over,
+}
+
+impl Waits {
+    /// These objects lack an answer, and no others. Returns those that wait for it.
+    pub(super) fn set(&mut self, lacking: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
+        self.0.retain(|object, _| lacking.contains(object));
+        let mut waiting = lacking;
+        waiting.retain(|object| *self.0.entry(object.clone()).or_insert(Wait::New) != Wait::Over);
+        waiting
+    }
+
+    /// Waits no longer for what these objects lack.
+    pub(super) fn end(&mut self, lacking: BTreeSet<ObjectKey>) {
+        self.0 = lacking.into_iter().map(|object| (object, Wait::Over)).collect();
+    }
+
+    /// Ends the waits for which it is time. Patience counts while the API server answers. Returns whether any has ended.
+    pub(super) fn beat(&mut self, now: Instant, is_answering: bool) -> bool {
+        let mut has_ended = false;
+        for wait in self.0.values_mut() {
+            match *wait {
+                Wait::Until(until) if is_answering && until <= now => {
+                    *wait = Wait::Over;
+                    has_ended = true;
+                }
+                Wait::Until(_) if is_answering => {}
+                Wait::New | Wait::Until(_) => *wait = Wait::Until(now + PATIENCE),
+                Wait::Over => {}
+            }
+        }
+        has_ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pingsix_translate::Kind;
+
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<ObjectKey> {
+        names.iter().map(|name| ObjectKey::new(Kind::ListenerSet, "shop", *name)).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_is_not_renewed_by_whatever_else_an_object_refers_to() {
+        let (mut waits, now) = (Waits::default(), Instant::now());
+        assert_eq!(waits.set(set(&["a"])), set(&["a"]));
+        assert!(!waits.beat(now, true));
+        let later = now + PATIENCE / 2;
+        assert_eq!(waits.set(set(&["a", "b"])), set(&["a", "b"]));
+        assert!(!waits.beat(later, true));
+        assert!(waits.beat(now + PATIENCE, true));
+        // Another name that is not answered makes no difference to the one, and the other has its own time.
+        assert_eq!(waits.set(set(&["a", "b"])), set(&["b"]));
+        assert!(waits.beat(later + PATIENCE, true));
+        assert_eq!(waits.set(set(&["a", "b"])), set(&[]));
+        // All is answered; then it waits anew.
+        waits.set(set(&["b"]));
+        assert_eq!(waits.set(set(&["a", "b"])), set(&["a"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_counts_while_the_api_server_answers() {
+        let (mut waits, now) = (Waits::default(), Instant::now());
+        waits.set(set(&["a"]));
+        for away in 0..100 {
+            assert!(!waits.beat(now + PATIENCE * away, false));
+        }
+        // It was told last that nobody answers when it was 99 times as long.
+        let back = now + PATIENCE * 99;
+        assert!(!waits.beat(back + PATIENCE / 2, true) && waits.beat(back + PATIENCE, true));
+    }
+}

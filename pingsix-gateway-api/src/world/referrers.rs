@@ -1,0 +1,65 @@
+//! Who of those that an owner sees refers to something.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pingsix_translate::snapshot::ReferenceGrant;
+use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
+
+use super::edges::{Target, crossing};
+use super::snapshot::picked;
+use super::{KindStore, OwnerSnapshot, Stored, World};
+
+impl World {
+    /// The objects of a snapshot that refer to one of these Secrets and ConfigMaps now. It costs what these concern, however
+    /// much there is in the snapshot.
+    pub fn referrers(&self, snapshot: &OwnerSnapshot, to: &BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
+        let mut referrers = BTreeSet::new();
+        for key in to {
+            let target = Target::Object(key.clone());
+            let mut add = |kind, names: &mut dyn Iterator<Item = &ObjectName>| {
+                referrers.extend(names.map(|name| ObjectKey { kind, name: name.clone() }));
+            };
+            let referents = match snapshot {
+                OwnerSnapshot::Gateway(snapshot) => {
+                    let metadata = &snapshot.gateway.metadata;
+                    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+                    let gateway = ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default());
+                    if self.gateways.has_dependent(&target, |name| *name == gateway) {
+                        add(Kind::Gateway, &mut [gateway].iter());
+                    }
+                    add(Kind::ListenerSet, &mut those(&self.listener_sets, &target, &snapshot.listener_sets));
+                    let policies = &snapshot.backend_tls_policies;
+                    add(Kind::BackendTlsPolicy, &mut those(&self.backend_tls_policies, &target, policies));
+                    &snapshot.referents
+                }
+                OwnerSnapshot::Ingress(snapshot) => {
+                    add(Kind::Ingress, &mut those(&self.ingresses, &target, &snapshot.ingresses));
+                    &snapshot.referents
+                }
+            };
+            add(Kind::PingsixProxy, &mut those(&self.proxies, &target, &referents.proxies));
+        }
+        referrers
+    }
+
+    /// The ReferenceGrants that permit objects of a kind to refer from one namespace into another.
+    pub fn grants(
+        &self,
+        kind: Kind,
+        from: &Arc<str>,
+        into: &Arc<str>,
+    ) -> SharedMap<ObjectName, Arc<ReferenceGrant>> {
+        let crossing = crossing(kind, from.clone(), into.clone());
+        picked(&self.reference_grants, self.reference_grants.members(&crossing))
+    }
+}
+
+/// The objects that a snapshot has and that depend on a target.
+fn those<'w, K: Stored>(
+    store: &'w KindStore<K>,
+    target: &Target,
+    seen: &SharedMap<ObjectName, Arc<K>>,
+) -> impl Iterator<Item = &'w ObjectName> {
+    store.dependents(target).filter(|name| seen.contains_key(*name))
+}
