@@ -104,8 +104,9 @@ impl Builder {
         self
     }
 
-    /// How much of the past is kept for watches: a number of revisions and of bytes, whichever is reached first.
-    /// A watch that falls further behind is cancelled, and its client lists again. Default: 10,000 and 64 MiB.
+    /// How much of the past is kept: a number of revisions of each scope, and of bytes of all scopes, whichever is reached
+    /// first. Over the bytes, the scope that keeps the most forgets first. A watch that is told each change and falls further
+    /// behind is cancelled, and its client lists again. Default: 10,000 and 64 MiB.
     #[must_use]
     pub fn history(mut self, revisions: usize, bytes: usize) -> Self {
         self.bounds = HistoryBounds { commits: revisions, bytes };

@@ -66,11 +66,12 @@ pub struct Stats {
     pub store_away: bool,
     /// The highest revision handed out.
     pub revision: i64,
-    /// The oldest revision that can still be read or watched from.
+    /// The oldest revision from which on every change of every scope is kept. A scope that keeps more can be read and watched
+    /// from earlier on.
     pub compacted: i64,
-    /// Commits that are kept for watches.
+    /// Commits that are kept of the scope of which most are.
     pub history_commits: u64,
-    /// Bytes that those commits keep in memory.
+    /// Bytes that the commits of all scopes keep in memory, beside what is there now.
     pub history_bytes: u64,
 }
 

@@ -179,9 +179,21 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         stats.store_away.into(),
     )?;
     page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
-    page.gauge("feed_compacted_revision", "The oldest revision that can be read", stats.compacted)?;
-    page.gauge("feed_history_commits", "Changes kept for watches", signed(stats.history_commits))?;
-    page.gauge("feed_history_bytes", "Bytes of those in memory", signed(stats.history_bytes))
+    page.gauge(
+        "feed_compacted_revision",
+        "The oldest revision at which every data plane can be read",
+        stats.compacted,
+    )?;
+    page.gauge(
+        "feed_history_commits",
+        "Changes kept of the data plane of which most are",
+        signed(stats.history_commits),
+    )?;
+    page.gauge(
+        "feed_history_bytes",
+        "Bytes in memory of the changes kept of all data planes",
+        signed(stats.history_bytes),
+    )
 }
 
 /// How many objects there are, and how many of them cannot be decoded.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
+use super::range::{Cost, Unanswered};
 use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
 use crate::embedded::answers::{Bytewise, Room};
@@ -43,6 +44,9 @@ impl kv_server::Kv for Kv {
                 let (list, header) = replica
                     .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
                     .map_err(|refusal| services.refuse(&range, refusal))?;
+                if !list.is_within(range::MOST_LISTED) {
+                    return Err(services.unanswered(Unanswered::TooLarge));
+                }
                 let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
                 Ok((pairs.len(), (pairs, header)))
             };
@@ -58,8 +62,8 @@ impl kv_server::Kv for Kv {
         } else {
             let answer = || {
                 let response = replica
-                    .read(|store| range::answer(store, &request))
-                    .map_err(|refusal| services.refuse(&range, refusal))?;
+                    .read(|store| range::answer(store, &request, &mut Cost::default()))
+                    .map_err(|unanswered| services.unanswered(unanswered))?;
                 Ok((response.encoded_len(), response))
             };
             let (response, room) = services.with_room(peer.as_deref(), Bytewise::Own, answer).await?;
@@ -88,7 +92,7 @@ impl kv_server::Kv for Kv {
             let response = services
                 .replica
                 .read(|store| txn::answer(store, &request))
-                .map_err(|unanswered| services.refuse_txn(unanswered))?;
+                .map_err(|unanswered| services.unanswered(unanswered))?;
             Ok((response.encoded_len(), response))
         };
         let (response, room) = services.with_room(peer.as_deref(), Bytewise::Own, answer).await?;

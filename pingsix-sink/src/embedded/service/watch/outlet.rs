@@ -84,6 +84,11 @@ impl Outlet {
         std::future::poll_fn(|context| self.poll(context, |state| !state.unwritten)).await
     }
 
+    /// Whether everything was written that was sent.
+    pub(super) fn is_written(&self) -> bool {
+        !self.0.0.lock().unwritten
+    }
+
     /// Waits until the client is gone.
     pub(super) async fn gone(&self) {
         let never = std::future::poll_fn(|context| self.poll(context, |_| false));
