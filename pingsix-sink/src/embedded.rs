@@ -34,8 +34,9 @@
 //!   client. At most one response of a stream is in memory. A client that leaves a response of a watch, or a large list,
 //!   unread for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping.
 //! - **Bounds.** A key of a request has 4 KiB at most, a connection 256 watches and 16 MiB of answers that are not read;
-//!   there are 65,536 watches and 256 MiB of such answers in all, without the lists that clients share. An answer waits
-//!   for its room; what asks for more is refused as etcd refuses it.
+//!   there are 65,536 watches in all. An answer waits for its room on its connection; what asks for more is refused as
+//!   etcd refuses it. Answers and responses of watches that are not read are 256 MiB in all, bytes that clients share
+//!   counted once; over that, the connection of the slowest client is closed.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
@@ -79,6 +80,7 @@ mod settled;
 mod stats;
 mod store;
 mod tls;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

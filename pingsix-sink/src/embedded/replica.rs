@@ -24,6 +24,7 @@ use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
+use super::unread::Unread;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::plan;
@@ -45,6 +46,7 @@ pub(super) struct Replica {
     pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) access: Arc<LiveAccess>,
     pub(super) answers: Answers,
+    pub(super) unread: Unread,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
@@ -96,6 +98,7 @@ impl Replica {
         tls: Option<Arc<LiveTls>>,
         access: Arc<LiveAccess>,
     ) -> Self {
+        let unread = Unread::new(options.unread_limit);
         Self {
             publishing: AsyncMutex::default(),
             held: Mutex::default(),
@@ -106,7 +109,8 @@ impl Replica {
             options,
             tls,
             access,
-            answers: Answers::new(options.stall_timeout),
+            answers: Answers::new(options.stall_timeout, unread.clone()),
+            unread,
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
@@ -251,7 +255,8 @@ impl Replica {
             watches: counters.watches.get(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
-            answer_bytes_unread: self.answers.unread(),
+            answer_bytes_unread: self.unread.bytes() as u64,
+            connections_evicted: self.unread.evicted(),
             lists_encoded: counters.lists_encoded.get(),
             refused: counters.refused.get(),
             denied: counters.denied.get(),

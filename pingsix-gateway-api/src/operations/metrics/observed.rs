@@ -123,7 +123,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
     page.gauge(
         "feed_answer_bytes_unread",
-        "Bytes of answers that clients have not read yet",
+        "Bytes of answers and of watch responses that clients have not read yet",
         signed(stats.answer_bytes_unread),
     )?;
     page.counter(
@@ -152,6 +152,11 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         "feed_streams_stalled",
         "Watch streams and large answers that a client left unread",
         stats.streams_stalled,
+    )?;
+    page.counter(
+        "feed_connections_evicted",
+        "Connections closed because all clients together left too many bytes unread, and theirs for the longest time",
+        stats.connections_evicted,
     )?;
     page.counter(
         "feed_connections_lapsed",
