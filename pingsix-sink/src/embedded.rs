@@ -4,7 +4,7 @@
 //! to run etcd. All scopes share one server and one revision counter.
 //!
 //! ```text
-//! publish ─► plan ─► commits ─► Store (keys now, commits of a bounded past) ◄─ Range, Txn: read under the lock
+//! publish ─► plan ─► commits ─► Store (scopes now, each with a bounded past) ◄─ Range, Txn: read a copy that shares it
 //!                                 │ header advanced
 //!                                 ▼
 //!                         one task per watch stream: tells what it has not told, at the pace of its client
@@ -27,14 +27,17 @@
 //!   store to a later one, and is cut only between two publications when it does not fit a message. A watch that asks
 //!   for the pair before a change, for one kind of changes, or for a part of a scope, is told each change, as in etcd;
 //!   with [`Builder::tell_each_change`] all are.
-//! - **Slow clients.** A publication never waits for a client, nor does another client. At most one response of a
-//!   stream is in memory, of bytes that it shares; the changes after it wait in the bounded history. A watch that falls
-//!   behind the history is cancelled with the compaction revision, as in etcd. A client that leaves a response of a
-//!   watch, or a large list, unread for long loses its connection, as does one that never begins to speak HTTP/2 or
-//!   answers no ping.
+//! - **The past.** Every scope has a past of its own; the bytes of all of them are bounded, and the scope that keeps the most
+//!   forgets first. A watch that coalesces needs no past: the store indexes the last change of each key, deletions included
+//!   while a resting watch needs them. A watch that is told each change, and whose client reads more slowly than the past
+//!   is forgotten, is cancelled with the compaction revision, as in etcd.
+//! - **Slow clients.** A publication never waits for a client, nor for a request that is being answered, nor does another
+//!   client. At most one response of a stream is in memory. A client that leaves a response of a watch, or a large list,
+//!   unread for long loses its connection, as does one that never begins to speak HTTP/2 or answers no ping.
 //! - **Bounds.** A key of a request has 4 KiB at most, a connection 256 watches and 16 MiB of answers that are not read;
-//!   there are 65,536 watches and 256 MiB of such answers in all, without the lists that clients share. An answer waits
-//!   for its room; what asks for more is refused as etcd refuses it.
+//!   there are 65,536 watches in all. An answer waits for its room on its connection; what asks for more is refused as
+//!   etcd refuses it. Answers and responses of watches that are not read are 256 MiB in all, bytes that clients share
+//!   counted once; over that, the connection of the slowest client is closed.
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
@@ -70,6 +73,7 @@ mod publication;
 mod readers;
 mod receptions;
 mod replica;
+mod rests;
 pub mod revisions;
 mod server;
 mod service;
@@ -77,6 +81,7 @@ mod settled;
 mod stats;
 mod store;
 mod tls;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -26,6 +26,7 @@
 //! each sink guarantees.
 
 pub mod admin;
+mod chunks;
 pub mod desired;
 pub mod difference;
 pub mod document;

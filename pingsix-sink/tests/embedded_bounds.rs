@@ -18,7 +18,7 @@ use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::etcdserverpb::range_request::SortTarget;
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{
-    Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse,
+    Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, WatchCreateRequest,
 };
 use pingsix_sink::{EmbeddedEtcd, Sink};
 use tonic::codegen::http::uri::PathAndQuery;
@@ -223,6 +223,76 @@ async fn a_connection_has_so_many_watches_on_all_of_its_streams() {
     assert!(!streams[0].create(watch_under("/p/web/", 0)).await.canceled);
     drop(streams);
     until(&served, |stats| stats.watches == 1).await;
+}
+
+/// What all clients of a server have unread in the tests below, and the most of one response there.
+const ALL_UNREAD: u64 = 8 << 20;
+const LARGE: usize = 200_000;
+
+/// Publishes a document that is large, and different each time.
+async fn publish_large(served: &Served, round: usize) {
+    let value = format!("{round:0>3}{}", "x".repeat(LARGE - 3));
+    served.etcd.publish(&desired("/p/web", &[("routes/a", &value)])).await.unwrap();
+}
+
+/// Waits until no more connections are left than the bound leaves room for, and some that read.
+async fn until_let_go(served: &Served, reading: u64) {
+    let most = ALL_UNREAD / LARGE as u64 + reading;
+    until(served, |stats| stats.connections <= most && stats.answer_bytes_unread <= ALL_UNREAD).await;
+}
+
+fn with_pairs() -> WatchCreateRequest {
+    WatchCreateRequest { prev_kv: true, ..watch_under("/p/web/", 0) }
+}
+
+/// The response of a watch that asks for the pairs before is made for that watch alone.
+#[tokio::test]
+async fn of_a_hundred_stalled_watches_with_pairs_the_slowest_are_let_go() {
+    const WATCHES: u64 = 100;
+    let served = served(EmbeddedEtcd::builder().unread_limit(8 << 20), "0").await;
+    let mut stalled = Vec::new();
+    for _ in 0..WATCHES {
+        let mut watcher = Watcher::open(narrow(&served, 1_024).await).await.unwrap();
+        assert!(!watcher.create(with_pairs()).await.canceled);
+        stalled.push(watcher);
+    }
+    publish_large(&served, 0).await;
+    until_let_go(&served, 0).await;
+    let evicted = served.etcd.stats().connections_evicted;
+    assert!(evicted >= WATCHES - ALL_UNREAD / LARGE as u64, "{evicted}");
+
+    // A client that reads is told every change, whoever else does not.
+    let mut lively = served.watch().await;
+    lively.create(with_pairs()).await;
+    for round in 1..5 {
+        publish_large(&served, round).await;
+        let response = lively.next().await;
+        assert_eq!(response.events[0].prev_kv.as_ref().unwrap().value.len(), LARGE);
+        assert!(served.etcd.stats().answer_bytes_unread <= ALL_UNREAD, "{:?}", served.etcd.stats());
+    }
+    until_let_go(&served, 1).await;
+    drop(stalled);
+    until(&served, |stats| stats.answer_bytes_unread == 0).await;
+}
+
+/// Clients share the bytes of a list, but not those of two states.
+#[tokio::test]
+async fn of_three_hundred_stalled_lists_of_as_many_states_the_slowest_are_let_go() {
+    const LISTS: usize = 300;
+    let served = served(EmbeddedEtcd::builder().unread_limit(8 << 20), "0").await;
+    let mut stalled = Vec::new();
+    for round in 0..LISTS {
+        publish_large(&served, round).await;
+        let channel = narrow(&served, 1_024).await;
+        stalled.push(ask::<_, RangeResponse>(channel, RANGE, under("/p/web/")).await.unwrap());
+        assert!(served.etcd.stats().answer_bytes_unread <= ALL_UNREAD, "{:?}", served.etcd.stats());
+        assert_eq!(served.list("/p/web/").await.unwrap().count, 1, "whoever reads gets its list");
+    }
+    until_let_go(&served, 1).await;
+    let evicted = served.etcd.stats().connections_evicted;
+    assert!(evicted >= LISTS as u64 - ALL_UNREAD / LARGE as u64 - 1, "{evicted}");
+    drop(stalled);
+    until(&served, |stats| stats.answer_bytes_unread == 0).await;
 }
 
 /// What clients mirror is kept as long as they are connected, so it must be no more than there are scopes.

@@ -84,6 +84,32 @@ async fn an_idle_watch_is_told_at_once_and_a_burst_in_one_response_after_its_res
 }
 
 #[tokio::test]
+async fn a_watch_at_rest_is_told_what_is_though_nothing_of_the_past_is_kept() {
+    const REST: Duration = Duration::from_millis(600);
+    let served = served(EmbeddedEtcd::builder().pace(pace(REST / 11)).history(1, 1)).await;
+    let mut watcher = watcher(&served).await;
+    served.etcd.publish(&numbered(&[0, 0], 9)).await.unwrap();
+    assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/1=0"]);
+    // A route goes at first, and hundreds come and go.
+    served.etcd.publish(&numbered(&[0], 9)).await.unwrap();
+    for value in 1..=100 {
+        served.etcd.publish(&numbered(&[value], 9)).await.unwrap();
+        let coming = desired("/p/web", &[(&format!("routes/{value}"), "0"), ("upstreams/0", "same")]);
+        served.etcd.publish(&coming).await.unwrap();
+    }
+    served.etcd.publish(&desired("/p/web", &[("upstreams/0", "same"), ("routes/0", "last")])).await.unwrap();
+    let response = watcher.next().await;
+    let listed = served.list("/p/web/").await.unwrap();
+    assert_eq!(revision(&response), listed.header.unwrap().revision);
+    let told = events(&response);
+    assert_eq!(told.iter().filter(|event| event.starts_with("PUT")).count(), 1, "{told:?}");
+    assert!(told.contains(&"PUT /p/web/routes/0=last".to_owned()), "{told:?}");
+    assert!(told.contains(&"DELETE /p/web/routes/1".to_owned()), "{told:?}");
+    assert!((1..9).all(|id| told.contains(&format!("DELETE /p/web/upstreams/{id}"))), "{told:?}");
+    assert_eq!(served.etcd.stats().watches_compacted, 0);
+}
+
+#[tokio::test]
 async fn progress_is_not_told_before_what_rests() {
     let served = served(EmbeddedEtcd::builder().pace(pace(Duration::from_millis(20)))).await;
     let mut watcher = watcher(&served).await;

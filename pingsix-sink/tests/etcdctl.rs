@@ -9,13 +9,18 @@ mod documents;
 #[path = "support/wire.rs"]
 mod wire;
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use authority::Authority;
-use documents::desired;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use documents::{desired, document, scope};
 use pingsix_sink::embedded::{Access, Clients};
-use pingsix_sink::{EmbeddedEtcd, Sink};
+use pingsix_sink::{Desired, EmbeddedEtcd, Key, Sink};
 use pingsix_test_programs::{Said, find, run};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
@@ -140,6 +145,110 @@ async fn watch_prints_history_and_changes() {
 
     let compacted = ctl.run("watch --prefix /p/web/ --rev 1").await;
     assert!(compacted.err.contains("required revision has been compacted"), "{compacted:?}");
+}
+
+/// How long changes go on, at a hundred a second.
+fn churn() -> Duration {
+    let seconds = std::env::var("CHURN_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(3))
+}
+
+/// What a reader makes of the events that `etcdctl watch` prints as JSON, one response in a line.
+fn parse(line: &str, mirror: &mut BTreeMap<String, Vec<u8>>) {
+    let response: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert!(response["Canceled"] != true, "{response}");
+    let text =
+        |value: &serde_json::Value| BASE64_STANDARD.decode(value.as_str().unwrap_or_default()).unwrap();
+    for event in response["Events"].as_array().unwrap() {
+        let key = String::from_utf8(text(&event["kv"]["key"])).unwrap();
+        if event["type"] == 1 {
+            mirror.remove(&key);
+        } else {
+            mirror.insert(key, text(&event["kv"]["value"]));
+        }
+    }
+}
+
+/// The past that is kept is much shorter than what happens during a rest of the watch. `just churn` has it go on for a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_lives_through_thousands_of_creates_and_a_churn() {
+    const CREATES: usize = 3_000;
+    let Some(program) = find("etcdctl") else { return };
+    let served = Served::start(EmbeddedEtcd::builder().history(50, 1 << 20)).await;
+    let mut published = Desired::empty(scope("/p/web"));
+    served.etcd.publish(&published).await.unwrap();
+    served.etcd.open();
+    let ctl = Ctl { program, served };
+    let mut child = Command::new(&ctl.program)
+        .args(ctl.arguments("watch --prefix /p/web/ -w json"))
+        .env("ETCDCTL_API", "3")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let reading = tokio::spawn(async move {
+        let mut mirror = BTreeMap::new();
+        while !mirror.contains_key("/p/web/routes/last") {
+            let line =
+                tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("a line in time").unwrap();
+            parse(&line.expect("etcdctl goes on"), &mut mirror);
+        }
+        mirror
+    });
+    let etcd = ctl.served.etcd.clone();
+    let deadline = Instant::now() + PATIENCE;
+    while etcd.stats().watches == 0 {
+        assert!(Instant::now() < deadline, "etcdctl watches");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    let mut publish = async |changes: Vec<(String, Option<String>)>| {
+        let changes = changes.into_iter().map(|(key, value)| {
+            let document = value.map(|value| document(&key, value));
+            (Key::new(key).unwrap(), document)
+        });
+        let documents = published.documents().with_changes(changes.collect());
+        published = Desired::new(scope("/p/web"), documents);
+        etcd.publish(&published).await.unwrap();
+    };
+    let mut all = String::new();
+    for id in 0..CREATES {
+        // A route of its own, and one that names all of them.
+        write!(all, "/{id:0>20}").unwrap();
+        publish(vec![
+            (format!("routes/{id}"), Some("{}".to_owned())),
+            ("routes/all".to_owned(), Some(all.clone())),
+        ])
+        .await;
+    }
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    let started = Instant::now();
+    for step in 0_usize.. {
+        if started.elapsed() > churn() {
+            break;
+        }
+        ticks.tick().await;
+        // Of ten routes one comes or goes, and another one changes.
+        let turn = (step % 20 < 10).then(|| step.to_string());
+        publish(vec![
+            (format!("routes/{}", step % 10), turn),
+            (format!("routes/{}", 10 + step % 90), Some(step.to_string())),
+            ("routes/all".to_owned(), Some(format!("{step}{all}"))),
+        ])
+        .await;
+    }
+    publish(vec![("routes/last".to_owned(), Some(String::new()))]).await;
+
+    let mirror = reading.await.unwrap();
+    let listed = ctl.served.list("/p/web/").await.unwrap();
+    let listed = listed.kvs.iter().map(|kv| (String::from_utf8(kv.key.to_vec()).unwrap(), kv.value.to_vec()));
+    assert_eq!(mirror, listed.collect::<BTreeMap<_, _>>());
+    let stats = etcd.stats();
+    assert_eq!((stats.watches_compacted, stats.streams_stalled, stats.watches), (0, 0, 1), "{stats:?}");
+    println!("{stats:?}");
+    child.kill().await.unwrap();
 }
 
 #[tokio::test]

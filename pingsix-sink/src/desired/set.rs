@@ -1,27 +1,26 @@
 //! Documents, held so that sets which differ little share what they have in common.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
+use crate::chunks::{Chunks, Sorted, Values};
 use crate::document::{Document, Key};
 use crate::error::SinkError;
 
-/// Documents of a chunk. One that grows to twice as many is cut, one that shrinks to a quarter goes up in the next.
-const CHUNK: usize = 128;
+impl Sorted for Document {
+    type By = Key;
 
-type Chunk = Arc<[Document]>;
+    fn by(&self) -> &Key {
+        &self.key
+    }
+}
 
 /// Documents sorted by key, each key once.
 ///
 /// Copies share their documents, and a copy [with changes](Self::with_changes) shares all but those near them: what a
 /// publication costs then depends on what is different, not on how much there is.
 #[derive(Clone, Default)]
-pub struct DocumentSet {
-    /// None is empty.
-    chunks: Arc<[Chunk]>,
-    len: usize,
-}
+pub struct DocumentSet(Chunks<Document>);
 
 impl DocumentSet {
     /// Sorts `documents`.
@@ -35,78 +34,43 @@ impl DocumentSet {
             let owners = [pair[0].owner.clone(), pair[1].owner.clone()];
             return Err(SinkError::DuplicateKey { key: pair[0].key.clone(), owners });
         }
-        let mut chunks = Vec::new();
-        cut(documents, &mut chunks);
-        Ok(Self::of(chunks))
-    }
-
-    fn of(chunks: Vec<Chunk>) -> Self {
-        let len = chunks.iter().map(|chunk| chunk.len()).sum();
-        Self { chunks: chunks.into(), len }
+        Ok(Self(Chunks::sorted(documents)))
     }
 
     /// The same documents but for some keys: each with what stands there now, or nothing.
     #[must_use]
     pub fn with_changes(&self, changes: BTreeMap<Key, Option<Document>>) -> Self {
-        if changes.is_empty() {
-            return self.clone();
-        }
-        let mut changes = changes.into_iter().peekable();
-        let mut chunks = Vec::with_capacity(self.chunks.len() + 1);
-        // What was left of a chunk, and is too little to be one.
-        let mut rest: Vec<Document> = Vec::new();
-        for (index, chunk) in self.chunks.iter().enumerate() {
-            let next = self.chunks.get(index + 1).map(|next| &next[0].key);
-            let is_here = |key: &Key| next.is_none_or(|next| key < next);
-            if rest.is_empty() && !changes.peek().is_some_and(|(key, _)| is_here(key)) {
-                chunks.push(chunk.clone());
-                continue;
-            }
-            let mut kept = &chunk[..];
-            while let Some((key, document)) = changes.next_if(|(key, _)| is_here(key)) {
-                let (before, after) = kept.split_at(kept.partition_point(|other| other.key < key));
-                rest.extend_from_slice(before);
-                let is_replaced = after.first().is_some_and(|document| document.key == key);
-                kept = if is_replaced { &after[1..] } else { after };
-                rest.extend(document.map(|document| Document { key, ..document }));
-            }
-            rest.extend_from_slice(kept);
-            if rest.len() >= CHUNK / 4 {
-                cut(std::mem::take(&mut rest), &mut chunks);
-            }
-        }
-        // There were none before.
-        rest.extend(changes.filter_map(|(key, document)| Some(Document { key, ..document? })));
-        cut(rest, &mut chunks);
-        Self::of(chunks)
+        let changes = changes.into_iter().map(|(key, document)| {
+            let document = document.map(|document| Document { key: key.clone(), ..document });
+            (key, document)
+        });
+        Self(self.0.with_changes(changes))
     }
 
     /// The document with this key.
     pub fn get(&self, key: &Key) -> Option<&Document> {
-        let after = self.chunks.partition_point(|chunk| chunk[0].key <= *key);
-        let chunk = self.chunks.get(after.checked_sub(1)?)?;
-        chunk.binary_search_by(|document| document.key.cmp(key)).ok().map(|index| &chunk[index])
+        self.0.get(key)
     }
 
     /// The documents in the order of their keys.
     pub fn iter(&self) -> Documents<'_> {
-        Documents { chunks: self.chunks.iter(), documents: [].iter() }
+        Documents(self.0.iter())
     }
 
     /// How many documents there are.
     pub const fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.is_empty()
     }
 
     /// Whether both have the same keys with the same values, whatever their order hints and owners.
     pub fn same_content(&self, other: &Self) -> bool {
         let (ours, theirs) = self.unshared(other);
-        self.len == other.len && ours.map(content).eq(theirs.map(content))
+        self.len() == other.len() && ours.map(content).eq(theirs.map(content))
     }
 
     /// The documents of either set that it does not visibly share with the other, each in the order of their keys. Equal
@@ -115,13 +79,7 @@ impl DocumentSet {
         &'s self,
         other: &'s Self,
     ) -> (impl Iterator<Item = &'s Document>, impl Iterator<Item = &'s Document>) {
-        (self.without(other), other.without(self))
-    }
-
-    fn without(&self, other: &Self) -> impl Iterator<Item = &Document> {
-        let shared: BTreeSet<*const Document> = other.chunks.iter().map(|chunk| chunk.as_ptr()).collect();
-        let own = self.chunks.iter().filter(move |chunk| !shared.contains(&chunk.as_ptr()));
-        own.flat_map(|chunk| chunk.iter())
+        self.0.unshared(&other.0)
     }
 }
 
@@ -130,24 +88,10 @@ fn content(document: &Document) -> (&Key, &[u8]) {
     (&document.key, &document.value)
 }
 
-/// Adds documents, in order, as chunks.
-fn cut(documents: Vec<Document>, chunks: &mut Vec<Chunk>) {
-    if documents.len() < 2 * CHUNK {
-        if !documents.is_empty() {
-            chunks.push(documents.into());
-        }
-        return;
-    }
-    let mut documents = documents.into_iter();
-    while documents.len() > 0 {
-        chunks.push(documents.by_ref().take(CHUNK).collect());
-    }
-}
-
 impl PartialEq for DocumentSet {
     fn eq(&self, other: &Self) -> bool {
         let (ours, theirs) = self.unshared(other);
-        self.len == other.len && ours.eq(theirs)
+        self.len() == other.len() && ours.eq(theirs)
     }
 }
 
@@ -170,21 +114,17 @@ impl<'a> IntoIterator for &'a DocumentSet {
 
 /// The documents of a [`DocumentSet`] in the order of their keys.
 #[derive(Clone, Debug)]
-pub struct Documents<'a> {
-    chunks: std::slice::Iter<'a, Chunk>,
-    documents: std::slice::Iter<'a, Document>,
-}
+pub struct Documents<'a>(Values<'a, Document>);
 
 impl<'a> Iterator for Documents<'a> {
     type Item = &'a Document;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(document) = self.documents.next() {
-                return Some(document);
-            }
-            self.documents = self.chunks.next()?.iter();
-        }
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 

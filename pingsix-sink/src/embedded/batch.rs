@@ -1,4 +1,4 @@
-//! Several commits as one response.
+//! The difference between two states of the store as one response.
 //!
 //! A watch that lags is not told what was, but what is: of each key the last change, of a key that came and went
 //! meanwhile nothing, unless its going is all there is to tell of the last commit.
@@ -7,132 +7,123 @@
 //! last commit, whatever became of its keys, so that a client which reports the revision it has reached is known to
 //! have the commit.
 //!
+//! The store knows the last version of each key by the change that made it, so a difference costs what it tells, however
+//! many changes led there and however long ago the watch was told something.
+//!
 //! What is told is the difference between two states of the store, each closed under reference. So it is never cut
-//! inside a commit when it does not fit one message, only between two.
+//! inside a commit when it does not fit one message, only between two; the states between are those that the past keeps.
 //!
 //! Watches of the same keys that are told the same changes share the encoded bytes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
 
-use super::store::{Change, Commit, EVENT_OVERHEAD, KeyRange};
+use super::store::{Compacted, KeyRange, Last, Store};
 use crate::proto::etcdserverpb::WatchResponse;
+use crate::proto::mvccpb::Event;
+use crate::proto::mvccpb::event::EventType;
 
-/// The changes of some commits in a range, encoded.
+/// What has changed in a range, encoded.
 #[derive(Debug)]
 pub(super) struct Batch {
     /// The field `events` of a watch response, and nothing else; empty when nothing is to be told.
     pub(super) events: Bytes,
     /// How many events there are.
     pub(super) told: usize,
-    /// How many changes are not told, because a later one of the same key made them void.
+    /// How many changes are not told, because a later one of the same key made them void. Those that are not kept any
+    /// more do not count.
     pub(super) merged: usize,
-    /// How many of the commits are told; the others did not fit.
-    pub(super) commits: usize,
+    /// The revision up to which this is all.
+    pub(super) reached: i64,
+    /// Whether there are later changes, which did not fit.
+    pub(super) more: bool,
 }
 
 impl Batch {
-    /// Tells as many of `commits` as fit into `limit` bytes, but at least one.
-    pub(super) fn of(commits: &[Arc<Commit>], range: &KeyRange, limit: usize) -> Self {
-        let commits = &commits[..fitting(commits, range, limit)];
-        let mut merge = Merge::default();
-        for commit in commits {
-            merge.add(commit, range);
+    /// Tells a watch of `range` that has seen everything below `next` what is now. When that takes more than `limit` bytes,
+    /// tells what was at the latest revision for which it does not.
+    ///
+    /// # Errors
+    /// [`Compacted`] when what is to be told is no longer known.
+    pub(super) fn of(store: &Store, range: &KeyRange, next: i64, limit: usize) -> Result<Self, Compacted> {
+        let now = Difference::between(store, range, next, store.header())?;
+        if now.bytes() <= limit {
+            return Ok(now.encode(store.header(), false));
         }
-        let seen = merge.seen;
-        let events: Vec<_> = merge.last().map(|change| change.to_proto(false)).collect();
-        let told = events.len();
-        let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
-        Self { events, told, merged: seen - told, commits: commits.len() }
-    }
-}
-
-/// How many of `commits`, from the first on, become a batch of at most `limit` bytes. A longer part may fit where a
-/// shorter one does not, for a later change may be smaller than the one it makes void.
-fn fitting(commits: &[Arc<Commit>], range: &KeyRange, limit: usize) -> usize {
-    let all: usize = commits.iter().map(|commit| commit.bytes).sum();
-    if all <= limit {
-        return commits.len();
-    }
-    let mut merge = Merge::default();
-    let mut fits = 1;
-    for (count, commit) in (1..).zip(commits) {
-        merge.add(commit, range);
-        if merge.bytes() <= limit {
-            fits = count;
+        let revisions = store.revisions(range, next);
+        let until = |revision: &i64| Difference::between(store, range, next, *revision);
+        let fits = |revision: &i64| until(revision).is_ok_and(|difference| difference.bytes() <= limit);
+        let fitting = revisions.partition_point(fits).saturating_sub(1);
+        let Some(revision) = revisions.get(fitting) else { return Ok(now.encode(store.header(), false)) };
+        let difference = until(revision)?;
+        // One commit always fits. Several that are not kept one by one may not.
+        if difference.bytes() > limit && store.unseen(range, next, 0).is_err() {
+            return Err(Compacted(store.floor()));
         }
-    }
-    fits.min(commits.len())
-}
-
-/// The last change of each key.
-#[derive(Default)]
-struct Merge<'a> {
-    keys: BTreeMap<&'a [u8], Merged<'a>>,
-    /// The changes that were added.
-    seen: usize,
-    /// No less than the bytes of what is to be told of the keys.
-    bytes: usize,
-    /// Of the last commit, the place of its first change and its last change.
-    closing: Option<(usize, &'a Change)>,
-}
-
-struct Merged<'a> {
-    /// Whether the client knows the key from before.
-    known: bool,
-    last: &'a Change,
-    /// The place of the last change among all that were added.
-    place: usize,
-}
-
-impl Merged<'_> {
-    /// Whether the client has to be told.
-    fn matters(&self) -> bool {
-        self.known || matches!(self.last, Change::Put { .. })
-    }
-
-    fn bytes(&self) -> usize {
-        if self.matters() { self.last.event_bytes() } else { 0 }
+        Ok(difference.encode(*revision, fitting + 1 < revisions.len()))
     }
 }
 
-impl<'a> Merge<'a> {
-    fn add(&mut self, commit: &'a Commit, range: &KeyRange) {
-        let first = self.seen;
-        for change in commit.changes.iter().filter(|change| range.contains(change.key())) {
-            let place = self.seen;
-            self.seen += 1;
-            let merged = self.keys.entry(change.key()).or_insert_with(|| Merged {
-                known: change.before().is_some(),
-                last: change,
-                place,
+/// What leads from one state to a later one.
+struct Difference<'s> {
+    /// In the order in which it happened.
+    last: Vec<Last<'s>>,
+    /// How many changes there were.
+    changes: usize,
+}
+
+impl<'s> Difference<'s> {
+    /// From what a watch has seen that has seen everything below `next`, to what was at `until`.
+    fn between(store: &'s Store, range: &KeyRange, next: i64, until: i64) -> Result<Self, Compacted> {
+        let mut last = Vec::new();
+        let mut changes = 0;
+        for (before, then) in store.between(range, next, until)? {
+            let since = then.since(next, range);
+            changes += before.map_or(since.len(), |before| {
+                usize::try_from(then.changes() - before.changes()).unwrap_or(usize::MAX)
             });
-            if merged.place != place {
-                self.bytes -= merged.bytes();
-                (merged.last, merged.place) = (change, place);
-            }
-            self.bytes += merged.bytes();
-            self.closing = Some((first, change));
+            let had = |key: &[u8]| before.is_none_or(|before| before.record(key).is_some());
+            last.extend(since.into_iter().map(|last| match last {
+                Last::Live(_) => (last, true),
+                // A deletion of a key that the client never had does no harm.
+                Last::Gone(gone) => (last, had(&gone.key)),
+            }));
         }
+        // A commit belongs to one scope, so the changes of several scopes are in order by their revisions alone.
+        last.sort_by_key(|(last, _)| last.revision());
+        let closing = last.last().map(|(closing, _)| *closing);
+        last.retain(|(_, is_told)| *is_told);
+        let mut last: Vec<_> = last.into_iter().map(|(last, _)| last).collect();
+        let reached = last.last().map(Last::revision);
+        last.extend(closing.filter(|closing| reached != Some(closing.revision())));
+        Ok(Self { last, changes })
     }
 
-    /// No less than the bytes of what is to be told.
+    /// No less than the bytes that it takes in a watch response.
     fn bytes(&self) -> usize {
-        self.bytes + self.closing.map_or(0, |(_, closing)| closing.key().len() + EVENT_OVERHEAD)
+        let bytes = |last: &Last<'_>| match last {
+            Last::Live(record) => record.event_bytes(),
+            Last::Gone(gone) => gone.event_bytes(),
+        };
+        self.last.iter().map(bytes).sum()
     }
 
-    /// What is to be told, in the order in which it happened.
-    fn last(self) -> impl Iterator<Item = &'a Change> {
-        let mut changes: Vec<_> = self.keys.into_values().filter(Merged::matters).collect();
-        changes.sort_unstable_by_key(|merged| merged.place);
-        // Nothing of the last commit is left when all its changes were deletions of keys that the client never knew.
-        let reached = changes.last().map_or(0, |merged| merged.place + 1);
-        let closing = self.closing.filter(|(first, _)| reached <= *first).map(|(_, closing)| closing);
-        changes.into_iter().map(|merged| merged.last).chain(closing)
+    fn encode(&self, reached: i64, more: bool) -> Batch {
+        let event = |last: &Last<'_>| {
+            let (kind, kv) = match last {
+                Last::Live(record) => (EventType::Put, record.to_proto()),
+                Last::Gone(gone) => (EventType::Delete, gone.to_proto()),
+            };
+            Event { r#type: kind.into(), kv: Some(kv), prev_kv: None }
+        };
+        let events = self.last.iter().map(event).collect();
+        let told = self.last.len();
+        let events = WatchResponse { events, ..WatchResponse::default() }.encode_to_vec().into();
+        Batch { events, told, merged: self.changes.saturating_sub(told), reached, more }
     }
 }
 
@@ -146,9 +137,9 @@ pub(super) struct Batches {
 #[derive(Clone, Debug)]
 struct Shared {
     range: KeyRange,
-    /// The revisions of the first and the last commit.
+    /// The revisions of the first and the last change.
     span: (i64, i64),
-    batch: Arc<OnceLock<Arc<Batch>>>,
+    batch: Arc<OnceLock<Result<Arc<Batch>, Compacted>>>,
 }
 
 impl Batches {
@@ -158,14 +149,19 @@ impl Batches {
     /// What is kept is no more than one message, beside the newest.
     const MOST_BYTES: usize = super::LIST_LIMIT;
 
-    /// The batch of these commits in `range`; `made` says whether nobody had made it.
+    /// What a watch of `range` is told that has seen everything below `next`, if there is anything; and whether nobody had
+    /// made it.
     pub(super) fn get(
         &self,
-        commits: &[Arc<Commit>],
+        store: &Store,
         range: &KeyRange,
+        next: i64,
         limit: usize,
-    ) -> Option<(Arc<Batch>, bool)> {
-        let span = (commits.first()?.revision, commits.last()?.revision);
+    ) -> Result<Option<(Arc<Batch>, bool)>, Compacted> {
+        let span = (store.first_change(range, next), store.changed(range));
+        if span.1 < next {
+            return Ok(None);
+        }
         let slot = {
             let mut recent = self.recent.lock();
             let known = recent.iter().rev().find(|shared| shared.span == span && shared.range == *range);
@@ -181,13 +177,14 @@ impl Batches {
         let mut made = false;
         let batch = slot.get_or_init(|| {
             made = true;
-            Arc::new(Batch::of(commits, range, limit))
+            Batch::of(store, range, next, limit).map(Arc::new)
         });
-        Some((Arc::clone(batch), made))
+        Ok(Some((Arc::clone(batch.as_ref().map_err(|compacted| *compacted)?), made)))
     }
 
     fn forget(recent: &mut VecDeque<Shared>) {
-        let bytes = |shared: &Shared| shared.batch.get().map_or(0, |batch| batch.events.len());
+        let made = |shared: &Shared| shared.batch.get().and_then(|made| made.as_ref().ok()).cloned();
+        let bytes = |shared: &Shared| made(shared).map_or(0, |batch| batch.events.len());
         let mut all: usize = recent.iter().map(bytes).sum();
         while recent.len() > Self::MOST || (all > Self::MOST_BYTES && recent.len() > 1) {
             all -= recent.pop_front().as_ref().map_or(0, bytes);

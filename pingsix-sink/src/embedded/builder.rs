@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::revisions::{BLOCK, Clock, FileReservations, Reservations, SystemClock, Unsaved, clock_revision};
 use super::store::{HistoryBounds, Store};
 use super::tls::{LiveTls, ServerTls};
-use super::{EmbeddedEtcd, Replica};
+use super::{EmbeddedEtcd, LIST_LIMIT, Replica};
 use crate::error::SinkError;
 
 /// The most that one watch response carries. PingSIX reads messages up to 4 MiB.
@@ -23,6 +23,7 @@ pub(super) struct Options {
     pub(super) pace: Pace,
     pub(super) progress_interval: Duration,
     pub(super) stall_timeout: Duration,
+    pub(super) unread_limit: usize,
     pub(super) connection_limit: usize,
     pub(super) stream_limit: u32,
     pub(super) preface_timeout: Duration,
@@ -64,6 +65,7 @@ impl Builder {
                 pace: Pace::default(),
                 progress_interval: Duration::from_secs(15),
                 stall_timeout: Duration::from_secs(30),
+                unread_limit: 64 * LIST_LIMIT,
                 connection_limit: 4_096,
                 stream_limit: 100,
                 preface_timeout: Duration::from_secs(10),
@@ -104,8 +106,9 @@ impl Builder {
         self
     }
 
-    /// How much of the past is kept for watches: a number of revisions and of bytes, whichever is reached first.
-    /// A watch that falls further behind is cancelled, and its client lists again. Default: 10,000 and 64 MiB.
+    /// How much of the past is kept: a number of revisions of each scope, and of bytes of all scopes, whichever is reached
+    /// first. Over the bytes, the scope that keeps the most forgets first. A watch that is told each change and falls further
+    /// behind is cancelled, and its client lists again. Default: 10,000 and 64 MiB.
     #[must_use]
     pub fn history(mut self, revisions: usize, bytes: usize) -> Self {
         self.bounds = HistoryBounds { commits: revisions, bytes };
@@ -147,6 +150,15 @@ impl Builder {
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.options.stall_timeout = timeout;
+        self
+    }
+
+    /// How many bytes of answers and of responses of watches clients may have unread, over all listeners. Bytes that clients
+    /// share count once. Over the bound, the connection of the client that has left something unread for the longest time
+    /// is closed. Default: 256 MiB.
+    #[must_use]
+    pub fn unread_limit(mut self, bytes: usize) -> Self {
+        self.options.unread_limit = bytes;
         self
     }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use prost::Message as _;
 
 use super::LIST_LIMIT;
-use super::store::{KeyRange, Record, Refusal, Store};
+use super::store::{KeyRange, Refusal, Selection, Store};
 use crate::proto::etcdserverpb::RangeResponse;
 
 /// The records of a range, and what is made of them.
@@ -20,7 +20,7 @@ pub(super) struct List {
     range: KeyRange,
     /// When anything that the range may hold was changed last.
     changed: i64,
-    records: Vec<Arc<Record>>,
+    records: Selection,
     encoded: OnceLock<Bytes>,
 }
 
@@ -33,6 +33,16 @@ impl List {
             let count = i64::try_from(self.records.len()).unwrap_or(i64::MAX);
             RangeResponse { kvs, count, ..RangeResponse::default() }.encode_to_vec().into()
         })
+    }
+
+    /// Whether the list has at most so many bytes.
+    pub(super) fn is_within(&self, bytes: usize) -> bool {
+        let mut sum = 0;
+        self.encoded.get().is_some()
+            || self.records.iter().all(|record| {
+                sum += record.event_bytes();
+                sum <= bytes
+            })
     }
 
     fn bytes(&self) -> usize {
@@ -53,7 +63,7 @@ impl Lists {
     /// What is kept is no more than two full lists, beside the newest.
     const MOST_BYTES: usize = 2 * LIST_LIMIT;
 
-    /// What `range` holds now. To be called under the lock of the store.
+    /// What `range` holds now.
     pub(super) fn get(&self, store: &Store, range: &KeyRange) -> Result<Arc<List>, Refusal> {
         store.admit(range)?;
         let changed = store.changed(range);

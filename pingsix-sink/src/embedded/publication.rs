@@ -74,18 +74,21 @@ pub(super) fn commits(
 ) -> Vec<Commit> {
     let mut rest = steps.as_slice();
     let mut commits = Vec::with_capacity(parts.len());
+    let mut ordinals = store.changes_of(scope)..;
     for (part, revision) in parts.iter().zip(revisions) {
         let (now, later) = rest.split_at(*part);
         rest = later;
-        let changes = now.iter().map(|step| change(store, scope, step, revision)).collect();
-        commits.push(Commit::new(revision, scope.clone(), changes));
+        let changes = now.iter().zip(&mut ordinals);
+        let changes =
+            changes.map(|(step, ordinal)| change(store, scope, step, (revision, ordinal))).collect();
+        commits.push(Commit { revision, changes });
     }
     commits
 }
 
-fn change(store: &Store, scope: &Scope, step: &Step, revision: i64) -> Change {
+fn change(store: &Store, scope: &Scope, step: &Step, (revision, ordinal): (i64, u64)) -> Change {
     let key = scope.full_key(step.key()).into_bytes().into_boxed_slice();
-    let before = store.record(&key).map(Arc::clone);
+    let before = store.record(scope, &key).map(Arc::clone);
     match step {
         Step::Create(document) | Step::Update(document) => {
             let (create_revision, version) = match &before {
@@ -93,9 +96,10 @@ fn change(store: &Store, scope: &Scope, step: &Step, revision: i64) -> Change {
                 None => (revision, 1),
             };
             let value = document.value.clone();
-            let record = Arc::new(Record { key, value, create_revision, mod_revision: revision, version });
+            let record =
+                Arc::new(Record { key, value, create_revision, mod_revision: revision, version, ordinal });
             Change::Put { record, before }
         }
-        Step::Delete { .. } => Change::Delete { gone: Box::new(Gone { key, revision }), before },
+        Step::Delete { .. } => Change::Delete { gone: Arc::new(Gone { key, revision, ordinal }), before },
     }
 }

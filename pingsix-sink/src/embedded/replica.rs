@@ -18,11 +18,13 @@ use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
 use super::receptions::Receptions;
+use super::rests::Rests;
 use super::revisions::{ADOPTION_WINDOW, Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
+use super::unread::Unread;
 use crate::desired::{Desired, DocumentSet, Scope};
 use crate::error::SinkError;
 use crate::plan::plan;
@@ -44,9 +46,12 @@ pub(super) struct Replica {
     pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) access: Arc<LiveAccess>,
     pub(super) answers: Answers,
+    pub(super) unread: Unread,
     pub(super) counters: Counters,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
+    /// The watches at rest.
+    pub(super) rests: Rests,
     pub(super) receptions: Receptions,
     pub(super) batches: Batches,
     pub(super) shared_lists: Lists,
@@ -93,6 +98,7 @@ impl Replica {
         tls: Option<Arc<LiveTls>>,
         access: Arc<LiveAccess>,
     ) -> Self {
+        let unread = Unread::new(options.unread_limit);
         Self {
             publishing: AsyncMutex::default(),
             held: Mutex::default(),
@@ -103,10 +109,12 @@ impl Replica {
             options,
             tls,
             access,
-            answers: Answers::new(options.stall_timeout),
+            answers: Answers::new(options.stall_timeout, unread.clone()),
+            unread,
             counters: Counters::default(),
             leases: LeaseTable::default(),
             readers: Readers::default(),
+            rests: Rests::default(),
             receptions: Receptions::default(),
             batches: Batches::default(),
             shared_lists: Lists::default(),
@@ -114,9 +122,10 @@ impl Replica {
         }
     }
 
-    /// Reads the store under its lock; `read` must not wait.
+    /// Reads the store as it is now. A publication does not wait for `read` to end, and changes nothing that it sees.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Store) -> T) -> T {
-        read(&self.store.read())
+        let store = self.store.read().clone();
+        read(&store)
     }
 
     pub(super) fn open(&self) {
@@ -159,22 +168,20 @@ impl Replica {
         let limit = self.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
         let (steps, parts) = cut(scope, steps, documents, limit)?;
 
-        let commits = {
-            let store = self.store.read();
-            let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
-            commits(&store, scope, &steps, &parts, revisions)
-        };
+        let mut store = self.store.read().clone();
+        let Some(revisions) = store.next_revisions(parts.len()) else { return Ok(None) };
+        let commits = commits(&store, scope, &steps, &parts, revisions);
+        store.know(scope);
+        store.commit(scope, commits, self.rests.earliest());
         let changed = steps.changed();
-        let (revision, size) = {
-            let mut store = self.store.write();
-            store.know(scope);
-            store.commit(scope, commits);
-            let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
-            let revision = current.filter(|_| changed.is_empty()).map_or(header, |held| held.revision);
-            (revision, store.size_of(scope).unwrap_or_default())
-        };
+        let header = Revision::new(store.header()).unwrap_or(Revision::MIN);
+        let revision = current.filter(|_| changed.is_empty()).map_or(header, |held| held.revision);
+        let size = store.size_of(scope).unwrap_or_default();
+        // Whoever moves the revision holds the lock of what is held, so nothing has changed meanwhile.
+        let before = std::mem::replace(&mut *self.store.write(), store);
         held.insert(scope.clone(), Held { documents: desired.documents().clone(), revision });
         drop(held);
+        drop(before);
         if !changed.is_empty() {
             self.counters.publications.add(1);
             self.advanced.send_replace(());
@@ -239,7 +246,7 @@ impl Replica {
 
     pub(super) fn stats(&self) -> Stats {
         let (revision, compacted, (history_commits, history_bytes)) =
-            self.read(|store| (store.header(), store.compacted(), store.history_size()));
+            self.read(|store| (store.header(), store.floor(), store.history_size()));
         let counters = &self.counters;
         Stats {
             connections: counters.connections.get(),
@@ -248,7 +255,8 @@ impl Replica {
             watches: counters.watches.get(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
-            answer_bytes_unread: self.answers.unread(),
+            answer_bytes_unread: self.unread.bytes() as u64,
+            connections_evicted: self.unread.evicted(),
             lists_encoded: counters.lists_encoded.get(),
             refused: counters.refused.get(),
             denied: counters.denied.get(),

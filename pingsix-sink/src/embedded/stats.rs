@@ -21,8 +21,12 @@ pub struct Stats {
     pub lists: u64,
     /// Bytes of those answers.
     pub list_bytes: u64,
-    /// Bytes of answers to lists and transactions that were made, and not yet written to their clients.
+    /// Distinct bytes of answers to lists and transactions, and of responses of watches, that were made and not yet written
+    /// to all of their clients.
     pub answer_bytes_unread: u64,
+    /// Connections closed to keep those bytes within [their bound](super::Builder::unread_limit): those of the clients that
+    /// had left something unread for the longest time.
+    pub connections_evicted: u64,
     /// How often a list was encoded; clients that list the same share it.
     pub lists_encoded: u64,
     /// Range and watch requests refused because the first publication was not complete, or the prefix is unknown.
@@ -66,11 +70,12 @@ pub struct Stats {
     pub store_away: bool,
     /// The highest revision handed out.
     pub revision: i64,
-    /// The oldest revision that can still be read or watched from.
+    /// The oldest revision from which on every change of every scope is kept. A scope that keeps more can be read and watched
+    /// from earlier on.
     pub compacted: i64,
-    /// Commits that are kept for watches.
+    /// Commits that are kept of the scope of which most are.
     pub history_commits: u64,
-    /// Bytes that those commits keep in memory.
+    /// Bytes that the commits of all scopes keep in memory, beside what is there now.
     pub history_bytes: u64,
 }
 

@@ -1,21 +1,37 @@
 //! The keys as they are, and as they were for a bounded while.
 //!
-//! The store holds the current record of every key, and the [`Commit`]s since the compaction revision `C`: it can
-//! replay every change at `C` or later to a watch, and answer a range as of any revision from `C` on by undoing what
-//! came after. What is older is refused as etcd refuses it.
+//! A store is a value: a copy of it shares everything with it, costs two reference counts, and is not changed by what is
+//! published later. A reader takes a copy and reads that, so it holds no lock, and a publication waits for no reader.
 //!
-//! Nothing here waits or does I/O; callers hold the lock around it for as long as it takes to clone pointers.
+//! Every scope has a past of its own ([`Log`]): its commits from a revision on, each with the state that it made. From that
+//! revision on, a watch gets every commit, and a range is answered as of any revision at the cost of finding the state.
+//! Older revisions are refused as etcd refuses them.
+//!
+//! The *last* version of each key is indexed by its revision ([`State::since`]), however old it is. Deleted keys are in the
+//! index while the past has the deletion, or a resting watch needs it. A coalescing watch reads nothing but this index.
+//!
+//! Over the bounds of the past, the scope that keeps the most forgets first.
 
 mod key_range;
+mod log;
 mod record;
+mod state;
+mod watching;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) use key_range::KeyRange;
-pub(super) use record::{ByKey, Change, Commit, EVENT_OVERHEAD, Gone, Record};
+use log::Log;
+pub(super) use record::{Change, Commit, EVENT_OVERHEAD, Gone, Record};
+pub(super) use state::{ByKey, Last};
+pub(super) use watching::Compacted;
+#[cfg(test)]
+pub(super) use watching::Unseen;
 
 use super::revisions::Block;
+use crate::chunks::Chunks;
 use crate::desired::Scope;
 use crate::revision::Revision;
 
@@ -23,10 +39,12 @@ use crate::revision::Revision;
 /// listed comes back with a revision of it within moments.
 const MOST_BLOCKS: usize = 4_096;
 
-/// How much of the past is kept. The newest publication is always kept whole.
+/// How much of the past is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HistoryBounds {
+    /// The most commits of a scope.
     pub(super) commits: usize,
+    /// The most bytes of all scopes. The newest publication is kept whole all the same.
     pub(super) bytes: usize,
 }
 
@@ -52,30 +70,30 @@ pub(super) enum Refusal {
     Future,
 }
 
-/// The next change that a watch wants is no longer kept; the compaction revision says what is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Compacted(pub(super) i64);
-
-/// What a watch has not seen.
-#[derive(Debug)]
-pub(super) struct Unseen {
-    /// Commits of the scopes it has keys of, oldest first.
-    pub(super) commits: Vec<Arc<Commit>>,
-    /// The revision up to which these are all.
-    pub(super) reached: i64,
-    /// Whether there are later ones.
-    pub(super) more: bool,
+/// The records of a range at one revision.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection {
+    parts: Vec<(Chunks<ByKey<Record>>, Range<usize>)>,
+    /// How many scopes the range meets.
+    pub(super) scopes: usize,
 }
 
-/// What is known of a scope.
-#[derive(Clone, Copy, Debug, Default)]
-struct Held {
-    size: ScopeSize,
-    /// The revision of its last change.
-    changed: i64,
+impl Selection {
+    /// How many records there are.
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(|(_, ranks)| ranks.len()).sum()
+    }
+
+    /// The records in the order of their keys.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Record>> {
+        self.parts
+            .iter()
+            .flat_map(|(records, ranks)| records.between(ranks.clone()))
+            .map(|ByKey(record)| record)
+    }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Store {
     complete: bool,
     /// The highest revision handed out, as a header or as an event.
@@ -83,12 +101,12 @@ pub(super) struct Store {
     /// The highest revision that may be handed out before more are reserved.
     limit: i64,
     /// The blocks that revisions were handed out from, oldest first; those that follow one another are one.
-    blocks: VecDeque<(i64, i64)>,
-    compacted: i64,
-    keys: BTreeSet<ByKey>,
-    scopes: BTreeMap<Scope, Held>,
-    history: VecDeque<Arc<Commit>>,
-    history_bytes: usize,
+    blocks: Arc<VecDeque<(i64, i64)>>,
+    /// The header when the gate was opened. What was before belongs to no client.
+    opened: i64,
+    scopes: Chunks<Arc<Log>>,
+    /// What the past of all scopes takes of memory.
+    bytes: usize,
     bounds: HistoryBounds,
 }
 
@@ -99,12 +117,10 @@ impl Store {
             complete: false,
             header: first,
             limit: block.last.get(),
-            blocks: [(first, block.last.get())].into(),
-            compacted: first,
-            keys: BTreeSet::new(),
-            scopes: BTreeMap::new(),
-            history: VecDeque::new(),
-            history_bytes: 0,
+            blocks: Arc::new([(first, block.last.get())].into()),
+            opened: first,
+            scopes: Chunks::default(),
+            bytes: 0,
             bounds,
         }
     }
@@ -112,17 +128,17 @@ impl Store {
     /// One that hands out nothing before [`extend`](Self::extend) gives it revisions.
     pub(super) fn without_revisions(bounds: HistoryBounds) -> Self {
         let none = Block { first: Revision::MIN, last: Revision::MIN };
-        Self { blocks: VecDeque::new(), ..Self::new(none, bounds) }
+        Self { blocks: Arc::default(), ..Self::new(none, bounds) }
     }
 
     /// Opens the gate. The past before it belongs to no client, so it is forgotten.
     pub(super) fn complete(&mut self) {
         if !self.complete {
             self.complete = true;
-            while self.history.front().is_some_and(|commit| commit.revision < self.header) {
-                self.forget_oldest();
+            self.opened = self.header;
+            for log in self.scopes.clone().iter() {
+                self.forget(log, log.commits_before(self.header), i64::MAX);
             }
-            self.compacted = self.header;
         }
     }
 
@@ -134,8 +150,14 @@ impl Store {
         self.header
     }
 
+    /// The revision below which nothing is known of any scope: the header when the gate was opened.
     pub(super) fn compacted(&self) -> i64 {
-        self.compacted
+        self.opened
+    }
+
+    /// The revision from which on every change of every scope is kept.
+    pub(super) fn floor(&self) -> i64 {
+        self.scopes.iter().map(|log| log.floor).fold(self.opened, i64::max)
     }
 
     /// The next `count` revisions, if they are reserved; nothing is used up by asking.
@@ -148,7 +170,8 @@ impl Store {
     pub(super) fn extend(&mut self, block: Block) {
         let (first, last) = (block.first.get(), block.last.get());
         if last > self.limit {
-            match self.blocks.back_mut() {
+            let blocks = Arc::make_mut(&mut self.blocks);
+            match blocks.back_mut() {
                 Some((_, end)) if first <= *end + 1 => *end = last,
                 before => {
                     // The rest of it is never handed out.
@@ -156,11 +179,11 @@ impl Store {
                         *end = self.header;
                     }
                     self.header = self.header.max(first);
-                    self.blocks.push_back((first, last));
+                    blocks.push_back((first, last));
                 }
             }
-            if self.blocks.len() > MOST_BLOCKS {
-                self.blocks.pop_front();
+            if blocks.len() > MOST_BLOCKS {
+                blocks.pop_front();
             }
             self.limit = last;
         }
@@ -183,77 +206,99 @@ impl Store {
 
     /// Makes a scope known; it holds nothing until a commit says otherwise.
     pub(super) fn know(&mut self, scope: &Scope) {
-        if !self.scopes.contains_key(scope) {
-            self.scopes.insert(scope.clone(), Held::default());
+        if self.log(scope).is_none() {
+            self.replace(Log::new(scope.clone()));
         }
     }
 
+    fn log(&self, scope: &Scope) -> Option<&Log> {
+        self.scopes.get(scope.key_prefix().as_bytes()).map(|log| &**log)
+    }
+
+    fn replace(&mut self, log: Log) {
+        let log = Arc::new(log);
+        self.scopes = self.scopes.with_changes([(log.scope.key_prefix().as_bytes(), Some(Arc::clone(&log)))]);
+    }
+
+    /// The scopes that `range` has keys of, at the cost of a logarithm and one step for each: their keys are intervals that
+    /// lie apart.
+    fn met(&self, range: &KeyRange) -> impl Iterator<Item = &Arc<Log>> {
+        let start = self.scopes.partition_point(|log| range.is_after(&log.scope));
+        let end = self.scopes.partition_point(|log| range.reaches(&log.scope));
+        self.scopes.between(if range.is_empty() { 0..0 } else { start..end.max(start) })
+    }
+
+    /// The scopes in the order of their keys.
     pub(super) fn scopes(&self) -> impl Iterator<Item = (&Scope, ScopeSize)> {
-        self.scopes.iter().map(|(scope, held)| (scope, held.size))
+        self.scopes.iter().map(|log| (&log.scope, log.now.size()))
     }
 
     pub(super) fn size_of(&self, scope: &Scope) -> Option<ScopeSize> {
-        self.scopes.get(scope).map(|held| held.size)
+        self.log(scope).map(|log| log.now.size())
     }
 
-    pub(super) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
-        self.keys.get(key).map(|ByKey(record)| record)
+    /// How many changes of `scope` there were.
+    pub(super) fn changes_of(&self, scope: &Scope) -> u64 {
+        self.log(scope).map_or(0, |log| log.now.changes())
     }
 
+    pub(super) fn record(&self, scope: &Scope, key: &[u8]) -> Option<&Arc<Record>> {
+        self.log(scope)?.now.record(key)
+    }
+
+    /// How many commits are kept of the scope that keeps the most, and the bytes of the commits of all scopes.
     pub(super) fn history_size(&self) -> (usize, usize) {
-        (self.history.len(), self.history_bytes)
+        (self.scopes.iter().map(|log| log.commits()).max().unwrap_or_default(), self.bytes)
     }
 
-    /// Applies the commits of one publication of `scope`; their revisions follow one another from the header on.
-    pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>) {
-        let Some(oldest_to_keep) = commits.first().map(|commit| commit.revision) else { return };
-        let mut size = self.size_of(scope).unwrap_or_default();
-        let held = self.keys.len();
+    /// Applies the commits of one publication of `scope`; their revisions follow one another from the header on. Deletions
+    /// at the revision `needed` or later stay known.
+    pub(super) fn commit(&mut self, scope: &Scope, commits: Vec<Commit>, needed: i64) {
+        let (Some(first), Some(last)) = (commits.first(), commits.last()) else { return };
+        let newest = first.revision;
+        self.header = last.revision;
+        let mut log = self.log(scope).cloned().unwrap_or_else(|| Log::new(scope.clone()));
+        self.bytes -= log.bytes;
         for commit in commits {
-            for change in &commit.changes {
-                if let Some(before) = change.before() {
-                    size.documents -= 1;
-                    size.bytes -= before.listed_bytes();
-                }
-                match change {
-                    Change::Put { record, .. } => {
-                        size.documents += 1;
-                        size.bytes += record.listed_bytes();
-                        self.keys.replace(ByKey(Arc::clone(record)));
-                    }
-                    Change::Delete { gone, .. } => {
-                        self.keys.remove(&*gone.key);
-                    }
-                }
-            }
-            self.header = commit.revision;
-            self.history_bytes += commit.bytes;
-            self.history.push_back(Arc::new(commit));
+            log.commit(commit);
         }
-        if self.keys.len() > 2 * held {
-            // Keys that came in order have left the nodes of the tree half empty; built anew, they are full.
-            self.keys = std::mem::take(&mut self.keys).into_iter().collect();
-        }
-        self.scopes.insert(scope.clone(), Held { size, changed: self.header });
-        while (self.history.len() > self.bounds.commits || self.history_bytes > self.bounds.bytes)
-            && self.history.front().is_some_and(|commit| commit.revision < oldest_to_keep)
-        {
-            self.forget_oldest();
+        let older = log.commits_before(newest);
+        log.forget(log.commits().saturating_sub(self.bounds.commits).min(older));
+        log.forget_deletions(needed);
+        self.bytes += log.bytes;
+        self.replace(log);
+        self.keep_bound(scope, newest, needed);
+    }
+
+    /// Forgets the past of the largest scopes until all are within the bound, but no commit of `scope` from `newest` on.
+    fn keep_bound(&mut self, scope: &Scope, newest: i64, needed: i64) {
+        while let Some(excess) = self.bytes.checked_sub(self.bounds.bytes).filter(|excess| *excess > 0) {
+            let may_forget = |log: &Log| {
+                if log.scope == *scope { log.commits_before(newest) } else { log.commits() }
+            };
+            let others = self.scopes.iter().filter(|log| may_forget(log) > 0);
+            let Some(largest) = others.max_by_key(|log| log.bytes).cloned() else { break };
+            // Half of what it keeps at most, for then another one may be the largest.
+            let bytes = excess.min(largest.bytes / 2 + 1);
+            self.forget(&largest, largest.commits_of(bytes, may_forget(&largest)), needed);
         }
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some(commit) = self.history.pop_front() {
-            self.history_bytes -= commit.bytes;
-            self.compacted = commit.revision + 1;
-        }
+    /// Forgets the first `count` commits of a scope.
+    fn forget(&mut self, log: &Log, count: usize, needed: i64) {
+        let mut log = log.clone();
+        self.bytes -= log.bytes;
+        log.forget(count);
+        log.forget_deletions(needed);
+        self.bytes += log.bytes;
+        self.replace(log);
     }
 
     /// Whether `range` may be answered at all: the gate is open and the range meets a known scope.
     pub(super) fn admit(&self, range: &KeyRange) -> Result<(), Refusal> {
         if !self.complete {
             Err(Refusal::NotComplete)
-        } else if self.scopes.keys().any(|scope| range.meets(scope)) {
+        } else if self.met(range).next().is_some() {
             Ok(())
         } else {
             Err(Refusal::UnknownScope)
@@ -263,62 +308,41 @@ impl Store {
     /// Whether `range` is a known scope as a whole: what a client mirrors.
     pub(super) fn is_scope(&self, range: &KeyRange) -> bool {
         let scope = range.as_prefix().and_then(|prefix| Scope::new(prefix).ok());
-        scope.is_some_and(|scope| self.scopes.contains_key(&scope))
+        scope.is_some_and(|scope| self.log(&scope).is_some())
     }
 
-    /// The records of `range` in the order of their keys, as of `revision`, or as they are now.
-    pub(super) fn select(
-        &self,
-        range: &KeyRange,
-        revision: Option<i64>,
-    ) -> Result<Vec<Arc<Record>>, Refusal> {
+    /// The records of `range` as of `revision`, or as they are now.
+    pub(super) fn select(&self, range: &KeyRange, revision: Option<i64>) -> Result<Selection, Refusal> {
         match revision {
-            Some(revision) if revision > self.header => Err(Refusal::Future),
-            Some(revision) if revision < self.compacted => Err(Refusal::Compacted),
-            Some(revision) => Ok(self.select_as_of(range, revision)),
-            None => Ok(range.of(&self.keys).map(|ByKey(record)| Arc::clone(record)).collect()),
+            Some(revision) if revision > self.header => return Err(Refusal::Future),
+            Some(revision) if revision < self.opened => return Err(Refusal::Compacted),
+            Some(_) | None => {}
         }
-    }
-
-    fn select_as_of(&self, range: &KeyRange, revision: i64) -> Vec<Arc<Record>> {
-        let now = range.of(&self.keys).map(|ByKey(record)| (&*record.key, record));
-        let mut then: BTreeMap<&[u8], &Arc<Record>> = now.collect();
-        for commit in self.history.iter().rev().take_while(|commit| commit.revision > revision) {
-            for change in commit.changes.iter().rev().filter(|change| range.contains(change.key())) {
-                match change.before() {
-                    Some(before) => then.insert(&before.key, before),
-                    None => then.remove(change.key()),
-                };
+        let mut selection = Selection::default();
+        for log in self.met(range) {
+            let known = |revision: &i64| *revision >= log.floor.min(log.changed);
+            let state = match revision {
+                Some(revision) => Some(revision).filter(known).and_then(|revision| log.at(revision)),
+                None => Some(&log.now),
+            };
+            let records = state.ok_or(Refusal::Compacted)?.records();
+            selection.scopes += 1;
+            let ranks = range.of(records);
+            if !ranks.is_empty() {
+                selection.parts.push((records.clone(), ranks));
             }
         }
-        then.into_values().cloned().collect()
-    }
-
-    /// What a watch of `range` that has seen everything below `next` has not seen; at most `most` commits at a time.
-    pub(super) fn unseen(&self, range: &KeyRange, next: i64, most: usize) -> Result<Unseen, Compacted> {
-        if next < self.compacted {
-            return Err(Compacted(self.compacted));
-        }
-        let start = self.history.partition_point(|commit| commit.revision < next);
-        let mut wanted = self.history.range(start..).filter(|commit| range.meets(&commit.scope));
-        let commits: Vec<_> = wanted.by_ref().take(most).cloned().collect();
-        let more = wanted.next().is_some();
-        let reached = match commits.last() {
-            Some(last) if more => last.revision,
-            Some(_) | None => self.header,
-        };
-        Ok(Unseen { commits, reached, more })
+        Ok(selection)
     }
 
     /// The revision of the last change of anything that `range` may hold.
     pub(super) fn changed(&self, range: &KeyRange) -> i64 {
-        let met = self.scopes.iter().filter(|(scope, _)| range.meets(scope));
-        met.map(|(_, held)| held.changed).max().unwrap_or_default()
+        self.met(range).map(|log| log.changed).max().unwrap_or_default()
     }
 
     /// How many documents the scopes hold that lie in `range` as a whole; `None` when there is no such scope.
     pub(super) fn covered(&self, range: &KeyRange) -> Option<usize> {
-        let mut covered = self.scopes().filter(|(scope, _)| range.covers(scope)).map(|(_, size)| size);
+        let mut covered = self.met(range).filter(|log| range.covers(&log.scope)).map(|log| log.now.size());
         covered.next().map(|first| first.documents + covered.map(|size| size.documents).sum::<usize>())
     }
 }

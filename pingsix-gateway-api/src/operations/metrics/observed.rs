@@ -123,7 +123,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.counter("feed_list_bytes", "Bytes in the answers to range requests", stats.list_bytes)?;
     page.gauge(
         "feed_answer_bytes_unread",
-        "Bytes of answers that clients have not read yet",
+        "Bytes of answers and of watch responses that clients have not read yet",
         signed(stats.answer_bytes_unread),
     )?;
     page.counter(
@@ -154,6 +154,11 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         stats.streams_stalled,
     )?;
     page.counter(
+        "feed_connections_evicted",
+        "Connections closed because all clients together left too many bytes unread, and theirs for the longest time",
+        stats.connections_evicted,
+    )?;
+    page.counter(
         "feed_connections_lapsed",
         "Connections closed because a client's certificate had expired, or its authority is none any more",
         stats.connections_lapsed,
@@ -179,9 +184,21 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
         stats.store_away.into(),
     )?;
     page.gauge("feed_revision", "The highest revision handed out", stats.revision)?;
-    page.gauge("feed_compacted_revision", "The oldest revision that can be read", stats.compacted)?;
-    page.gauge("feed_history_commits", "Changes kept for watches", signed(stats.history_commits))?;
-    page.gauge("feed_history_bytes", "Bytes of those in memory", signed(stats.history_bytes))
+    page.gauge(
+        "feed_compacted_revision",
+        "The oldest revision at which every data plane can be read",
+        stats.compacted,
+    )?;
+    page.gauge(
+        "feed_history_commits",
+        "Changes kept of the data plane of which most are",
+        signed(stats.history_commits),
+    )?;
+    page.gauge(
+        "feed_history_bytes",
+        "Bytes in memory of the changes kept of all data planes",
+        signed(stats.history_bytes),
+    )
 }
 
 /// How many objects there are, and how many of them cannot be decoded.

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::super::store::testing::{Publisher, everything, state};
@@ -38,9 +40,10 @@ proptest! {
                 let Unseen { commits, .. } =
                     publisher.store.unseen(&everything(), revision + 1, usize::MAX).unwrap();
                 if commits.is_empty() { break; }
-                let batch = Batch::of(&commits, &everything(), limit);
-                let told = &commits[..batch.commits];
+                let batch = Batch::of(&publisher.store, &everything(), revision + 1, limit).unwrap();
+                let told: Vec<_> = commits.iter().filter(|commit| commit.revision <= batch.reached).collect();
                 revision = told.last().unwrap().revision;
+                prop_assert_eq!((revision, batch.more), (batch.reached, told.len() < commits.len()));
 
                 let events = events(&batch);
                 let bytes = batch.events.len();
@@ -67,6 +70,42 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A watch at rest is told what is, however much of the past is forgotten meanwhile. One that does not rest is told that or
+    /// is cancelled.
+    #[test]
+    fn what_is_told_after_a_rest_needs_nothing_of_the_past(
+        states in prop::collection::vec((state(), any::<bool>()), 2..14), rests in any::<bool>(),
+    ) {
+        let mut publisher = Publisher::forgetful(10_000);
+        publisher.publish(&states[0].0);
+        publisher.store.complete();
+        let mut next = publisher.store.header() + 1;
+        let list = |publisher: &Publisher| -> BTreeMap<Bytes, KeyValue> {
+            let now = publisher.store.select(&everything(), None).unwrap();
+            now.iter().map(|record| record.to_proto()).map(|kv| (kv.key.clone(), kv)).collect()
+        };
+        let mut mirror = list(&publisher);
+        for (state, reads) in &states[1..] {
+            publisher.publish_needed(state, if rests { next } else { i64::MAX });
+            if !*reads { continue; }
+            if let Ok(batch) = Batch::of(&publisher.store, &everything(), next, 10_000) {
+                for (_, event) in events(&batch) {
+                    match event {
+                        Ok(kv) => mirror.insert(kv.key.clone(), kv),
+                        Err(key) => mirror.remove(&key),
+                    };
+                }
+            } else {
+                prop_assert!(!rests);
+                mirror = list(&publisher);
+            }
+            prop_assert_eq!(&mirror, &list(&publisher));
+            next = publisher.store.header() + 1;
+        }
+    }
+}
+
 #[test]
 fn of_each_key_the_last_change_is_told_and_of_what_came_and_went_nothing() {
     let mut publisher = Publisher::new(10_000);
@@ -76,25 +115,29 @@ fn of_each_key_the_last_change_is_told_and_of_what_came_and_went_nothing() {
     publisher.publish(&[(1, 3), (3, 1)].into());
     publisher.publish(&[(1, 3)].into());
     let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
-    let batch = Batch::of(&commits, &everything(), 10_000);
+    let batch = Batch::of(&publisher.store, &everything(), start, 10_000).unwrap();
     let [put, deleted, closing]: [_; 3] = events(&batch).try_into().unwrap();
     assert_eq!((put.0, put.1.unwrap().value.len()), (commits[1].revision, 3));
     assert!(deleted.0 == commits[1].revision && deleted.1.unwrap_err().ends_with(b"k/2"));
     assert!(closing.0 == commits[2].revision && closing.1.unwrap_err().ends_with(b"k/3"));
-    assert_eq!((batch.told, batch.merged, batch.commits), (3, 2, 3));
+    assert_eq!((batch.told, batch.merged, batch.reached), (3, 2, commits[2].revision));
 
-    let batch = Batch::of(&commits[..2], &everything(), 10_000);
+    let batch = Difference::between(&publisher.store, &everything(), start, commits[1].revision).unwrap();
+    let batch = batch.encode(commits[1].revision, true);
     assert_eq!((batch.told, batch.merged), (3, 1), "what is there is told though it will go");
 
     publisher.publish(&[(1, 3), (9, 9)].into());
     publisher.publish(&[(1, 3)].into());
-    let commits = publisher.store.unseen(&everything(), commits[2].revision + 1, usize::MAX).unwrap().commits;
-    let batch = Batch::of(&commits, &everything(), 10_000);
+    let next = commits[2].revision + 1;
+    let batch = Batch::of(&publisher.store, &everything(), next, 10_000).unwrap();
     assert_eq!(events(&batch).len(), 1, "nothing has changed in the end but the revision");
-    assert_eq!((batch.told, batch.merged, batch.commits), (1, 1, 2));
+    assert_eq!((batch.told, batch.merged, batch.reached), (1, 1, publisher.store.header()));
 
     let other = KeyRange::new(Bytes::from_static(b"/q"), Bytes::from_static(b"/r"));
-    assert!(Batch::of(&commits, &other, 10_000).events.is_empty(), "nothing of it is wanted");
+    assert!(
+        Batch::of(&publisher.store, &other, next, 10_000).unwrap().events.is_empty(),
+        "nothing of it is wanted"
+    );
 }
 
 #[test]
@@ -104,11 +147,17 @@ fn what_does_not_fit_is_cut_between_commits_as_late_as_it_can_be() {
     let start = publisher.store.header() + 1;
     publisher.publish(&[(1, 100)].into());
     publisher.publish(&[(1, 100), (2, 100)].into());
+    let two = publisher.store.header();
     publisher.publish(&[(1, 100), (2, 100), (3, 100)].into());
+    let batch = Batch::of(&publisher.store, &everything(), start, limit).unwrap();
+    assert_eq!((batch.reached, batch.more), (two, true), "all three are too large");
     publisher.publish(&[(3, 100)].into());
-    let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
-    assert_eq!(Batch::of(&commits[..3], &everything(), limit).commits, 2, "all three are too large");
-    assert_eq!(Batch::of(&commits, &everything(), limit).commits, 4, "with the last they are small again");
+    let batch = Batch::of(&publisher.store, &everything(), start, limit).unwrap();
+    assert_eq!(
+        (batch.reached, batch.more),
+        (publisher.store.header(), false),
+        "with the last they are small again"
+    );
 }
 
 #[test]
@@ -117,21 +166,22 @@ fn watches_that_are_told_the_same_share_what_is_encoded() {
     publisher.publish(&[(1, 1)].into());
     let start = publisher.store.header() + 1;
     publisher.publish(&[(1, 2)].into());
-    let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
     let batches = Batches::default();
-    let (one, made) = batches.get(&commits, &everything(), 1 << 20).unwrap();
+    let get = |publisher: &Publisher, range: &KeyRange, next: i64| {
+        batches.get(&publisher.store, range, next, 1 << 20).unwrap()
+    };
+    let (one, made) = get(&publisher, &everything(), start).unwrap();
     assert!(made);
-    let (two, made) = batches.get(&commits, &everything(), 1 << 20).unwrap();
+    let (two, made) = get(&publisher, &everything(), start).unwrap();
     assert!(!made && Arc::ptr_eq(&one, &two));
     let other = KeyRange::new(Bytes::from_static(b"/"), Bytes::from_static(b"0"));
-    assert!(batches.get(&commits, &other, 1 << 20).unwrap().1, "another range is told something else");
-    assert!(batches.get(&[], &other, 1 << 20).is_none());
+    assert!(get(&publisher, &other, start).unwrap().1, "another range is told something else");
+    assert!(get(&publisher, &other, publisher.store.header() + 1).is_none());
 
     for round in 0..2 * Batches::MOST {
         let value = u8::try_from(round).unwrap();
         publisher.publish(&[(1, value + 10)].into());
-        let commits = publisher.store.unseen(&everything(), start, usize::MAX).unwrap().commits;
-        batches.get(&commits, &everything(), 1 << 20).unwrap();
+        get(&publisher, &everything(), start).unwrap();
         assert!(batches.recent.lock().len() <= Batches::MOST);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use proptest::prelude::*;
 use tokio::time::{Instant, advance};
 
@@ -371,6 +372,21 @@ async fn live(
         }
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn a_publication_waits_for_no_reader_and_changes_nothing_that_one_sees() {
+    let server = Server::start(&Ceiling::default(), Instant::now(), 0, 0).await;
+    let header = server.etcd.revision().get();
+    let next = Desired::empty(scope());
+    server.replica().read(|store| {
+        // In the middle of a read, by the thread that reads.
+        let published =
+            server.replica().publish(&next).now_or_never().expect("nothing is waited for").unwrap();
+        assert!(published.revision.get() > header);
+        assert_eq!((store.header(), store.select(&everything(), None).unwrap().len()), (header, 1));
+    });
+    assert_eq!(server.replica().read(|store| store.select(&everything(), None).unwrap().len()), 0);
 }
 
 proptest! {

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::{Request, Response, Status};
 
+use super::range::{Cost, Unanswered};
 use super::{Services, own_body, range, refusal, txn};
 use crate::embedded::LIST_LIMIT;
-use crate::embedded::answers::{Bytewise, Room};
+use crate::embedded::answers::{Answers, Room};
 use crate::embedded::connection::Peer;
 use crate::embedded::receptions::Asked;
 use crate::proto::etcdserverpb::kv_server;
@@ -37,16 +38,17 @@ impl kv_server::Kv for Kv {
         let replica = &services.replica;
         let (bytes, body) = if range::is_plain(&request) {
             let is_scope = replica.read(|store| store.is_scope(&range));
-            // Of other ranges everybody may have another one.
-            let bytewise = if is_scope { Bytewise::Shared } else { Bytewise::Own };
             let answer = || {
                 let (list, header) = replica
                     .read(|store| Ok((replica.shared_lists.get(store, &range)?, store.header())))
                     .map_err(|refusal| services.refuse(&range, refusal))?;
+                if !list.is_within(range::MOST_LISTED) {
+                    return Err(services.unanswered(Unanswered::TooLarge));
+                }
                 let pairs = list.encoded(|| replica.counters.lists_encoded.add(1)).clone();
                 Ok((pairs.len(), (pairs, header)))
             };
-            let ((pairs, header), room) = services.with_room(peer.as_deref(), bytewise, answer).await?;
+            let ((pairs, header), room) = services.with_room(peer.as_deref(), answer).await?;
             if let Some(peer) = peer.as_ref().filter(|_| is_scope) {
                 peer.client().listed(&range, header, asked);
             }
@@ -58,11 +60,11 @@ impl kv_server::Kv for Kv {
         } else {
             let answer = || {
                 let response = replica
-                    .read(|store| range::answer(store, &request))
-                    .map_err(|refusal| services.refuse(&range, refusal))?;
+                    .read(|store| range::answer(store, &request, &mut Cost::default()))
+                    .map_err(|unanswered| services.unanswered(unanswered))?;
                 Ok((response.encoded_len(), response))
             };
-            let (response, room) = services.with_room(peer.as_deref(), Bytewise::Own, answer).await?;
+            let (response, room) = services.with_room(peer.as_deref(), answer).await?;
             let whole = own_body::head(&response, 0);
             (response.encoded_len(), own_body::message([services.unwritten(peer.as_deref(), whole, room)]))
         };
@@ -88,10 +90,10 @@ impl kv_server::Kv for Kv {
             let response = services
                 .replica
                 .read(|store| txn::answer(store, &request))
-                .map_err(|unanswered| services.refuse_txn(unanswered))?;
+                .map_err(|unanswered| services.unanswered(unanswered))?;
             Ok((response.encoded_len(), response))
         };
-        let (response, room) = services.with_room(peer.as_deref(), Bytewise::Own, answer).await?;
+        let (response, room) = services.with_room(peer.as_deref(), answer).await?;
         let whole = own_body::head(&response, 0);
         let body = own_body::message([services.unwritten(peer.as_deref(), whole, room)]);
         Ok(own_body::with_body(TxnResponse::default(), body))
@@ -127,17 +129,16 @@ impl Services {
     async fn with_room<T>(
         &self,
         peer: Option<&Peer>,
-        bytewise: Bytewise,
         answer: impl Fn() -> Result<(usize, T), Status>,
     ) -> Result<(T, Room), Status> {
         let bytes = {
             let (bytes, made) = answer()?;
-            if let Some(room) = self.replica.answers.try_room(peer, bytes, bytewise) {
+            if let Some(room) = Answers::try_room(peer, bytes) {
                 return Ok((made, room));
             }
             bytes
         };
-        let room = self.replica.answers.room(peer, bytes, bytewise).await?;
+        let room = self.replica.answers.room(peer, bytes).await?;
         self.fence().await?;
         let (_, made) = answer()?;
         Ok((made, room))

@@ -3,12 +3,57 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use prost::Message as _;
+
+use crate::embedded::LIST_LIMIT;
 use crate::embedded::store::{KeyRange, Record, Refusal, Store};
 use crate::proto::etcdserverpb::range_request::{SortOrder, SortTarget};
 use crate::proto::etcdserverpb::{RangeRequest, RangeResponse};
 
 /// What `etcdctl endpoint health` reads; it wants an answer, not a value.
 const HEALTH_KEY: &[u8] = b"health";
+
+/// How many bytes of lists one answer may hold; they are all in memory at once.
+pub(super) const MOST_LISTED: usize = 16 * LIST_LIMIT;
+
+/// How many keys and scopes a request may look at, in all of its comparisons and lists.
+const MOST_LOOKED_AT: usize = 1 << 18;
+
+/// Why a range or a transaction is not answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// A range in it is refused.
+    Range(KeyRange, Refusal),
+    /// It lists more than one answer may hold, or looks at more than one should.
+    TooLarge,
+}
+
+/// What a request has cost so far.
+#[derive(Debug, Default)]
+pub(super) struct Cost {
+    /// The bytes of its lists.
+    listed: usize,
+    /// The keys and scopes it looked at.
+    looked_at: usize,
+}
+
+impl Cost {
+    /// Counts keys and scopes before they are looked at.
+    pub(super) fn look_at(&mut self, count: usize) -> Result<(), Unanswered> {
+        self.looked_at += count;
+        (self.looked_at <= MOST_LOOKED_AT).then_some(()).ok_or(Unanswered::TooLarge)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn looked_at(&self) -> usize {
+        self.looked_at
+    }
+
+    fn list(&mut self, bytes: usize) -> Result<(), Unanswered> {
+        self.listed += bytes;
+        (self.listed <= MOST_LISTED).then_some(()).ok_or(Unanswered::TooLarge)
+    }
+}
 
 /// The keys that `request` asks for.
 pub(super) fn range_of(request: &RangeRequest) -> KeyRange {
@@ -27,46 +72,69 @@ pub(super) fn is_plain(request: &RangeRequest) -> bool {
 }
 
 /// Answers `request` as etcd does: the count is that of the range, filters come before the sort, the limit comes last.
-pub(super) fn answer(store: &Store, request: &RangeRequest) -> Result<RangeResponse, Refusal> {
+///
+/// Without filters and sorting it costs what is shown: the count of a range is known without a look at its keys.
+pub(super) fn answer(
+    store: &Store,
+    request: &RangeRequest,
+    cost: &mut Cost,
+) -> Result<RangeResponse, Unanswered> {
     let range = range_of(request);
+    let refused = |refusal| Unanswered::Range(range.clone(), refusal);
     match store.admit(&range) {
         Err(Refusal::UnknownScope) if range == KeyRange::new(HEALTH_KEY, b"") => {}
-        admission => admission?,
+        admission => admission.map_err(refused)?,
     }
     let revision = (request.revision > 0).then_some(request.revision);
-    let mut records = store.select(&range, revision)?;
+    let selection = store.select(&range, revision).map_err(refused)?;
+    cost.look_at(selection.scopes)?;
     let mut response = RangeResponse {
         header: Some(super::header(store.header())),
-        count: i64::try_from(records.len()).unwrap_or(i64::MAX),
+        count: i64::try_from(selection.len()).unwrap_or(i64::MAX),
         ..RangeResponse::default()
     };
     if request.count_only {
         return Ok(response);
     }
-
-    records.retain(|record| {
-        within(record.mod_revision, request.min_mod_revision, request.max_mod_revision)
-            && within(record.create_revision, request.min_create_revision, request.max_create_revision)
-    });
-    sort(&mut records, request.sort_target(), request.sort_order());
-    if let Ok(limit) = usize::try_from(request.limit)
-        && limit > 0
-        && records.len() > limit
-    {
+    let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let (records, all): (Vec<&Arc<Record>>, usize) = if is_in_order(request) {
+        cost.look_at(selection.len().min(limit))?;
+        (selection.iter().take(limit).collect(), selection.len())
+    } else {
+        cost.look_at(selection.len())?;
+        let mut records: Vec<_> = selection.iter().filter(|record| is_wanted(request, record)).collect();
+        sort(&mut records, request.sort_target(), request.sort_order());
+        let all = records.len();
         records.truncate(limit);
-        response.more = true;
+        (records, all)
+    };
+    response.more = all > records.len();
+    for record in records {
+        let mut kv = record.to_proto();
+        if request.keys_only {
+            kv.value.clear();
+        }
+        cost.list(kv.encoded_len())?;
+        response.kvs.push(kv);
     }
-    response.kvs = records
-        .iter()
-        .map(|record| {
-            let mut kv = record.to_proto();
-            if request.keys_only {
-                kv.value.clear();
-            }
-            kv
-        })
-        .collect();
     Ok(response)
+}
+
+/// Whether `request` wants all keys of its range, in their order.
+fn is_in_order(request: &RangeRequest) -> bool {
+    let bounds = [
+        request.min_mod_revision,
+        request.max_mod_revision,
+        request.min_create_revision,
+        request.max_create_revision,
+    ];
+    let is_by_key = request.sort_target() == SortTarget::Key && request.sort_order() != SortOrder::Descend;
+    is_by_key && bounds == [0; 4]
+}
+
+fn is_wanted(request: &RangeRequest, record: &Record) -> bool {
+    within(record.mod_revision, request.min_mod_revision, request.max_mod_revision)
+        && within(record.create_revision, request.min_create_revision, request.max_create_revision)
 }
 
 /// Whether `number` lies between two bounds, of which zero is none.
@@ -75,7 +143,7 @@ fn within(number: i64, least: i64, most: i64) -> bool {
 }
 
 /// Sorts records that are in the order of their keys. Without an order only a target other than the key sorts.
-fn sort(records: &mut [Arc<Record>], target: SortTarget, order: SortOrder) {
+fn sort(records: &mut [&Arc<Record>], target: SortTarget, order: SortOrder) {
     let descending = match order {
         SortOrder::None | SortOrder::Ascend => false,
         SortOrder::Descend => true,
@@ -91,7 +159,7 @@ fn sort(records: &mut [Arc<Record>], target: SortTarget, order: SortOrder) {
     }
 }
 
-fn sort_by_number(records: &mut [Arc<Record>], number: impl Fn(&Record) -> i64, descending: bool) {
+fn sort_by_number(records: &mut [&Arc<Record>], number: impl Fn(&Record) -> i64, descending: bool) {
     if descending {
         records.sort_by_key(|record| Reverse(number(record)));
     } else {

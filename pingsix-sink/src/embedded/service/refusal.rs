@@ -3,7 +3,7 @@
 use tonic::Status;
 
 use super::Services;
-use super::txn::Unanswered;
+use super::range::Unanswered;
 use crate::embedded::access::{Credentials, Denied, Reader};
 use crate::embedded::store::{KeyRange, Refusal};
 
@@ -80,12 +80,12 @@ impl Services {
         denied.into()
     }
 
-    /// The answer to a transaction that is not answered.
-    pub(super) fn refuse_txn(&self, unanswered: Unanswered) -> Status {
+    /// The answer to a range or a transaction that is not answered.
+    pub(super) fn unanswered(&self, unanswered: Unanswered) -> Status {
         match unanswered {
             Unanswered::Range(range, refusal) => self.refuse(&range, refusal),
             Unanswered::TooLarge => Status::resource_exhausted(
-                "the lists of a transaction have more bytes than one answer may hold, or it looks at too many keys",
+                "the lists of a request have more bytes than one answer may hold, or it looks at too many keys",
             ),
         }
     }

@@ -3,12 +3,11 @@
 //! A transaction with a write in any branch is refused, whichever branch its comparisons would choose: a writer must
 //! not learn that it is one only when its condition happens to hold.
 
-use prost::Message as _;
 use tonic::Status;
 
-use super::{range, refusal};
-use crate::embedded::LIST_LIMIT;
-use crate::embedded::store::{KeyRange, Record, Refusal, Store};
+use super::range::{self, Cost, Unanswered};
+use super::refusal;
+use crate::embedded::store::{KeyRange, Record, Store};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::response_op::Response as Outcome;
@@ -20,20 +19,6 @@ const MOST_OPERATIONS: usize = 128;
 /// How many comparisons and operations a transaction may have with all that are nested in it, in all branches. The
 /// limit per branch alone would let them multiply with every level.
 const MOST_OF_ALL_LEVELS: usize = 1_024;
-
-/// How many bytes of lists one answer may hold; they are all in memory at once.
-const MOST_LISTED: usize = 16 * LIST_LIMIT;
-
-/// How many keys a transaction may look at, in all of its comparisons and lists. Nobody else gets on meanwhile.
-const MOST_LOOKED_AT: usize = 1 << 18;
-
-/// Why a transaction is not answered.
-pub(super) enum Unanswered {
-    /// A range in it is refused.
-    Range(KeyRange, Refusal),
-    /// It lists more than one answer may hold, or looks at more than one should.
-    TooLarge,
-}
 
 /// Refuses what etcd would refuse, every write, and what is more than anybody needs.
 pub(super) fn check(request: &TxnRequest) -> Result<(), Status> {
@@ -92,24 +77,6 @@ pub(super) fn answer(store: &Store, request: &TxnRequest) -> Result<TxnResponse,
     answer_level(store, request, &mut Cost::default())
 }
 
-/// What a transaction has cost so far.
-#[derive(Default)]
-struct Cost {
-    /// The bytes of its lists.
-    listed: usize,
-    /// The keys it looked at.
-    looked_at: usize,
-}
-
-impl Cost {
-    fn add(&mut self, keys: usize, bytes: usize) -> Result<(), Unanswered> {
-        self.looked_at += keys;
-        self.listed += bytes;
-        let is_fine = self.looked_at <= MOST_LOOKED_AT && self.listed <= MOST_LISTED;
-        is_fine.then_some(()).ok_or(Unanswered::TooLarge)
-    }
-}
-
 /// Answers a transaction and those nested in it; `cost` is that of what came before.
 fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<TxnResponse, Unanswered> {
     let mut succeeded = true;
@@ -120,11 +87,7 @@ fn answer_level(store: &Store, request: &TxnRequest, cost: &mut Cost) -> Result<
     for operation in if succeeded { &request.success } else { &request.failure } {
         let response = match &operation.request {
             Some(Operation::RequestRange(request)) => {
-                let list = range::answer(store, request)
-                    .map_err(|refusal| Unanswered::Range(range::range_of(request), refusal))?;
-                // All of the range was looked at, whatever is shown of it.
-                cost.add(usize::try_from(list.count).unwrap_or(usize::MAX), list.encoded_len())?;
-                Some(Outcome::ResponseRange(list))
+                Some(Outcome::ResponseRange(range::answer(store, request, cost)?))
             }
             Some(Operation::RequestTxn(inner)) => {
                 Some(Outcome::ResponseTxn(answer_level(store, inner, cost)?))
@@ -142,14 +105,15 @@ fn holds(store: &Store, compare: &Compare, cost: &mut Cost) -> Result<bool, Unan
     let range = KeyRange::new(&compare.key, &compare.range_end);
     let records = store.admit(&range).and_then(|()| store.select(&range, None));
     let records = records.map_err(|refusal| Unanswered::Range(range, refusal))?;
-    cost.add(records.len(), 0)?;
-    if records.is_empty() {
+    cost.look_at(records.scopes + records.len())?;
+    if records.len() == 0 {
         let missing = Record {
             key: Box::from(&*compare.key),
             value: bytes::Bytes::new(),
             create_revision: 0,
             mod_revision: 0,
             version: 0,
+            ordinal: 0,
         };
         return Ok(compare.target() != CompareTarget::Value && holds_for(compare, &missing));
     }
@@ -186,5 +150,69 @@ fn holds_for(compare: &Compare, record: &Record) -> bool {
         CompareResult::NotEqual => ordering.is_ne(),
         CompareResult::Greater => ordering.is_gt(),
         CompareResult::Less => ordering.is_lt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::embedded::store::testing::Publisher;
+    use crate::proto::etcdserverpb::{RangeRequest, RequestOp};
+
+    fn operation(operation: Operation) -> RequestOp {
+        RequestOp { request: Some(operation) }
+    }
+
+    /// Levels of transactions, with as many lists of the past as there may be.
+    fn nested(list: &RangeRequest) -> TxnRequest {
+        let inner = TxnRequest {
+            success: vec![operation(Operation::RequestRange(list.clone())); MOST_OPERATIONS - 1],
+            ..TxnRequest::default()
+        };
+        let success = vec![operation(Operation::RequestTxn(inner)); 7];
+        TxnRequest { success, ..TxnRequest::default() }
+    }
+
+    #[test]
+    fn what_a_transaction_lists_of_the_past_costs_what_it_shows() {
+        let mut publisher = Publisher::new(1 << 20);
+        let mut state: BTreeMap<u8, u8> = (0..=u8::MAX).map(|id| (id, 0)).collect();
+        publisher.publish(&state);
+        publisher.store.complete();
+        let oldest = publisher.store.header();
+        for round in 0..200 {
+            state.insert(round, 1);
+            publisher.publish(&state);
+        }
+        let list = RangeRequest {
+            key: "/p/web/".into(),
+            range_end: "/p/web0".into(),
+            revision: oldest,
+            limit: 1,
+            ..RangeRequest::default()
+        };
+        let looked_at = |request: &RangeRequest| {
+            let (mut cost, txn) = (Cost::default(), nested(request));
+            check(&txn).unwrap();
+            let answer = answer_level(&publisher.store, &txn, &mut cost);
+            answer.is_ok().then(|| cost.looked_at())
+        };
+        let lists = 7 * (MOST_OPERATIONS - 1);
+        // The scope, and a key.
+        assert_eq!(looked_at(&list), Some(2 * lists));
+        assert_eq!(looked_at(&RangeRequest { count_only: true, ..list.clone() }), Some(lists));
+        assert_eq!(looked_at(&RangeRequest { limit: 0, keys_only: true, ..list.clone() }), Some(257 * lists));
+        let past = range::answer(&publisher.store, &list, &mut Cost::default()).unwrap();
+        assert_eq!((past.count, past.more, past.kvs[0].mod_revision), (256, true, oldest));
+
+        // A filter looks at every key, which is refused where there are too many.
+        let mut cost = Cost::default();
+        let filtered = RangeRequest { min_mod_revision: i64::MAX, ..list };
+        for _ in 0..1_020 {
+            range::answer(&publisher.store, &filtered, &mut cost).unwrap();
+        }
+        assert_eq!(range::answer(&publisher.store, &filtered, &mut cost), Err(Unanswered::TooLarge));
     }
 }

@@ -4,11 +4,13 @@ mod outlet;
 mod state;
 mod stream;
 
+use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Services, own_body};
 use crate::embedded::access::Credentials;
+use crate::embedded::connection::Peer;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
 use stream::WatchStream;
@@ -30,8 +32,9 @@ impl watch_server::Watch for Watch {
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
         let present = services.replica.counters.streams.enter();
-        let (outlet, body) = outlet::outlet();
         let credentials = Credentials::of(&request);
+        let cut = credentials.peer().map_or_else(CancellationToken::new, Peer::to_cut);
+        let (outlet, body) = outlet::outlet(services.replica.unread.clone(), cut);
         let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
         services.tasks.spawn(async move {
             stream.run().await;

@@ -1,11 +1,10 @@
 //! The keys a request speaks of.
 
-use std::borrow::Borrow;
-use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::chunks::{Chunks, Sorted};
 use crate::desired::Scope;
 
 /// One key, or all keys from one up to another.
@@ -58,17 +57,22 @@ impl KeyRange {
 
     /// Whether the range and the keys of `scope` have a key in common.
     pub(in crate::embedded) fn meets(&self, scope: &Scope) -> bool {
-        // The keys of a scope are the interval from "<prefix>/" up to "<prefix>0", for '0' follows '/'.
-        let prefix = scope.as_str().as_bytes();
-        let first = || prefix.iter().chain(b"/");
-        let beyond = || prefix.iter().chain(b"0");
+        !self.is_empty() && !self.is_after(scope) && self.reaches(scope)
+    }
+
+    /// Whether all keys of `scope` come before the range.
+    ///
+    /// The keys of a scope are the interval from "<prefix>/" up to "<prefix>0", for '0' follows '/'.
+    pub(in crate::embedded) fn is_after(&self, scope: &Scope) -> bool {
+        self.start().iter().ge(scope.as_str().as_bytes().iter().chain(b"0"))
+    }
+
+    /// Whether the range ends after the first key that `scope` may have.
+    pub(in crate::embedded) fn reaches(&self, scope: &Scope) -> bool {
+        let first = scope.as_str().as_bytes().iter().chain(b"/");
         match self {
-            Self::One(key) => key.iter().ge(first()) && key.iter().lt(beyond()),
-            Self::Span { start, end } => {
-                !self.is_empty()
-                    && start.iter().lt(beyond())
-                    && end.as_ref().is_none_or(|end| end.iter().gt(first()))
-            }
+            Self::One(key) => key.iter().ge(first),
+            Self::Span { end, .. } => end.as_ref().is_none_or(|end| end.iter().gt(first)),
         }
     }
 
@@ -96,28 +100,33 @@ impl KeyRange {
         }
     }
 
-    /// Those of `keys` that are in the range.
-    pub(in crate::embedded) fn of<'a, K: Ord + Borrow<[u8]>>(
-        &self,
-        keys: &'a BTreeSet<K>,
-    ) -> impl Iterator<Item = &'a K> + use<'a, K> {
-        let bounds: (Bound<&[u8]>, Bound<&[u8]>) = match self {
-            Self::One(key) => (Bound::Included(key), Bound::Included(key)),
-            // BTreeSet refuses an interval that ends before it starts.
-            Self::Span { .. } if self.is_empty() => (Bound::Included(&[]), Bound::Excluded(&[])),
-            Self::Span { start, end } => {
-                (Bound::Included(start), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
-            }
+    /// The ranks of those of `values` whose keys are in the range.
+    pub(in crate::embedded) fn of<T: Sorted<By = [u8]>>(&self, values: &Chunks<T>) -> Range<usize> {
+        let start = values.partition_point(|value| *value.by() < **self.start());
+        let end = match self {
+            Self::One(key) => values.partition_point(|value| *value.by() <= **key),
+            Self::Span { end: Some(end), .. } => values.partition_point(|value| *value.by() < **end),
+            Self::Span { end: None, .. } => values.len(),
         };
-        keys.range::<[u8], _>(bounds)
+        start..end.max(start)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Sorted for Bytes {
+        type By = [u8];
+
+        fn by(&self) -> &[u8] {
+            self
+        }
+    }
 
     fn range(key: &str, end: &str) -> KeyRange {
         KeyRange::new(Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(end.as_bytes()))
@@ -220,7 +229,8 @@ mod tests {
             let keys: BTreeSet<Bytes> = keys.into_iter().map(Bytes::from).collect();
             let range = range(&start, &end);
             let expected: Vec<_> = keys.iter().filter(|key| range.contains(key)).collect();
-            prop_assert_eq!(range.of(&keys).collect::<Vec<_>>(), expected);
+            let chunks = Chunks::sorted(keys.iter().cloned().collect());
+            prop_assert_eq!(chunks.between(range.of(&chunks)).collect::<Vec<_>>(), expected);
         }
     }
 }

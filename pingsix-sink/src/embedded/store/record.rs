@@ -1,7 +1,5 @@
 //! One version of one key, and the changes between versions.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +7,6 @@ use bytes::Bytes;
 use prost::Message;
 use prost::encoding::{encoded_len_varint, key_len};
 
-use crate::desired::Scope;
 use crate::proto::mvccpb::event::EventType;
 use crate::proto::mvccpb::{Event, KeyValue};
 
@@ -25,6 +22,8 @@ pub(in crate::embedded) struct Record {
     pub(in crate::embedded) create_revision: i64,
     pub(in crate::embedded) mod_revision: i64,
     pub(in crate::embedded) version: i64,
+    /// The number of the change that made it, among all changes of its scope.
+    pub(in crate::embedded) ordinal: u64,
 }
 
 impl Record {
@@ -52,33 +51,38 @@ impl Record {
     }
 }
 
-/// A record in the order of keys, which it has itself.
-#[derive(Debug)]
-pub(in crate::embedded) struct ByKey(pub(in crate::embedded) Arc<Record>);
+/// One version of a key: that it has a value, or that it is gone.
+pub(in crate::embedded) trait Version {
+    fn key(&self) -> &[u8];
+    fn revision(&self) -> i64;
+    fn ordinal(&self) -> &u64;
+}
 
-impl Borrow<[u8]> for ByKey {
-    fn borrow(&self) -> &[u8] {
-        &self.0.key
+impl Version for Record {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn revision(&self) -> i64 {
+        self.mod_revision
+    }
+
+    fn ordinal(&self) -> &u64 {
+        &self.ordinal
     }
 }
 
-impl PartialEq for ByKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
+impl Version for Gone {
+    fn key(&self) -> &[u8] {
+        &self.key
     }
-}
 
-impl Eq for ByKey {}
-
-impl PartialOrd for ByKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn revision(&self) -> i64 {
+        self.revision
     }
-}
 
-impl Ord for ByKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key.cmp(&other.0.key)
+    fn ordinal(&self) -> &u64 {
+        &self.ordinal
     }
 }
 
@@ -94,14 +98,29 @@ pub(in crate::embedded) enum Change {
     /// The key has a new value.
     Put { record: Arc<Record>, before: Option<Arc<Record>> },
     /// The key is gone.
-    Delete { gone: Box<Gone>, before: Option<Arc<Record>> },
+    Delete { gone: Arc<Gone>, before: Option<Arc<Record>> },
 }
 
-/// A key that is gone.
-#[derive(Clone, Debug)]
+/// A deleted key.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::embedded) struct Gone {
     pub(in crate::embedded) key: Box<[u8]>,
+    /// The revision of the deletion.
     pub(in crate::embedded) revision: i64,
+    /// The number of the deletion among all changes of its scope.
+    pub(in crate::embedded) ordinal: u64,
+}
+
+impl Gone {
+    /// No less than the bytes that the deletion takes in a watch response.
+    pub(in crate::embedded) fn event_bytes(&self) -> usize {
+        self.key.len() + EVENT_OVERHEAD
+    }
+
+    pub(in crate::embedded) fn to_proto(&self) -> KeyValue {
+        let key = Bytes::copy_from_slice(&self.key);
+        KeyValue { key, mod_revision: self.revision, ..KeyValue::default() }
+    }
 }
 
 impl Change {
@@ -118,17 +137,14 @@ impl Change {
         }
     }
 
-    /// No less than the bytes the change takes in a watch response, without the pair before it.
-    pub(in crate::embedded) fn event_bytes(&self) -> usize {
-        match self {
-            Self::Put { record, .. } => record.event_bytes(),
-            Self::Delete { gone, .. } => gone.key.len() + EVENT_OVERHEAD,
-        }
-    }
-
-    /// The bytes that keeping the change keeps in memory.
+    /// The bytes of memory that keeping the change takes: those of the version that it made void, and its own.
+    /// The version that it made is part of the present, or void by a later change.
     fn kept_bytes(&self) -> usize {
-        self.event_bytes() + self.before().map_or(0, |before| before.event_bytes())
+        let own = match self {
+            Self::Put { .. } => 0,
+            Self::Delete { gone, .. } => gone.event_bytes(),
+        };
+        size_of::<Self>() + own + self.before().map_or(0, |before| before.event_bytes())
     }
 
     pub(in crate::embedded) fn to_proto(&self, with_before: bool) -> Event {
@@ -138,10 +154,7 @@ impl Change {
                 Event { r#type: EventType::Put.into(), kv: Some(record.to_proto()), prev_kv }
             }
             Self::Delete { gone, .. } => {
-                let Gone { key, revision } = &**gone;
-                let key = Bytes::copy_from_slice(key);
-                let kv = KeyValue { key, mod_revision: *revision, ..KeyValue::default() };
-                Event { r#type: EventType::Delete.into(), kv: Some(kv), prev_kv }
+                Event { r#type: EventType::Delete.into(), kv: Some(gone.to_proto()), prev_kv }
             }
         }
     }
@@ -151,15 +164,12 @@ impl Change {
 #[derive(Debug)]
 pub(in crate::embedded) struct Commit {
     pub(in crate::embedded) revision: i64,
-    pub(in crate::embedded) scope: Scope,
     pub(in crate::embedded) changes: Vec<Change>,
-    /// What keeping the commit costs.
-    pub(in crate::embedded) bytes: usize,
 }
 
 impl Commit {
-    pub(in crate::embedded) fn new(revision: i64, scope: Scope, changes: Vec<Change>) -> Self {
-        let bytes = changes.iter().map(Change::kept_bytes).sum();
-        Self { revision, scope, changes, bytes }
+    /// The bytes of memory that the changes take while they are kept.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.changes.iter().map(Change::kept_bytes).sum()
     }
 }

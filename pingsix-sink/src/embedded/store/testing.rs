@@ -1,5 +1,7 @@
 //! Publications into a store alone.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -32,11 +34,22 @@ pub(in crate::embedded) fn publish(
     to: &DocumentSet,
     limit: usize,
 ) {
+    publish_needed(store, scope, (from, to), limit, i64::MAX);
+}
+
+/// The same while a watch at rest needs the deletions from a revision on.
+pub(in crate::embedded) fn publish_needed(
+    store: &mut Store,
+    scope: &Scope,
+    (from, to): (&DocumentSet, &DocumentSet),
+    limit: usize,
+    needed: i64,
+) {
     store.know(scope);
     let (steps, parts) = cut(scope, plan(from, to), from, limit).unwrap();
     let revisions = store.next_revisions(parts.len()).unwrap();
     let commits = commits(store, scope, &steps, &parts, revisions);
-    store.commit(scope, commits);
+    store.commit(scope, commits, needed);
 }
 
 pub(in crate::embedded) fn everything() -> KeyRange {
@@ -65,9 +78,21 @@ impl Publisher {
         }
     }
 
+    /// One that keeps nothing but the newest publication.
+    pub(in crate::embedded) fn forgetful(limit: usize) -> Self {
+        let mut publisher = Self::new(limit);
+        publisher.store = Store::new(block(100, 100_000), HistoryBounds { commits: 1, bytes: 1 });
+        publisher
+    }
+
     pub(in crate::embedded) fn publish(&mut self, state: &BTreeMap<u8, u8>) {
+        self.publish_needed(state, i64::MAX);
+    }
+
+    /// The same while a watch at rest has seen everything below `needed`.
+    pub(in crate::embedded) fn publish_needed(&mut self, state: &BTreeMap<u8, u8>, needed: i64) {
         let documents = documents(state);
-        publish(&mut self.store, &self.scope, &self.held, &documents, self.limit);
+        publish_needed(&mut self.store, &self.scope, (&self.held, &documents), self.limit, needed);
         self.held = documents;
     }
 }

@@ -1,8 +1,15 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
-use super::testing::{block, documents, everything, publish, state};
+use super::testing::{block, documents, everything, publish, publish_needed, state};
 use super::*;
 use crate::desired::DocumentSet;
+
+/// Everything as of a revision.
+fn records(store: &Store, revision: Option<i64>) -> Result<Vec<Arc<Record>>, Refusal> {
+    Ok(store.select(&everything(), revision)?.iter().cloned().collect())
+}
 
 proptest! {
     /// Every revision that is kept reads as it was, and every one that is not is refused.
@@ -18,24 +25,25 @@ proptest! {
         for state in states {
             let now = documents(&state);
             publish(&mut store, &scope, &before, &now, limit);
-            seen.push((store.header(), store.select(&everything(), None).unwrap()));
+            seen.push((store.header(), records(&store, None).unwrap()));
             before = now;
-            prop_assert!(store.history_size().1 == store.history.iter().map(|commit| commit.bytes).sum::<usize>());
+            let bytes: usize = store.scopes.iter().map(|log| log.bytes).sum();
+            prop_assert_eq!(store.history_size().1, bytes);
             let size = store.size_of(&scope).unwrap();
             prop_assert_eq!(size.documents, before.len());
-            let listed: usize = store.keys.iter().map(|ByKey(record)| record.listed_bytes()).sum();
+            let listed: usize = records(&store, None).unwrap().iter().map(|record| record.listed_bytes()).sum();
             prop_assert_eq!(size.bytes, listed);
         }
-        for (revision, records) in seen {
-            match store.select(&everything(), Some(revision)) {
-                Ok(then) => prop_assert_eq!(then, records),
+        for (revision, held) in seen {
+            match records(&store, Some(revision)) {
+                Ok(then) => prop_assert_eq!(then, held),
                 Err(refusal) => {
                     prop_assert_eq!(refusal, Refusal::Compacted);
-                    prop_assert!(revision < store.compacted());
+                    prop_assert!(revision < store.floor());
                 }
             }
         }
-        prop_assert_eq!(store.select(&everything(), Some(store.header() + 1)).unwrap_err(), Refusal::Future);
+        prop_assert_eq!(records(&store, Some(store.header() + 1)).unwrap_err(), Refusal::Future);
     }
 
     /// A client that lists once and then applies what a watch gives has the same records as one that lists again.
@@ -49,7 +57,7 @@ proptest! {
         publish(&mut store, &scope, &DocumentSet::default(), &before, limit);
         store.complete();
         let mut mirror: BTreeMap<Box<[u8]>, Arc<Record>> =
-            store.keys.iter().map(|ByKey(record)| (record.key.clone(), Arc::clone(record))).collect();
+            records(&store, None).unwrap().into_iter().map(|record| (record.key.clone(), record)).collect();
         let mut next = store.header() + 1;
         for state in &states[1..] {
             let now = documents(state);
@@ -71,7 +79,7 @@ proptest! {
             }
             if !more { break; }
         }
-        let held = store.keys.iter().map(|ByKey(record)| (record.key.clone(), Arc::clone(record)));
+        let held = records(&store, None).unwrap().into_iter().map(|record| (record.key.clone(), record));
         prop_assert_eq!(mirror, held.collect::<BTreeMap<_, _>>());
     }
 }
@@ -88,7 +96,7 @@ fn the_newest_publication_is_kept_whole_whatever_the_bounds() {
     assert_eq!(store.unseen(&everything(), listed + 1, 99).unwrap().commits.len(), 8);
     publish(&mut store, &scope, &all, &DocumentSet::default(), 10_000);
     assert_eq!(store.history_size().0, 1);
-    assert_eq!(store.unseen(&everything(), listed + 1, 99).unwrap_err(), Compacted(store.compacted()));
+    assert_eq!(store.unseen(&everything(), listed + 1, 99).unwrap_err(), Compacted(store.floor()));
 }
 
 #[test]
@@ -101,9 +109,9 @@ fn opening_the_gate_forgets_what_came_before_but_not_the_present() {
     publish(&mut store, &scope, &one, &two, 10_000);
     store.complete();
     assert_eq!(store.admit(&everything()), Ok(()));
-    assert_eq!(store.compacted(), store.header());
+    assert_eq!(store.floor(), store.header());
     assert_eq!(store.select(&everything(), Some(store.header())).unwrap().len(), 1);
-    assert_eq!(store.select(&everything(), Some(store.header() - 1)).unwrap_err(), Refusal::Compacted);
+    assert_eq!(records(&store, Some(store.header() - 1)).unwrap_err(), Refusal::Compacted);
     assert_eq!(store.unseen(&everything(), store.header(), 9).unwrap().commits.len(), 1);
 }
 
@@ -123,4 +131,63 @@ fn a_header_leaves_the_reserved_numbers_only_for_other_reserved_ones() {
     assert!([9, 12, 20, 21, 49, 51].iter().all(|other| !store.has_given(*other)), "not given, or not here");
     store.extend(block(30, 40));
     assert_eq!(store.next_revisions(10), Some(51..=60), "a block from before is not used");
+}
+
+/// A publication of documents with values of so many bytes.
+fn publish_sized(store: &mut Store, scope: &Scope, before: &mut DocumentSet, round: u8, needed: i64) {
+    let now = documents(&(0..4).map(|id| (id, 100 + round)).collect());
+    publish_needed(store, scope, (before, &now), 10_000, needed);
+    *before = now;
+}
+
+#[test]
+fn a_busy_scope_forgets_its_own_past_and_not_that_of_others() {
+    let (busy, quiet) = (Scope::new("/p/busy").unwrap(), Scope::new("/p/quiet").unwrap());
+    let mut store = Store::new(block(1, 10_000), HistoryBounds { commits: 1_000, bytes: 200_000 });
+    let (mut of_busy, mut of_quiet) = (DocumentSet::default(), DocumentSet::default());
+    publish_sized(&mut store, &busy, &mut of_busy, 0, i64::MAX);
+    store.complete();
+    for round in 0..3 {
+        publish_sized(&mut store, &quiet, &mut of_quiet, round, i64::MAX);
+    }
+    for round in 0..200 {
+        publish_sized(&mut store, &busy, &mut of_busy, round % 100 + 1, i64::MAX);
+        assert!(store.history_size().1 <= 200_000, "{:?}", store.history_size());
+    }
+    let range = |scope: &Scope| {
+        let (key, end) = scope.key_range();
+        KeyRange::new(key, end)
+    };
+    assert!(store.unseen(&range(&busy), 2, 1).is_err());
+    assert_eq!(store.unseen(&range(&quiet), 2, 9).unwrap().commits.len(), 3);
+    assert_eq!(store.select(&range(&quiet), Some(store.compacted())).unwrap().len(), 0);
+    assert_eq!(store.unseen(&everything(), 2, 1).unwrap_err(), Compacted(store.floor()));
+}
+
+#[test]
+fn a_range_costs_the_scopes_it_has_keys_of_and_no_others() {
+    let mut store = Store::new(block(1, 10_000), HistoryBounds { commits: 10, bytes: 1 << 20 });
+    // In the order of their names "/p/a" comes before "/p/a-1", in that of their keys after it.
+    let names = ["/p/a", "/p/a-1", "/p/a:1", "/p/b", "/q/a"];
+    for name in names {
+        publish_sized(&mut store, &Scope::new(name).unwrap(), &mut DocumentSet::default(), 0, i64::MAX);
+    }
+    for (start, end, expected) in [
+        ("\0", "\0", 5),
+        ("/p/", "/p0", 4),
+        ("/p/a/", "/p/a0", 1),
+        ("/p/a-1/k/0", "", 1),
+        ("/p/a", "/p/b", 3),
+        ("/p/a/k/3", "/p/b/k/1", 3),
+        ("/p/c", "/p/d", 0),
+        ("/p/b", "/p/a", 0),
+    ] {
+        let range = KeyRange::new(start, end);
+        let met: Vec<&Scope> = store.met(&range).map(|log| &log.scope).collect();
+        let expected_scopes = store.scopes().map(|(scope, _)| scope).filter(|scope| range.meets(scope));
+        assert_eq!(met, expected_scopes.collect::<Vec<_>>(), "{start:?} {end:?}");
+        assert_eq!(met.len(), expected, "{start:?} {end:?}");
+    }
+    assert_eq!(records(&store, None).unwrap().len(), 20);
+    assert!(records(&store, None).unwrap().is_sorted_by_key(|record| record.key.clone()));
 }

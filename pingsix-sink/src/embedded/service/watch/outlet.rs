@@ -3,7 +3,7 @@
 //! gRPC for Rust gives a stream of messages no sign of what became of them: HTTP/2 takes one after the other and keeps
 //! them until the client reads. Here the body of the HTTP response is ours. The last piece of each message tells, when
 //! it is dropped, that HTTP/2 has written it, and only then is the next message made. So at most one message of a watch
-//! stream waits in memory, and it is made of the bytes that all watches share.
+//! stream waits in memory, and it counts among the unread bytes of the server.
 
 use std::convert::Infallible;
 use std::mem;
@@ -14,9 +14,11 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::Frame;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::embedded::service::own_body::{self, PREFIX};
+use crate::embedded::unread::{Counted, Unread};
 use crate::proto::etcdserverpb::WatchResponse;
 
 /// The client is gone.
@@ -25,7 +27,12 @@ pub(super) struct Gone;
 
 /// The end that makes messages.
 #[derive(Debug)]
-pub(super) struct Outlet(Arc<Pipe>);
+pub(super) struct Outlet {
+    pipe: Arc<Pipe>,
+    unread: Unread,
+    /// Closes the connection.
+    cut: CancellationToken,
+}
 
 /// The end that HTTP/2 reads.
 #[derive(Debug)]
@@ -55,6 +62,7 @@ struct Message {
     head: Option<Bytes>,
     events: Bytes,
     receipt: Option<Receipt>,
+    counted: Counted,
 }
 
 impl std::fmt::Debug for Message {
@@ -72,16 +80,21 @@ enum Ending {
     Over,
 }
 
-/// Two ends of a new stream of messages.
-pub(super) fn outlet() -> (Outlet, WatchBody) {
+/// Two ends of a new stream of messages, whose bytes count as unread; `cut` closes its connection.
+pub(super) fn outlet(unread: Unread, cut: CancellationToken) -> (Outlet, WatchBody) {
     let pipe = Arc::<Pipe>::default();
-    (Outlet(Arc::clone(&pipe)), WatchBody(pipe))
+    (Outlet { pipe: Arc::clone(&pipe), unread, cut }, WatchBody(pipe))
 }
 
 impl Outlet {
     /// Waits until everything was written that was sent.
     pub(super) async fn written(&self) -> Result<(), Gone> {
         std::future::poll_fn(|context| self.poll(context, |state| !state.unwritten)).await
+    }
+
+    /// Whether everything was written that was sent.
+    pub(super) fn is_written(&self) -> bool {
+        !self.pipe.0.lock().unwritten
     }
 
     /// Waits until the client is gone.
@@ -91,7 +104,7 @@ impl Outlet {
     }
 
     fn poll(&self, context: &Context<'_>, ready: impl FnOnce(&State) -> bool) -> Poll<Result<(), Gone>> {
-        let mut state = self.0.0.lock();
+        let mut state = self.pipe.0.lock();
         if state.gone {
             Poll::Ready(Err(Gone))
         } else if ready(&state) {
@@ -118,12 +131,10 @@ impl Outlet {
     ) -> usize {
         let head = own_body::head(response, events.len());
         let length = head.len() - PREFIX + events.len();
-        let message = if events.is_empty() {
-            Message { head: None, events: head, receipt }
-        } else {
-            Message { head: Some(head), events, receipt }
-        };
-        self.0.change(|state| {
+        let (head, events) = if events.is_empty() { (None, head) } else { (Some(head), events) };
+        let counted = self.unread.count(&events, self.cut.clone());
+        let message = Message { head, events, receipt, counted };
+        self.pipe.change(|state| {
             debug_assert!(!state.unwritten, "a message was sent before the last one was written");
             state.unwritten = true;
             state.message = Some(message);
@@ -134,7 +145,7 @@ impl Outlet {
 
     /// Ends the stream with `status`, after what was sent.
     pub(super) fn end(&self, status: Status) {
-        self.0.change(|state| {
+        self.pipe.change(|state| {
             state.ending = Ending::With(status);
             state.reader.take()
         });
@@ -143,7 +154,7 @@ impl Outlet {
 
 impl Drop for Outlet {
     fn drop(&mut self) {
-        self.0.change(|state| {
+        self.pipe.change(|state| {
             if matches!(state.ending, Ending::Open) {
                 state.ending = Ending::With(Status::ok(""));
             }
@@ -180,6 +191,7 @@ impl http_body::Body for WatchBody {
                 bytes: message.events,
                 pipe: Arc::clone(&self.0),
                 receipt: message.receipt,
+                _counted: message.counted,
             });
             return Poll::Ready(Some(Ok(Frame::data(last))));
         }
@@ -212,6 +224,7 @@ struct LastPiece {
     bytes: Bytes,
     pipe: Arc<Pipe>,
     receipt: Option<Receipt>,
+    _counted: Counted,
 }
 
 impl AsRef<[u8]> for LastPiece {
@@ -243,6 +256,10 @@ mod tests {
 
     use super::*;
 
+    fn unbounded() -> (Outlet, WatchBody) {
+        outlet(Unread::new(usize::MAX), CancellationToken::new())
+    }
+
     fn frame(body: &mut WatchBody) -> Option<Frame<Bytes>> {
         let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).now_or_never();
         frame.flatten().map(Result::unwrap)
@@ -254,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_message_is_written_when_its_last_piece_is_dropped_and_not_before() {
-        let (outlet, mut body) = outlet();
+        let (outlet, mut body) = unbounded();
         assert_eq!(outlet.written().now_or_never(), Some(Ok(())));
         assert!(frame(&mut body).is_none());
 
@@ -279,7 +296,7 @@ mod tests {
 
     #[test]
     fn an_ending_follows_what_was_sent() {
-        let (outlet, mut body) = outlet();
+        let (outlet, mut body) = unbounded();
         outlet.send(&response(1), Bytes::new());
         outlet.end(Status::unavailable("later"));
         drop(outlet);
@@ -291,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_client_that_goes_is_noticed_whatever_was_sent() {
-        let (outlet, body) = outlet();
+        let (outlet, body) = unbounded();
         outlet.send(&response(1), Bytes::new());
         assert_eq!(outlet.gone().now_or_never(), None);
         drop(body);
@@ -302,7 +319,7 @@ mod tests {
     #[test]
     fn a_receipt_is_for_what_was_written_and_not_for_what_never_will_be() {
         for goes_before in [false, true] {
-            let (outlet, mut body) = outlet();
+            let (outlet, mut body) = unbounded();
             let written = Arc::new(Mutex::new(false));
             let noted = Arc::clone(&written);
             outlet.send_with(&response(7), Bytes::new(), Some(Box::new(move || *noted.lock() = true)));

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::outlet::Receipt;
 use crate::embedded::readers::Reading;
 use crate::embedded::receptions::Client;
+use crate::embedded::rests::Rest;
 use crate::embedded::service::header;
 use crate::embedded::stats::Present;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
@@ -21,8 +22,10 @@ pub(super) struct WatchState {
     pub(super) range: KeyRange,
     /// Everything below this revision was sent, or is not wanted.
     pub(super) next: i64,
-    /// When it may be told something again.
-    pub(super) rests_until: Option<Instant>,
+    /// How many changes of the commit at `next` were sent or skipped.
+    sent: usize,
+    /// Until when it is told nothing.
+    rest: Option<(Instant, Rest)>,
     filter: Filter,
     with_before: bool,
     fragment: bool,
@@ -97,7 +100,8 @@ impl WatchState {
             id,
             range,
             next,
-            rests_until: None,
+            sent: 0,
+            rest: None,
             filter: Filter {
                 puts: !filters.contains(&FilterType::Noput),
                 deletes: !filters.contains(&FilterType::Nodelete),
@@ -121,28 +125,47 @@ impl WatchState {
         }
     }
 
-    /// The responses that tell this watch of `commit`: none, one, or several when the pairs before the change, which
-    /// the watch asked for, make one too large.
-    pub(super) fn responses(&self, commit: &Commit, limit: usize) -> Vec<WatchResponse> {
-        let (mut responses, mut events, mut bytes) = (Vec::new(), Vec::<Event>::new(), 0);
-        for change in commit.changes.iter().filter(|change| self.wants(change)) {
+    /// Until when it is told nothing, if it rests.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        self.rest.as_ref().map(|(until, _)| *until)
+    }
+
+    pub(super) fn rests(&mut self, until: Instant, rest: Rest) {
+        self.rest = Some((until, rest));
+    }
+
+    /// Ends the rest; what happened meanwhile is kept as long as what is returned.
+    pub(super) fn wakes(&mut self) -> Option<Rest> {
+        self.rest.take().map(|(_, rest)| rest)
+    }
+
+    /// The next response that tells this watch of `commit`, the first one it has not seen whole, and whether it is the last.
+    /// There is none when it wants nothing more of it, and several when the pairs before the change, which the watch
+    /// asked for, make one too large.
+    pub(super) fn next_response(&mut self, commit: &Commit, limit: usize) -> Option<(WatchResponse, bool)> {
+        if commit.revision > self.next {
+            self.sent = 0;
+        }
+        let (mut events, mut bytes) = (Vec::<Event>::new(), 0);
+        let mut is_last = true;
+        let first = self.sent;
+        for (place, change) in commit.changes.iter().enumerate().skip(first).filter(|(_, it)| self.wants(it))
+        {
             let event = change.to_proto(self.with_before);
-            let size = event.encoded_len() + EVENT_OVERHEAD;
-            if bytes + size > limit && !events.is_empty() {
-                responses.push(self.response(commit.revision, std::mem::take(&mut events)));
-                bytes = 0;
+            bytes += event.encoded_len() + EVENT_OVERHEAD;
+            if bytes > limit && !events.is_empty() {
+                (self.sent, is_last) = (place, false);
+                break;
             }
-            bytes += size;
             events.push(event);
         }
-        if !events.is_empty() {
-            responses.push(self.response(commit.revision, events));
+        self.next = if is_last { commit.revision + 1 } else { commit.revision };
+        if is_last {
+            self.sent = 0;
         }
-        if self.fragment {
-            let last = responses.len().saturating_sub(1);
-            responses[..last].iter_mut().for_each(|response| response.fragment = true);
-        }
-        responses
+        let mut response = self.response(commit.revision, events);
+        response.fragment = self.fragment && !is_last;
+        (!response.events.is_empty()).then_some((response, is_last))
     }
 
     pub(super) fn response(&self, revision: i64, events: Vec<Event>) -> WatchResponse {

@@ -15,7 +15,7 @@ use super::state::{Counted, Telling, WatchState};
 use crate::embedded::access::Credentials;
 use crate::embedded::replica::Origin;
 use crate::embedded::service::{Services, header, refusal};
-use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
+use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
 use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse};
 
@@ -25,7 +25,7 @@ const MOST_WATCHES: usize = 256;
 /// How many there may be in all: several on each connection.
 const MOST_WATCHES_IN_ALL: usize = 65_536;
 
-/// How many commits are told to one watch, one by one, before the others have their turn.
+/// How many responses are made for one watch, one by one, before the others have their turn.
 const TURN: usize = 64;
 
 /// The id of a response that belongs to no watch.
@@ -361,26 +361,25 @@ impl WatchStream {
 
     async fn tell(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
         let replica = Arc::clone(&self.services.replica);
-        let look = |watch: &WatchState| {
-            replica.read(|store| (store.unseen(&watch.range, watch.next, TURN), watch.telling(store)))
-        };
-        let (unseen, telling) = look(watch);
-        let unseen = match unseen {
-            Ok(unseen) => unseen,
+        let look =
+            |store: &Store| (store.has_news(&watch.range, watch.next), store.header(), watch.telling(store));
+        let (news, header, telling) = replica.read(look);
+        match news {
+            Ok(true) => {}
+            Ok(false) => {
+                watch.next = watch.next.max(header + 1);
+                return Ok(Ok(Told::default()));
+            }
             Err(compacted) => return Ok(Err(compacted.into())),
-        };
-        if unseen.commits.is_empty() {
-            watch.next = watch.next.max(unseen.reached + 1);
-            return Ok(Ok(Told::default()));
         }
         match telling {
             Telling::Latest { documents } if replica.options.coalesce => {
-                if let Some(rest) = watch.rests_until.filter(|rest| *rest > Instant::now()) {
+                if let Some(rest) = watch.rests_until().filter(|rest| *rest > Instant::now()) {
                     return Ok(Ok(Told { rest: Some(rest), more: false, all_rest: true }));
                 }
                 self.tell_latest(watch, documents).await
             }
-            Telling::Latest { .. } | Telling::Each => self.tell_each(watch, unseen).await,
+            Telling::Latest { .. } | Telling::Each => self.tell_each(watch).await,
         }
     }
 
@@ -391,69 +390,75 @@ impl WatchStream {
         watch: &mut WatchState,
         documents: usize,
     ) -> Result<Result<Told, Lost>, Ending> {
+        let replica = Arc::clone(&self.services.replica);
+        // A client that has not taken the response before is slow, which is no rest.
+        let rest = watch.wakes().filter(|_| self.outlet.is_written());
         if let Err(lost) = self.ready(&watch.range).await? {
             return Ok(Err(lost));
         }
-        let replica = Arc::clone(&self.services.replica);
-        let unseen = replica.read(|store| store.unseen(&watch.range, watch.next, usize::MAX));
-        let Unseen { commits, reached, .. } = match unseen {
-            Ok(unseen) => unseen,
-            Err(compacted) => return Ok(Err(compacted.into())),
-        };
         // Some room for the header of the response.
         let limit = replica.options.response_limit.saturating_sub(2 * EVENT_OVERHEAD);
-        let Some((batch, made)) = replica.batches.get(&commits, &watch.range, limit) else {
-            return Ok(Ok(Told::default()));
+        let news = replica.read(|store| replica.batches.get(store, &watch.range, watch.next, limit));
+        let (batch, made) = match news {
+            Ok(Some(news)) => news,
+            Ok(None) => return Ok(Ok(Told::default())),
+            Err(compacted) => return Ok(Err(compacted.into())),
         };
-        let more = batch.commits < commits.len();
-        let reached = match commits[..batch.commits].last() {
-            Some(last) if more => last.revision,
-            Some(_) | None => reached,
-        };
-        watch.next = reached + 1;
+        watch.next = batch.reached + 1;
         let counters = &replica.counters;
         counters.batches.add(usize::from(made));
         counters.changes_merged.add(batch.merged);
         if !batch.events.is_empty() {
-            let receipt = watch.speaks(reached);
-            let response = watch.response(reached, Vec::new());
+            let receipt = watch.speaks(batch.reached);
+            let response = watch.response(batch.reached, Vec::new());
             let bytes = self.outlet.send_with(&response, batch.events.clone(), receipt);
             counters.watch_responses.add(1);
             counters.watch_events.add(batch.told);
             counters.watch_bytes.add(bytes);
-            watch.rests_until = Instant::now().checked_add(replica.options.pace.of(documents));
-        }
-        // A state that does not fit one message is told in several without a rest, for the client to have it whole.
-        if more {
-            watch.rests_until = None;
-        }
-        Ok(Ok(Told { more, ..Told::default() }))
-    }
-
-    /// Tells a watch each change of each revision.
-    async fn tell_each(
-        &mut self,
-        watch: &mut WatchState,
-        unseen: Unseen,
-    ) -> Result<Result<Told, Lost>, Ending> {
-        let replica = Arc::clone(&self.services.replica);
-        for commit in unseen.commits {
-            let mut responses =
-                watch.responses(&commit, replica.options.response_limit).into_iter().peekable();
-            while let Some(response) = responses.next() {
-                if let Err(lost) = self.ready(&watch.range).await? {
-                    return Ok(Err(lost));
-                }
-                let receipt = watch.speaks(commit.revision).filter(|_| responses.peek().is_none());
-                let events = response.events.len();
-                let bytes = self.outlet.send_with(&response, Bytes::new(), receipt);
-                replica.counters.watch_responses.add(1);
-                replica.counters.watch_events.add(events);
-                replica.counters.watch_bytes.add(bytes);
+            // A state that does not fit one message is told in several without a rest, for the client to have it whole.
+            let until = Instant::now().checked_add(replica.options.pace.of(documents));
+            if let Some(until) = until.filter(|_| !batch.more) {
+                watch.rests(until, replica.rests.enter(watch.next));
             }
         }
-        watch.next = unseen.reached + 1;
-        Ok(Ok(Told { more: unseen.more, ..Told::default() }))
+        drop(rest);
+        Ok(Ok(Told { more: batch.more, ..Told::default() }))
+    }
+
+    /// Tells a watch each change of each revision, a bounded number of them.
+    ///
+    /// One response is made at a time, when the one before is written: a stream whose client does not read keeps no more than
+    /// that.
+    async fn tell_each(&mut self, watch: &mut WatchState) -> Result<Result<Told, Lost>, Ending> {
+        let replica = Arc::clone(&self.services.replica);
+        for _ in 0..TURN {
+            if let Err(lost) = self.ready(&watch.range).await? {
+                return Ok(Err(lost));
+            }
+            let unseen = match replica.read(|store| store.unseen(&watch.range, watch.next, 1)) {
+                Ok(unseen) => unseen,
+                Err(compacted) => return Ok(Err(compacted.into())),
+            };
+            let Some(commit) = unseen.commits.first() else {
+                watch.next = watch.next.max(unseen.reached + 1);
+                return Ok(Ok(Told::default()));
+            };
+            let Some((response, is_last)) = watch.next_response(commit, replica.options.response_limit)
+            else {
+                continue;
+            };
+            let receipt = watch.speaks(commit.revision).filter(|_| is_last);
+            let events = response.events.len();
+            let bytes = self.outlet.send_with(&response, Bytes::new(), receipt);
+            replica.counters.watch_responses.add(1);
+            replica.counters.watch_events.add(events);
+            replica.counters.watch_bytes.add(bytes);
+            if is_last && !unseen.more {
+                watch.next = watch.next.max(unseen.reached + 1);
+                return Ok(Ok(Told::default()));
+            }
+        }
+        Ok(Ok(Told { more: true, ..Told::default() }))
     }
 
     /// Answers a progress request; with `tick` also tells the quiet watches that asked for it.

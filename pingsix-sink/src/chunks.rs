@@ -1,0 +1,306 @@
+//! A sorted sequence in chunks that copies share.
+//!
+//! A copy costs one reference count. A copy with changes shares every chunk that no change falls into, so it costs the
+//! changes, and one pointer for each [`CHUNK`] values. Ranks are known, so the size of a range costs a logarithm.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Values of a chunk. One that grows to twice as many is cut, one that shrinks to a quarter goes up in the next.
+pub(crate) const CHUNK: usize = 128;
+
+/// A value of a sorted sequence.
+pub(crate) trait Sorted {
+    type By: Ord + ?Sized;
+
+    /// What the sequence is sorted by; no two values of a sequence have the same.
+    fn by(&self) -> &Self::By;
+}
+
+/// Values sorted by [`Sorted::by`].
+pub(crate) struct Chunks<T> {
+    /// None is empty.
+    chunks: Arc<[Chunk<T>]>,
+    len: usize,
+}
+
+struct Chunk<T> {
+    /// The rank of its first value.
+    start: usize,
+    values: Arc<[T]>,
+}
+
+impl<T> Chunks<T> {
+    fn of(chunks: Vec<Arc<[T]>>) -> Self {
+        let mut len = 0;
+        let chunks = chunks.into_iter().map(|values| {
+            let start = len;
+            len += values.len();
+            Chunk { start, values }
+        });
+        let chunks = chunks.collect();
+        Self { chunks, len }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The values in order.
+    pub(crate) fn iter(&self) -> Values<'_, T> {
+        self.between(0..self.len)
+    }
+
+    /// The values with these ranks; ranks beyond the end have none.
+    pub(crate) fn between(&self, ranks: Range<usize>) -> Values<'_, T> {
+        let first = self.chunk_of(ranks.start);
+        let mut chunks = self.chunks.get(first..).unwrap_or_default().iter();
+        let values = chunks
+            .next()
+            .map_or(&[][..], |chunk| chunk.values.get(ranks.start - chunk.start..).unwrap_or_default());
+        Values { chunks, chunk: values.iter(), left: ranks.end.min(self.len).saturating_sub(ranks.start) }
+    }
+
+    /// The value with this rank.
+    pub(crate) fn at(&self, rank: usize) -> Option<&T> {
+        let chunk = self.chunks.get(self.chunk_of(rank))?;
+        chunk.values.get(rank - chunk.start)
+    }
+
+    /// The place of the chunk that has this rank, or of the last one.
+    fn chunk_of(&self, rank: usize) -> usize {
+        self.chunks.partition_point(|chunk| chunk.start <= rank).saturating_sub(1)
+    }
+
+    /// How many values fulfil `is_before`, which those do that come before a certain place.
+    pub(crate) fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> usize {
+        let beyond = self.chunks.partition_point(|chunk| is_before(&chunk.values[0]));
+        let Some(chunk) = beyond.checked_sub(1).map(|last| &self.chunks[last]) else { return 0 };
+        chunk.start + chunk.values.partition_point(is_before)
+    }
+
+    /// About the bytes of memory that a copy with so many changes takes by itself, without what values refer to.
+    pub(crate) fn bytes_of_changes(&self, changes: usize) -> usize {
+        let chunks = self.chunks.len();
+        let values = changes.min(chunks) * self.len.checked_div(chunks).unwrap_or_default();
+        chunks * size_of::<Chunk<T>>() + values * size_of::<T>()
+    }
+
+    /// The values of either sequence that it does not visibly share with the other, each in order. Equal values may be
+    /// among them.
+    pub(crate) fn unshared<'s>(
+        &'s self,
+        other: &'s Self,
+    ) -> (impl Iterator<Item = &'s T>, impl Iterator<Item = &'s T>) {
+        (self.without(other), other.without(self))
+    }
+
+    fn without(&self, other: &Self) -> impl Iterator<Item = &T> {
+        let shared: BTreeSet<*const T> = other.chunks.iter().map(|chunk| chunk.values.as_ptr()).collect();
+        let own = self.chunks.iter().filter(move |chunk| !shared.contains(&chunk.values.as_ptr()));
+        own.flat_map(|chunk| chunk.values.iter())
+    }
+}
+
+impl<T: Clone> Chunks<T> {
+    /// The same without the first `count` values.
+    pub(crate) fn without_first(&self, count: usize) -> Self {
+        let first = self.chunk_of(count);
+        let Some(cut) = self.chunks.get(first) else { return self.clone() };
+        let kept: Arc<[T]> = cut.values.get(count - cut.start..).unwrap_or_default().into();
+        let whole = self.chunks[first + 1..].iter().map(|chunk| Arc::clone(&chunk.values));
+        Self::of(Some(kept).filter(|kept| !kept.is_empty()).into_iter().chain(whole).collect())
+    }
+}
+
+impl<T: Sorted> Chunks<T> {
+    /// The value that has this.
+    pub(crate) fn get(&self, by: &T::By) -> Option<&T> {
+        let rank = self.partition_point(|value| value.by() < by);
+        self.at(rank).filter(|value| value.by() == by)
+    }
+}
+
+impl<T: Sorted + Clone> Chunks<T> {
+    /// Of values in order.
+    pub(crate) fn sorted(values: Vec<T>) -> Self {
+        let mut chunks = Vec::new();
+        cut(values, &mut chunks);
+        Self::of(chunks)
+    }
+
+    /// The same values but for some, each with what stands there now, or nothing. `changes` are in order.
+    pub(crate) fn with_changes<B: Borrow<T::By>>(
+        &self,
+        changes: impl IntoIterator<Item = (B, Option<T>)>,
+    ) -> Self {
+        let mut changes = changes.into_iter().peekable();
+        if changes.peek().is_none() {
+            return self.clone();
+        }
+        let mut chunks = Vec::with_capacity(self.chunks.len() + 1);
+        // What was left of a chunk, and is too little to be one.
+        let mut rest: Vec<T> = Vec::new();
+        for (index, Chunk { values, .. }) in self.chunks.iter().enumerate() {
+            let next = self.chunks.get(index + 1).map(|next| next.values[0].by());
+            let is_here = |by: &T::By| next.is_none_or(|next| by < next);
+            if rest.is_empty() && !changes.peek().is_some_and(|(by, _)| is_here(by.borrow())) {
+                chunks.push(Arc::clone(values));
+                continue;
+            }
+            let mut kept = &values[..];
+            while let Some((by, value)) = changes.next_if(|(by, _)| is_here(by.borrow())) {
+                let (before, after) = kept.split_at(kept.partition_point(|other| other.by() < by.borrow()));
+                rest.extend_from_slice(before);
+                let is_replaced = after.first().is_some_and(|value| value.by() == by.borrow());
+                kept = if is_replaced { &after[1..] } else { after };
+                rest.extend(value);
+            }
+            rest.extend_from_slice(kept);
+            if rest.len() >= CHUNK / 4 {
+                cut(std::mem::take(&mut rest), &mut chunks);
+            }
+        }
+        // There were none before.
+        rest.extend(changes.filter_map(|(_, value)| value));
+        cut(rest, &mut chunks);
+        Self::of(chunks)
+    }
+}
+
+/// Adds values, in order, as chunks.
+fn cut<T>(values: Vec<T>, chunks: &mut Vec<Arc<[T]>>) {
+    if values.len() < 2 * CHUNK {
+        if !values.is_empty() {
+            chunks.push(values.into());
+        }
+        return;
+    }
+    let mut values = values.into_iter();
+    while values.len() > 0 {
+        chunks.push(values.by_ref().take(CHUNK).collect());
+    }
+}
+
+impl<T> Clone for Chunks<T> {
+    fn clone(&self) -> Self {
+        Self { chunks: Arc::clone(&self.chunks), len: self.len }
+    }
+}
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Self {
+        Self { chunks: Arc::default(), len: 0 }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Chunks<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Some values of a sequence in order.
+#[derive(Debug)]
+pub(crate) struct Values<'a, T> {
+    chunks: std::slice::Iter<'a, Chunk<T>>,
+    chunk: std::slice::Iter<'a, T>,
+    left: usize,
+}
+
+impl<T> Clone for Values<'_, T> {
+    fn clone(&self) -> Self {
+        Self { chunks: self.chunks.clone(), chunk: self.chunk.clone(), left: self.left }
+    }
+}
+
+impl<'a, T> Iterator for Values<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            if let Some(value) = self.chunk.next() {
+                return Some(value);
+            }
+            self.chunk = self.chunks.next()?.values.iter();
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T> ExactSizeIterator for Values<'_, T> {}
+
+impl<T: fmt::Debug> fmt::Debug for Chunk<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.values.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    impl Sorted for u64 {
+        type By = Self;
+
+        fn by(&self) -> &Self {
+            self
+        }
+    }
+
+    fn change() -> impl Strategy<Value = BTreeMap<u64, bool>> {
+        prop_oneof![
+            prop::collection::btree_map(0u64..2_000, any::<bool>(), 0..8),
+            prop::collection::btree_map(0u64..2_000, Just(true), 0..600),
+            prop::collection::btree_map(0u64..2_000, Just(false), 0..1_500),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_a_sorted_set(
+            changes in prop::collection::vec((change(), 0usize..40), 1..12), start in 0usize..700, end in 0usize..700,
+        ) {
+            let mut expected = BTreeSet::new();
+            let mut chunks = Chunks::<u64>::default();
+            for (change, dropped) in changes {
+                let before: Vec<u64> = chunks.iter().copied().collect();
+                let after = chunks.with_changes(change.iter().map(|(value, is_there)| (*value, is_there.then_some(*value))));
+                prop_assert!(chunks.iter().eq(&before), "a copy changes nothing else");
+                let removed = change.iter().filter(|(_, is_there)| !**is_there);
+                for (value, _) in removed { expected.remove(value); }
+                expected.extend(change.iter().filter(|(_, is_there)| **is_there).map(|(value, _)| *value));
+                prop_assert!(after.iter().eq(&expected));
+                chunks = after.without_first(dropped);
+                for _ in 0..dropped { expected.pop_first(); }
+                prop_assert!(chunks.iter().eq(&expected));
+                prop_assert_eq!((chunks.len(), chunks.is_empty()), (expected.len(), expected.is_empty()));
+                prop_assert!(chunks.chunks.iter().all(|chunk| (1..2 * CHUNK).contains(&chunk.values.len())));
+            }
+            let sorted: Vec<u64> = expected.iter().copied().collect();
+            let within = sorted.get(start..end.min(sorted.len())).unwrap_or_default();
+            prop_assert!(chunks.between(start..end).eq(within));
+            prop_assert_eq!(chunks.between(start..end).len(), within.len());
+            prop_assert_eq!(chunks.at(start), sorted.get(start));
+            let limit = start as u64 * 3;
+            prop_assert_eq!(chunks.partition_point(|value| *value < limit), expected.range(..limit).count());
+            prop_assert_eq!(chunks.get(&limit), expected.get(&limit));
+            prop_assert!(Chunks::sorted(sorted).iter().eq(chunks.iter()));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One scope: what it holds, and its past for a bounded while.
+
+use std::sync::Arc;
+
+use super::record::Commit;
+use super::state::State;
+use crate::chunks::{Chunks, Sorted};
+use crate::desired::Scope;
+
+/// A scope. Copies share everything.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    pub(super) scope: Scope,
+    /// What every key of the scope starts with.
+    prefix: Arc<[u8]>,
+    pub(super) now: State,
+    /// The commits that are kept, oldest first.
+    past: Chunks<Past>,
+    /// The state before the first of them.
+    base: State,
+    /// Every change of this revision or a later one is kept.
+    pub(super) floor: i64,
+    /// Every deletion of this revision or a later one is known.
+    pub(super) deletions_floor: i64,
+    /// The revision of the last change.
+    pub(super) changed: i64,
+    /// What the past takes of memory.
+    pub(super) bytes: usize,
+}
+
+/// A commit that is kept, with the state that it made.
+#[derive(Clone, Debug)]
+pub(super) struct Past {
+    pub(super) commit: Arc<Commit>,
+    after: State,
+    /// What keeping it takes of memory.
+    bytes: usize,
+}
+
+impl Sorted for Past {
+    type By = i64;
+
+    fn by(&self) -> &i64 {
+        &self.commit.revision
+    }
+}
+
+impl Log {
+    pub(super) fn new(scope: Scope) -> Self {
+        Self {
+            prefix: scope.key_prefix().into_bytes().into(),
+            scope,
+            now: State::default(),
+            past: Chunks::default(),
+            base: State::default(),
+            floor: 0,
+            deletions_floor: 0,
+            changed: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(super) const fn commits(&self) -> usize {
+        self.past.len()
+    }
+
+    pub(super) fn commit(&mut self, commit: Commit) {
+        let after = self.now.with(&commit.changes);
+        let bytes = commit.kept_bytes() + after.bytes_of_changes(commit.changes.len());
+        self.changed = commit.revision;
+        self.bytes += bytes;
+        self.now = after.clone();
+        let revision = commit.revision;
+        let past = Past { commit: Arc::new(commit), after, bytes };
+        self.past = self.past.with_changes([(revision, Some(past))]);
+    }
+
+    /// How many commits are below `revision`.
+    pub(super) fn commits_before(&self, revision: i64) -> usize {
+        self.past.partition_point(|past| past.commit.revision < revision)
+    }
+
+    /// Of the first `most` commits, how many it takes until so many bytes are free.
+    pub(super) fn commits_of(&self, bytes: usize, most: usize) -> usize {
+        let mut sum = 0;
+        let fewer = self.past.between(0..most).take_while(|past| {
+            let is_short = sum < bytes;
+            sum += past.bytes;
+            is_short
+        });
+        fewer.count()
+    }
+
+    /// Forgets the first `count` commits.
+    pub(super) fn forget(&mut self, count: usize) {
+        let Some(last) = count.checked_sub(1).and_then(|last| self.past.at(last)) else { return };
+        self.floor = last.commit.revision + 1;
+        self.base = last.after.clone();
+        self.bytes -= self.past.between(0..count).map(|past| past.bytes).sum::<usize>();
+        self.past = self.past.without_first(count);
+    }
+
+    /// Forgets the deletions that are neither in the past that is kept nor at `needed` or later.
+    pub(super) fn forget_deletions(&mut self, needed: i64) {
+        if let Some(last) = self.now.forget_deletions(self.floor.min(needed)) {
+            self.deletions_floor = last + 1;
+        }
+    }
+
+    /// The commits from `revision` on.
+    pub(super) fn since(&self, revision: i64) -> impl Iterator<Item = &Arc<Commit>> {
+        let first = self.commits_before(revision);
+        self.past.between(first..self.past.len()).map(|past| &past.commit)
+    }
+
+    /// The state as of `revision`, if it is known.
+    pub(super) fn at(&self, revision: i64) -> Option<&State> {
+        if revision >= self.changed {
+            return Some(&self.now);
+        }
+        match self.commits_before(revision + 1).checked_sub(1) {
+            Some(last) => self.past.at(last).map(|past| &past.after),
+            None => Some(&self.base).filter(|_| revision + 1 >= self.floor),
+        }
+    }
+}
+
+/// Scopes in the order of their keys. That is not the order of their names: `/web-2/` comes before `/web/`.
+impl Sorted for Arc<Log> {
+    type By = [u8];
+
+    fn by(&self) -> &[u8] {
+        &self.prefix
+    }
+}

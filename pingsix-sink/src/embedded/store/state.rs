@@ -1,0 +1,217 @@
+//! What a scope holds at one revision.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::record::{Change, Gone, Record, Version};
+use super::{KeyRange, ScopeSize};
+use crate::chunks::{Chunks, Sorted};
+
+/// The last version of every key of a scope at one revision. Copies share it, as states that follow one another do.
+#[derive(Clone, Debug, Default)]
+pub(in crate::embedded) struct State {
+    live: Versions<Record>,
+    /// Deleted keys, as far back as deletions are known.
+    gone: Versions<Gone>,
+    size: ScopeSize,
+    /// How many changes there were since the scope appeared.
+    changes: u64,
+}
+
+/// Versions of different keys.
+#[derive(Debug)]
+struct Versions<T> {
+    by_key: Chunks<ByKey<T>>,
+    /// By the change that made them: what has changed since a revision is at the end.
+    by_change: Chunks<ByChange<T>>,
+}
+
+/// A version in the order of keys.
+#[derive(Debug)]
+pub(in crate::embedded) struct ByKey<T>(pub(in crate::embedded) Arc<T>);
+
+/// A version in the order of changes.
+#[derive(Debug)]
+struct ByChange<T>(Arc<T>);
+
+/// The last version of a key.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::embedded) enum Last<'s> {
+    Live(&'s Arc<Record>),
+    Gone(&'s Arc<Gone>),
+}
+
+impl Last<'_> {
+    pub(in crate::embedded) fn key(&self) -> &[u8] {
+        match self {
+            Self::Live(record) => &record.key,
+            Self::Gone(gone) => &gone.key,
+        }
+    }
+
+    pub(in crate::embedded) fn revision(&self) -> i64 {
+        match self {
+            Self::Live(record) => record.mod_revision,
+            Self::Gone(gone) => gone.revision,
+        }
+    }
+
+    pub(in crate::embedded) fn ordinal(&self) -> u64 {
+        match self {
+            Self::Live(record) => record.ordinal,
+            Self::Gone(gone) => gone.ordinal,
+        }
+    }
+}
+
+impl State {
+    pub(in crate::embedded) const fn size(&self) -> ScopeSize {
+        self.size
+    }
+
+    pub(in crate::embedded) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(in crate::embedded) const fn records(&self) -> &Chunks<ByKey<Record>> {
+        &self.live.by_key
+    }
+
+    pub(in crate::embedded) fn record(&self, key: &[u8]) -> Option<&Arc<Record>> {
+        self.live.by_key.get(key).map(|ByKey(record)| record)
+    }
+
+    /// The last versions of keys of `range` that came about at `revision` or later, in the order of their changes.
+    pub(in crate::embedded) fn since<'s>(&'s self, revision: i64, range: &KeyRange) -> Vec<Last<'s>> {
+        let live = self.live.since(revision).map(Last::Live);
+        let mut all: Vec<_> = live.chain(self.gone.since(revision).map(Last::Gone)).collect();
+        all.retain(|last| range.contains(last.key()));
+        all.sort_unstable_by_key(Last::ordinal);
+        all
+    }
+
+    /// The state after `changes`.
+    pub(super) fn with(&self, changes: &[Change]) -> Self {
+        let (mut live, mut gone) = (Edits::default(), Edits::default());
+        let mut size = self.size;
+        for change in changes {
+            if let Some(before) = change.before() {
+                live.remove(before);
+                size.documents -= 1;
+                size.bytes -= before.listed_bytes();
+            } else if let Some(ByKey(before)) = self.gone.by_key.get(change.key()) {
+                gone.remove(before);
+            }
+            match change {
+                Change::Put { record, .. } => {
+                    live.insert(record);
+                    size.documents += 1;
+                    size.bytes += record.listed_bytes();
+                }
+                Change::Delete { gone: deleted, .. } => gone.insert(deleted),
+            }
+        }
+        let (live, gone) = (self.live.with(live), self.gone.with(gone));
+        Self { live, gone, size, changes: self.changes + changes.len() as u64 }
+    }
+
+    /// The same without the deletions below `revision`, and the revision of the last of these.
+    pub(super) fn forget_deletions(&mut self, revision: i64) -> Option<i64> {
+        let old = self.gone.by_change.partition_point(|ByChange(gone)| gone.revision < revision);
+        let last = self.gone.by_change.at(old.checked_sub(1)?)?.0.revision;
+        let mut edits = Edits::default();
+        let forgotten: Vec<_> =
+            self.gone.by_change.between(0..old).map(|ByChange(gone)| Arc::clone(gone)).collect();
+        for gone in &forgotten {
+            edits.remove(gone);
+        }
+        self.gone = self.gone.with(edits);
+        Some(last)
+    }
+
+    /// About the bytes of memory that a state takes by itself which is so many changes away from the next one.
+    pub(super) fn bytes_of_changes(&self, changes: usize) -> usize {
+        self.live.by_key.bytes_of_changes(changes)
+            + self.live.by_change.bytes_of_changes(2 * changes)
+            + self.gone.by_key.bytes_of_changes(changes)
+            + self.gone.by_change.bytes_of_changes(changes)
+    }
+}
+
+impl<T: Version> Versions<T> {
+    fn since(&self, revision: i64) -> impl Iterator<Item = &Arc<T>> {
+        let first = self.by_change.partition_point(|ByChange(version)| version.revision() < revision);
+        self.by_change.between(first..self.by_change.len()).map(|ByChange(version)| version)
+    }
+
+    fn with(&self, edits: Edits<'_, T>) -> Self {
+        let by_key = edits.by_key.into_iter().map(|(key, version)| (key, version.map(ByKey)));
+        let by_change =
+            edits.by_change.into_iter().map(|(ordinal, version)| (ordinal, version.map(ByChange)));
+        Self { by_key: self.by_key.with_changes(by_key), by_change: self.by_change.with_changes(by_change) }
+    }
+}
+
+/// Versions that come and go.
+struct Edits<'a, T> {
+    by_key: BTreeMap<&'a [u8], Option<Arc<T>>>,
+    by_change: BTreeMap<u64, Option<Arc<T>>>,
+}
+
+impl<'a, T: Version> Edits<'a, T> {
+    fn insert(&mut self, version: &'a Arc<T>) {
+        self.by_key.insert(version.key(), Some(Arc::clone(version)));
+        self.by_change.insert(*version.ordinal(), Some(Arc::clone(version)));
+    }
+
+    fn remove(&mut self, version: &'a Arc<T>) {
+        self.by_key.insert(version.key(), None);
+        self.by_change.insert(*version.ordinal(), None);
+    }
+}
+
+impl<T> Default for Edits<'_, T> {
+    fn default() -> Self {
+        Self { by_key: BTreeMap::new(), by_change: BTreeMap::new() }
+    }
+}
+
+impl<T> Clone for Versions<T> {
+    fn clone(&self) -> Self {
+        Self { by_key: self.by_key.clone(), by_change: self.by_change.clone() }
+    }
+}
+
+impl<T> Default for Versions<T> {
+    fn default() -> Self {
+        Self { by_key: Chunks::default(), by_change: Chunks::default() }
+    }
+}
+
+impl<T> Clone for ByKey<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Clone for ByChange<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Version> Sorted for ByKey<T> {
+    type By = [u8];
+
+    fn by(&self) -> &[u8] {
+        self.0.key()
+    }
+}
+
+impl<T: Version> Sorted for ByChange<T> {
+    type By = u64;
+
+    fn by(&self) -> &u64 {
+        self.0.ordinal()
+    }
+}

@@ -1,0 +1,171 @@
+//! One bound for all bytes that the clients of a server have not read yet.
+//!
+//! HTTP/2 keeps an answer, or the response of a watch, until its client has read it. Each of them is counted from when it is
+//! made until HTTP/2 has written it. A buffer that several clients share counts once, until the last of them has read it.
+//! Over the bound, connections are closed until the rest is within it. The first one closed is that of the slowest client:
+//! the one whose oldest unread buffer is older than those of all others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::stats::Counter;
+
+/// All unread bytes of a server.
+#[derive(Clone, Debug)]
+pub(super) struct Unread(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    limit: usize,
+    state: Mutex<State>,
+    /// Connections closed to keep the bound.
+    evicted: Counter,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The distinct bytes that somebody has not read.
+    bytes: usize,
+    /// By where they are in memory.
+    buffers: BTreeMap<usize, Buffer>,
+    /// In the order in which they began.
+    readings: BTreeMap<u64, Reading>,
+    last: u64,
+}
+
+/// Bytes that some have not read.
+#[derive(Debug)]
+struct Buffer {
+    bytes: usize,
+    readings: usize,
+}
+
+/// Something that one client has not read.
+#[derive(Debug)]
+struct Reading {
+    buffer: usize,
+    /// Closes the connection.
+    cut: CancellationToken,
+}
+
+/// Bytes count as unread until this is dropped.
+#[derive(Debug)]
+pub(super) struct Counted {
+    unread: Unread,
+    id: u64,
+}
+
+impl Unread {
+    pub(super) fn new(limit: usize) -> Self {
+        Self(Arc::new(Inner { limit, state: Mutex::default(), evicted: Counter::default() }))
+    }
+
+    /// The distinct bytes that somebody has not read.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.state.lock().bytes
+    }
+
+    /// How many connections were closed to keep the bound.
+    pub(super) fn evicted(&self) -> u64 {
+        self.0.evicted.get()
+    }
+
+    /// Counts bytes that the client of a connection has not read; `cut` closes that connection.
+    pub(super) fn count(&self, bytes: &Bytes, cut: CancellationToken) -> Counted {
+        let mut guard = self.0.state.lock();
+        let state = &mut *guard;
+        state.last += 1;
+        let id = state.last;
+        let buffer = bytes.as_ptr().addr();
+        let shared = state.buffers.entry(buffer).or_insert(Buffer { bytes: bytes.len(), readings: 0 });
+        shared.readings += 1;
+        if shared.readings == 1 {
+            state.bytes += bytes.len();
+        }
+        state.readings.insert(id, Reading { buffer, cut });
+        let mut slowest = Vec::new();
+        while state.bytes > self.0.limit
+            && let Some((_, reading)) = state.readings.pop_first()
+        {
+            state.release(reading.buffer);
+            slowest.push(reading.cut);
+        }
+        drop(guard);
+        for cut in slowest {
+            if !cut.is_cancelled() {
+                self.0.evicted.add(1);
+                cut.cancel();
+            }
+        }
+        Counted { unread: self.clone(), id }
+    }
+}
+
+impl State {
+    fn release(&mut self, buffer: usize) {
+        let Some(shared) = self.buffers.get_mut(&buffer) else { return };
+        shared.readings -= 1;
+        if shared.readings == 0 {
+            self.bytes -= shared.bytes;
+            self.buffers.remove(&buffer);
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut state = self.unread.0.state.lock();
+        if let Some(reading) = state.readings.remove(&self.id) {
+            state.release(reading.buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(bytes: usize) -> Bytes {
+        Bytes::from(vec![0; bytes])
+    }
+
+    #[test]
+    fn shared_bytes_count_once_until_the_last_client_has_read_them() {
+        let unread = Unread::new(100);
+        let (shared, own) = (made(60), made(30));
+        let one = unread.count(&shared, CancellationToken::new());
+        let other = unread.count(&shared.clone(), CancellationToken::new());
+        let third = unread.count(&own, CancellationToken::new());
+        assert_eq!(unread.bytes(), 90);
+        drop(one);
+        assert_eq!(unread.bytes(), 90);
+        drop((other, third));
+        assert_eq!((unread.bytes(), unread.evicted()), (0, 0));
+        assert!(unread.0.state.lock().buffers.is_empty());
+    }
+
+    #[test]
+    fn over_the_bound_the_slowest_readers_are_let_go() {
+        let unread = Unread::new(100);
+        let cuts: Vec<_> = (0..4).map(|_| CancellationToken::new()).collect();
+        let are_cut = || cuts.iter().map(CancellationToken::is_cancelled).collect::<Vec<_>>();
+        let shared = made(50);
+        let buffers = [made(20), shared.clone(), made(20), shared];
+        let mut counted: Vec<_> =
+            buffers.iter().zip(&cuts).map(|(bytes, cut)| unread.count(bytes, cut.clone())).collect();
+        assert_eq!((unread.bytes(), are_cut()), (90, vec![false; 4]));
+        // A client that has read everything is not the slowest, however long it is there.
+        drop(counted.remove(0));
+        let last = CancellationToken::new();
+        let more = made(80);
+        let counted_last = unread.count(&more, last.clone());
+        assert_eq!((unread.bytes(), unread.evicted()), (80, 3));
+        assert_eq!((are_cut(), last.is_cancelled()), (vec![false, true, true, true], false));
+        drop((counted, counted_last));
+        assert_eq!(unread.bytes(), 0);
+    }
+}
