@@ -37,7 +37,7 @@ pub(crate) struct Listener {
     /// `None` without TLS.
     pub(crate) tls_mode: Option<TlsMode>,
     pub(crate) state: ListenerState,
-    /// Why not all references are good; judged whatever the state.
+    /// Why not all references are good; judged whatever the state, unless the ListenerSet is not allowed.
     pub(crate) unresolved: Vec<Refusal>,
     /// How what is served differs from what was asked for; nothing for one that is not served. Lowering adds to it.
     pub(crate) limits: Vec<Limit>,
