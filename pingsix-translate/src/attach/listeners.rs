@@ -193,8 +193,10 @@ impl Written<'_> {
         if let Some(refusal) = &excluded {
             for listener in own {
                 listener.state = ListenerState::Excluded { refusal: refusal.clone() };
-                // Nobody reads an object for a ListenerSet that is not allowed, so nothing is known of its references.
-                listener.unresolved.clear();
+                if listener.terminates_tls() {
+                    // No Secret is read for a ListenerSet that is not allowed, so nothing is known of its references.
+                    listener.unresolved.clear();
+                }
             }
         }
         ListenerOwner { key, generation, listeners: start..self.judged.len(), excluded }

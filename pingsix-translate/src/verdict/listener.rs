@@ -90,7 +90,7 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
     }
     // Judged also for a listener that is not accepted.
     match (&listener.state, listener.unresolved.first()) {
-        (ListenerState::Excluded { refusal }, _) => set(
+        (ListenerState::Excluded { refusal }, _) if listener.terminates_tls() => set(
             ConditionType::ResolvedRefs,
             ConditionStatus::Unknown,
             refusal.reason,
