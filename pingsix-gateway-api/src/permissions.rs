@@ -34,8 +34,8 @@ pub struct Permissions {
 /// What a controller with these options has to be allowed.
 ///
 /// - Objects are listed and watched. Those whose statuses are written are read once more when somebody else was faster.
-/// - Secrets and `ConfigMaps` are listed and watched too, each by its name (unless
-///   [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
+/// - Secrets and `ConfigMaps` are listed and watched too, each by its name, or by namespace where
+///   [many](crate::watch::NameBounds) are referred to (unless [all Secrets](crate::watch::SecretWatch::All) are). Where that is allowed in some namespaces only, or by
 ///   `resourceNames`, references to others are refused, and nothing else is; but where data planes are run, it has to be
 ///   allowed as a whole.
 /// - Events are created, and counted on where they exist already. Those on objects without a namespace are in `default`.

@@ -5,7 +5,8 @@
 //!                  │        one list       a kind: there, absent,  ├──► Input ──► World
 //!                  │        and watch      forbidden, unreachable  │   (bounded)
 //!                  └──────► stream ──────► referenced ─────────────┘
-//!                           of one name    Secrets, ConfigMaps
+//!                           of a name, or  Secrets, ConfigMaps
+//!                           of a namespace
 //! ```
 //!
 //! [`Watches::start`] watches every kind of the table in [`kinds`](presence), and hands out [`Input`]s in the order in which
@@ -20,11 +21,12 @@
 //!   namespace alone, and the kind is complete when each has been listed.
 //! - Kinds that are optional may be absent. They are looked for from time to time, and when
 //!   [told to](Watches::look_again); one that is deleted takes its objects with it.
-//! - Secrets and ConfigMaps are watched one by one, those that are [referred to](Watches::refer). About each there is an
-//!   [`Answer`] as soon as anything is known.
+//! - Secrets and ConfigMaps are watched one by one, those that are [referred to](Watches::refer); when there are many, by
+//!   namespace ([`NameBounds`]). About each there is an [`Answer`] as soon as anything is known.
 //! - Nothing is dropped: when the consumer is slow, watches wait.
 //! - How it stands with a kind, and what must not be read, is logged here: a consumer need not.
 
+mod allotment;
 mod backoff;
 mod discovery;
 mod door;
@@ -32,6 +34,7 @@ mod fault;
 mod input;
 mod kinds;
 mod lifecycle;
+mod named;
 mod object;
 mod options;
 mod referenced;
@@ -42,6 +45,7 @@ mod stream;
 mod tests;
 mod view;
 mod watches;
+mod wide;
 
 pub use backoff::BackoffBounds;
 pub(crate) use backoff::about;
@@ -50,7 +54,7 @@ pub use input::{Answer, Input};
 pub use kinds::{Presence, presence};
 pub(crate) use kinds::{WatchedResource, resources};
 pub use object::{Arrived, Undecodable, Watched, WatchedKind};
-pub use options::{Namespaces, SecretWatch, WatchOptions};
+pub use options::{NameBounds, Namespaces, SecretWatch, WatchOptions};
 pub use stats::WatchStats;
 pub use watches::Watches;
 

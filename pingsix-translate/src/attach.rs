@@ -22,7 +22,7 @@ pub(crate) use frontend::FrontendValidation;
 pub use hostname::{Hostname, HostnameFlaw};
 pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
 pub(crate) use listener::{Listener, ListenerState};
-pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
+pub(crate) use listeners::{ListenerOwner, Listeners, allows_listener_set, judge_listeners};
 pub(crate) use overlap::Overlap;
 pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
 pub(crate) use protocol::Protocol;

@@ -18,6 +18,7 @@ pub(crate) use backend::{Backend, BackendKey, Backends, ResolvedRule, Usage};
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
 pub(crate) use endpoint::Endpoints;
+pub(crate) use grant::Grants;
 pub(crate) use reading::Reading;
 pub(crate) use service::AppProtocol;
 

@@ -26,8 +26,8 @@ pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
-    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
-    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, permitted_references,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};

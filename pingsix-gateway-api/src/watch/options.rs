@@ -16,6 +16,8 @@ pub struct WatchOptions {
     pub labels: Option<String>,
     /// How Secrets are watched.
     pub secrets: SecretWatch,
+    /// How many objects are watched by their name.
+    pub names: NameBounds,
     /// How many objects one page of a list has.
     pub page_size: u32,
     /// How long is waited after a failure.
@@ -36,6 +38,7 @@ impl Default for WatchOptions {
             namespaces: Namespaces::All,
             labels: None,
             secrets: SecretWatch::ByName,
+            names: NameBounds::default(),
             page_size: 500,
             backoff: BackoffBounds::default(),
             discovery_interval: Duration::from_secs(30),
@@ -56,10 +59,30 @@ pub enum Namespaces {
     Only(BTreeSet<String>),
 }
 
+/// How many Secrets and ConfigMaps are watched by their name, each of which takes a connection. Beyond that, namespaces are
+/// watched as a whole, and of their objects those are kept that are referred to; then all namespaces at once. A watch that
+/// is needed for that and forbidden leaves as many objects that are watched by name as the bounds have room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameBounds {
+    /// How many of one kind in one namespace.
+    pub names_per_namespace: usize,
+    /// How many watches there are in all. While one takes the place of others, both run. Where
+    /// [some namespaces](Namespaces::Only) are watched, each has two at least.
+    pub watches: usize,
+}
+
+impl Default for NameBounds {
+    /// Some 40 MB of connections.
+    fn default() -> Self {
+        Self { names_per_namespace: 64, watches: 1000 }
+    }
+}
+
 /// How Secrets are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretWatch {
-    /// Each that is referred to, by its name. Permission can be given Secret by Secret, and no other is ever read.
+    /// Each that is referred to, by its name. Permission can be given Secret by Secret, and no other is read within
+    /// [`NameBounds`].
     ByName,
     /// All of them, as any other kind. One connection instead of one per Secret.
     All {

@@ -1,56 +1,69 @@
-//! Secrets and ConfigMaps that something refers to, each watched by its name.
+//! Secrets and ConfigMaps that something refers to.
 //!
-//! No other is ever read, so permission can be given object by object, and there is no copy of all Secrets of the cluster.
-//! All these watches run in one task, and one more per watch hands its requests on. Measured on a real API server over TLS,
-//! a thousand of them are answered within three seconds and take 40 MB here and 20 MB there, most of it for connections:
-//! the client speaks HTTP/1.1, so each open watch has one of its own. Who has many thousands of Secrets and may read all
-//! of them is better off with [`SecretWatch::All`].
+//! Each is watched by its name, so that no other is read and permission can be given object by object. Such a watch takes
+//! a connection of its own, since the client speaks HTTP/1.1, so there is a bound: beyond it, whole namespaces are watched
+//! ([`allotment`](super::allotment)), and of their objects those are handed on that are referred to.
+//!
+//! One watch **speaks** for an object at a time. Another one takes over when it knows the object in the version that was
+//! handed on last, or knows as well that it is not there. So the picture neither goes back nor loses an object while one
+//! watch takes the place of another, and both run until then. Where nothing is known of an object, or its watch is
+//! forbidden, the first watch that knows more speaks for it.
+//!
+//! A list answers for the names that were referred to before it was asked for, and for no other: the object may have been
+//! created together with the reference, later than the list. A name that comes later is read by itself, and a wide watch
+//! begins anew when there are many of them.
+//!
+//! All these watches run in one task, and one more per watch hands its requests on.
+
+mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::future;
 use std::sync::Arc;
 
-use futures::stream::{AbortHandle, Abortable, BoxStream, SelectAll, Stream, StreamExt as _, abortable};
-use kube_runtime::watcher;
-use pingsix_translate::snapshot::{ConfigMap, Secret};
-use pingsix_translate::{Kind, ObjectKey};
+use futures::stream::{Abortable, BoxStream, SelectAll, StreamExt as _};
+use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::fault::Step;
-use super::input::{Answer, Closed, Fed, Input, send};
-use super::options::SecretWatch;
-use super::stream::{Ground, Seen, Selection, list_watch};
-use crate::fault::FaultCategory;
+use super::allotment::Place;
+use super::input::{Answer, Closed, Input, send};
+use super::named::{Named, Referents, Sight, Speaker, can_exist};
+use super::options::{SecretWatch, WatchOptions};
+use super::stream::Ground;
+use super::wide::{Scope, State, WideSight, WideWatch};
+
+/// How many objects one page of the list of a wide watch has. Anybody's objects are among them, of a megabyte each.
+const WIDE_PAGE: u32 = 16;
+
+/// How many lists of wide watches are read at a time.
+const WIDE_LISTS: usize = 4;
 
 /// Watches the objects that are referred to.
 pub(super) struct Referenced {
     ground: Ground,
+    /// For wide watches.
+    wide_ground: Ground,
     inputs: mpsc::Sender<Input>,
     wanted: watch::Receiver<BTreeSet<ObjectKey>>,
-    watches: SelectAll<Abortable<BoxStream<'static, (ObjectKey, Sight)>>>,
-    held: BTreeMap<ObjectKey, Held>,
+    streams: SelectAll<Abortable<BoxStream<'static, Heard>>>,
+    places: BTreeMap<Place, Referents>,
+    /// Referents that no object can have.
+    impossible: BTreeSet<ObjectKey>,
+    wide: BTreeMap<Scope, WideWatch>,
+    /// The wide watches that there are to be.
+    wanted_scopes: BTreeSet<Scope>,
+    /// How many objects are watched by name.
+    by_name: usize,
+    /// Whether it was logged that places are refused.
+    are_refused: bool,
     gate: Arc<Semaphore>,
+    wide_gate: Arc<Semaphore>,
 }
 
-/// One watch, and what was said about its object.
-struct Held {
-    stop: AbortHandle,
-    answer: Option<Answer>,
-    /// Whether the world may have the object.
-    is_delivered: bool,
-}
-
-/// What a watch of one object finds out.
-enum Sight {
-    /// It is there, as this event says.
-    There(Input),
-    /// It is there, and as it was.
-    Unchanged,
-    /// It is not there.
-    Absent,
-    /// We may not know.
-    Forbidden(String),
+/// What a stream says.
+enum Heard {
+    Named(ObjectKey, Sight),
+    Wide(Scope, WideSight),
 }
 
 impl Referenced {
@@ -60,7 +73,23 @@ impl Referenced {
         wanted: watch::Receiver<BTreeSet<ObjectKey>>,
     ) -> Self {
         let gate = Arc::new(Semaphore::new(ground.options.concurrent_lists.max(1)));
-        Self { ground, inputs, wanted, watches: SelectAll::new(), held: BTreeMap::new(), gate }
+        let page_size = ground.options.page_size.min(WIDE_PAGE);
+        let options = WatchOptions { page_size, ..(*ground.options).clone() };
+        Self {
+            wide_ground: Ground { options: Arc::new(options), ..ground.clone() },
+            ground,
+            inputs,
+            wanted,
+            streams: SelectAll::new(),
+            places: BTreeMap::new(),
+            impossible: BTreeSet::new(),
+            wide: BTreeMap::new(),
+            wanted_scopes: BTreeSet::new(),
+            by_name: 0,
+            are_refused: false,
+            gate,
+            wide_gate: Arc::new(Semaphore::new(WIDE_LISTS)),
+        }
     }
 
     /// Runs until nobody takes inputs any more, or nobody can say any more what is referred to.
@@ -72,12 +101,19 @@ impl Referenced {
                     changed.map_err(|_| Closed)?;
                     self.set().await?;
                 }
-                Some((key, sight)) = self.watches.next(), if !self.watches.is_empty() => {
-                    self.tell(key, sight).await?;
-                }
+                Some(heard) = self.streams.next(), if !self.streams.is_empty() => match heard {
+                    Heard::Named(key, sight) => self.hear_named(key, sight).await?,
+                    Heard::Wide(scope, sight) => self.hear_wide(&scope, sight).await?,
+                },
                 () = self.inputs.closed() => return Err(Closed),
             }
+            self.count();
         }
+    }
+
+    fn count(&self) {
+        let known = self.wide.values().map(WideWatch::len).sum();
+        self.ground.stats.watching_referenced(self.by_name, self.wide.len(), known);
     }
 
     /// Watches what is wanted, and nothing else.
@@ -87,130 +123,225 @@ impl Referenced {
             |key: &&ObjectKey| key.kind == Kind::ConfigMap || key.kind == Kind::Secret && with_secrets;
         let wanted: BTreeSet<ObjectKey> =
             self.wanted.borrow_and_update().iter().filter(is_by_name).cloned().collect();
-        let released: Vec<ObjectKey> =
-            self.held.keys().filter(|key| !wanted.contains(*key)).cloned().collect();
-        for key in released {
-            // From here on its stream yields nothing, so this is the last that is said about it.
-            if let Some(held) = self.held.remove(&key) {
-                held.stop.abort();
+        self.release_others(&wanted).await?;
+        for key in wanted {
+            if !can_exist(&key) {
+                if self.impossible.insert(key.clone()) {
+                    send(&self.inputs, Input::Answered { key, answer: Answer::Absent }).await?;
+                }
+                continue;
             }
+            let held = self.places.entry(Place::of(&key)).or_default();
+            if !held.objects.contains_key(&key.name) {
+                held.unsettled.insert(key.name.clone());
+                let (told, delivered) = (State::Unknown, None);
+                held.objects.insert(key.name, Named { watch: None, speaker: Speaker::Name, told, delivered });
+            }
+        }
+        self.adjust().await
+    }
+
+    /// Lets go of what is not wanted any more.
+    async fn release_others(&mut self, wanted: &BTreeSet<ObjectKey>) -> Result<(), Closed> {
+        let mut released: Vec<ObjectKey> =
+            self.impossible.extract_if(.., |key| !wanted.contains(key)).collect();
+        for (place, held) in &mut self.places {
+            let key = |name: &ObjectName| ObjectKey { kind: place.kind, name: name.clone() };
+            for (name, named) in held.objects.extract_if(.., |name, _| !wanted.contains(&key(name))) {
+                held.unsettled.remove(&name);
+                held.awaited.remove(&name);
+                // From here on its stream yields nothing, so this is the last that is said about it.
+                if let Some(watch) = named.watch {
+                    watch.stop.abort();
+                    held.by_name -= 1;
+                    self.by_name -= 1;
+                }
+                released.push(key(&name));
+            }
+        }
+        self.places.retain(|_, held| !held.objects.is_empty());
+        for key in released {
             send(&self.inputs, Input::Released(key)).await?;
         }
-        for key in wanted {
-            if !self.held.contains_key(&key) {
-                self.watch(key);
-            }
-        }
-        self.ground.stats.watching_by_name(self.held.len());
         Ok(())
     }
 
-    fn watch(&mut self, key: ObjectKey) {
-        let name = key.clone();
-        let named = move |sight| (name.clone(), sight);
-        let sights = if !can_exist(&key) {
-            futures::stream::once(future::ready(Sight::Absent)).map(named).boxed()
-        } else if key.kind == Kind::Secret {
-            sights::<Secret>(&self.ground, &key, self.gate.clone()).map(named).boxed()
-        } else {
-            sights::<ConfigMap>(&self.ground, &key, self.gate.clone()).map(named).boxed()
+    /// Hands on what the watch of one object has found out, if it speaks for the object.
+    async fn hear_named(&mut self, key: ObjectKey, sight: Sight) -> Result<(), Closed> {
+        let place = Place::of(&key);
+        let is_free = self.is_free(&place, &key.name);
+        let Some(named) = self.named(&place, &key.name) else { return Ok(()) };
+        let (state, event) = match sight {
+            Sight::There(version, event) => (State::There(version), Some(event)),
+            Sight::Absent => (State::Absent, None),
+            Sight::Forbidden(message) => (State::Forbidden(message), None),
         };
-        let (sights, stop) = abortable(sights);
-        self.watches.push(sights);
-        self.held.insert(key, Held { stop, answer: None, is_delivered: false });
+        if let Some(watch) = &mut named.watch {
+            watch.state = state.clone();
+        }
+        if is_free || named.speaker == Speaker::Name || !named.told.is_settled() {
+            named.speaker = Speaker::Name;
+            if let State::Forbidden(message) = &state
+                && named.told != state
+            {
+                let (kind, namespace, name) = (key.kind, &*key.name.namespace, &*key.name.name);
+                tracing::warn!(%kind, namespace, name, error = message, "object that is referred to cannot be read");
+            }
+            self.tell(&key, state, event).await?;
+        }
+        if self.settle(&place, &key.name) {
+            self.fill(&place).await?;
+        }
+        self.end_wide();
+        Ok(())
+    }
+
+    /// Whether the watch that speaks for an object has ended, or is forbidden.
+    fn is_free(&self, place: &Place, name: &ObjectName) -> bool {
+        let named = self.places.get(place).and_then(|held| held.objects.get(name));
+        let scope = named.and_then(|named| named.speaker.scope(place));
+        scope.is_some_and(|scope| self.wide.get(&scope).is_none_or(|wide| wide.forbidden.is_some()))
+    }
+
+    /// Hands on what a wide watch has seen of objects for which it speaks.
+    async fn hear_wide(&mut self, scope: &Scope, sight: WideSight) -> Result<(), Closed> {
+        let Some(wide) = self.wide.get_mut(scope) else { return Ok(()) };
+        let is_turn = wide.take(&sight);
+        match sight {
+            WideSight::Began => {
+                for place in self.covered(scope) {
+                    if let Some(held) = self.places.get_mut(&place) {
+                        held.awaited = held.unsettled.clone();
+                    }
+                }
+                return Ok(());
+            }
+            WideSight::There(name, version, event) => {
+                self.hear_of(scope, name, State::There(version), Some(event)).await?;
+            }
+            WideSight::Gone(name) => self.hear_of(scope, name, State::Absent, None).await?,
+            WideSight::Done => {
+                for place in self.covered(scope) {
+                    self.take_list(scope, &place).await?;
+                }
+            }
+            WideSight::Failed | WideSight::Forbidden(_) if !self.wanted_scopes.contains(scope) => {
+                self.abandon(scope);
+            }
+            WideSight::Failed => {}
+            WideSight::Forbidden(message) => {
+                if is_turn {
+                    let (kind, namespace) = (scope.kind, scope.namespace.as_deref());
+                    tracing::warn!(
+                        %kind,
+                        namespace,
+                        error = message,
+                        "more objects are referred to than are watched by name, and they cannot be listed"
+                    );
+                }
+            }
+        }
+        if is_turn { self.adjust().await } else { Ok(()) }
+    }
+
+    /// The places of a scope in which something is referred to.
+    fn covered(&self, scope: &Scope) -> Vec<Place> {
+        self.places.keys().filter(|place| scope.covers(place)).cloned().collect()
+    }
+
+    /// Hands on how a wide watch sees one object.
+    async fn hear_of(
+        &mut self,
+        scope: &Scope,
+        name: ObjectName,
+        state: State,
+        event: Option<Input>,
+    ) -> Result<(), Closed> {
+        let place = Place { kind: scope.kind, namespace: name.namespace.clone() };
+        let is_free = self.is_free(&place, &name);
+        let Some(named) = self.named(&place, &name) else { return Ok(()) };
+        // That an unknown object is gone says nothing: there may be another one of its name.
+        let may_speak = (is_free || !named.told.is_settled()) && event.is_some();
+        if may_speak || named.speaker == Speaker::of(scope) {
+            named.speaker = Speaker::of(scope);
+            let key = ObjectKey { kind: scope.kind, name: name.clone() };
+            self.tell(&key, state, event).await?;
+        }
+        if self.settle(&place, &name) {
+            self.fill(&place).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what is not in a list that was read to its end.
+    async fn take_list(&mut self, scope: &Scope, place: &Place) -> Result<(), Closed> {
+        let (Some(wide), Some(held)) = (self.wide.get(scope), self.places.get_mut(place)) else {
+            return Ok(());
+        };
+        let awaited = std::mem::take(&mut held.awaited);
+        // Where another watch speaks and knows the object, it knows better.
+        let is_answered = |(name, named): &(&ObjectName, &Named)| {
+            if named.told.is_settled() {
+                named.speaker == Speaker::of(scope)
+            } else {
+                awaited.contains(*name)
+            }
+        };
+        let answered = held.objects.iter().filter(is_answered).map(|(name, _)| name);
+        let absent: Vec<ObjectName> =
+            answered.filter(|name| wide.state(name) == State::Absent).cloned().collect();
+        for name in absent {
+            if let Some(named) = self.named(place, &name) {
+                named.speaker = Speaker::of(scope);
+            }
+            self.tell(&ObjectKey { kind: place.kind, name }, State::Absent, None).await?;
+        }
+        self.settle_all(place);
+        self.fill(place).await
+    }
+
+    fn named(&mut self, place: &Place, name: &ObjectName) -> Option<&mut Named> {
+        self.places.get_mut(place)?.objects.get_mut(name)
     }
 
     /// Says what is new: the object first, then what is known about it.
-    async fn tell(&mut self, key: ObjectKey, sight: Sight) -> Result<(), Closed> {
-        let Some(held) = self.held.get_mut(&key) else { return Ok(()) };
+    async fn tell(&mut self, key: &ObjectKey, state: State, event: Option<Input>) -> Result<(), Closed> {
+        let Some(held) = self.places.get_mut(&Place::of(key)) else { return Ok(()) };
+        let Some(named) = held.objects.get_mut(&key.name) else { return Ok(()) };
         let mut inputs = Vec::with_capacity(2);
-        let answer = match sight {
-            Sight::There(event) => {
-                held.is_delivered = true;
-                inputs.push(event);
+        let answer = match &state {
+            State::Unknown => return Ok(()),
+            State::There(version) => {
+                // A list that is read anew mostly says what is known, but it ends a refusal.
+                let is_news = version.is_none() || named.delivered.as_ref() != Some(version);
+                named.delivered = Some(version.clone());
+                inputs.extend(event.filter(|_| is_news));
                 Answer::Present
             }
-            Sight::Unchanged => Answer::Present,
-            Sight::Absent => {
-                if std::mem::take(&mut held.is_delivered) {
+            State::Absent => {
+                if named.delivered.take().is_some() {
                     inputs.push(Input::Gone(key.clone()));
                 }
                 Answer::Absent
             }
-            Sight::Forbidden(message) => Answer::Forbidden { message },
+            State::Forbidden(message) => Answer::Forbidden { message: message.clone() },
         };
-        if held.answer.as_ref() != Some(&answer) {
-            if let Answer::Forbidden { message } = &answer {
-                let (kind, namespace, name) = (key.kind, &*key.name.namespace, &*key.name.name);
-                tracing::warn!(%kind, namespace, name, error = message, "object that is referred to cannot be read");
-            }
-            held.answer = Some(answer.clone());
-            inputs.push(Input::Answered { key, answer });
+        let is_answered = match (&named.told, &state) {
+            (State::There(_), State::There(_)) => true,
+            (told, state) => told == state,
+        };
+        if state.is_settled() {
+            held.unsettled.remove(&key.name);
+        } else {
+            held.unsettled.insert(key.name.clone());
+        }
+        named.told = state;
+        if !is_answered {
+            inputs.push(Input::Answered { key: key.clone(), answer });
         }
         for input in inputs {
             send(&self.inputs, input).await?;
         }
         Ok(())
     }
-}
-
-/// What is found out about one object, in the order in which it happens. Other failures than a refusal say nothing.
-fn sights<K: Fed>(
-    ground: &Ground,
-    key: &ObjectKey,
-    gate: Arc<Semaphore>,
-) -> impl Stream<Item = Sight> + Send + use<K> {
-    let selection = Selection {
-        namespace: Some(key.name.namespace.to_string()),
-        labels: None,
-        fields: Some(format!("metadata.name={}", key.name.name)),
-    };
-    let mut was_listed = false;
-    let mut version = None;
-    list_watch::<K>(ground, &selection, Some(gate)).filter_map(move |seen| {
-        future::ready(match seen {
-            Seen::Event(watcher::Event::Init) => {
-                was_listed = false;
-                None
-            }
-            Seen::Event(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
-                was_listed = true;
-                let now = object.version();
-                // A list that is read anew mostly says what is known, but it ends a refusal.
-                let is_news = now.is_none() || version != now;
-                version = now;
-                Some(if is_news {
-                    Sight::There(K::input(watcher::Event::Apply(object)))
-                } else {
-                    Sight::Unchanged
-                })
-            }
-            Seen::Event(watcher::Event::InitDone) if was_listed => None,
-            Seen::Event(watcher::Event::InitDone | watcher::Event::Delete(_)) => {
-                version = None;
-                Some(Sight::Absent)
-            }
-            Seen::Failed(fault)
-                if fault.step == Step::List && fault.category() == FaultCategory::Forbidden =>
-            {
-                Some(Sight::Forbidden(fault.cause.message))
-            }
-            // One who may list and not watch is told at every list.
-            Seen::Opened | Seen::Failed(_) => None,
-        })
-    })
-}
-
-/// Whether an object with this key can exist. References are written by people, and end up in a path and in a selector,
-/// where other characters mean something else.
-fn can_exist(key: &ObjectKey) -> bool {
-    let is_name = |name: &str, longest: usize| {
-        let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = name.as_bytes();
-        name.len() <= longest
-            && edge(bytes.first())
-            && edge(bytes.last())
-            && bytes.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
-    };
-    is_name(&key.name.namespace, 63) && !key.name.namespace.contains('.') && is_name(&key.name.name, 253)
 }

@@ -12,6 +12,8 @@ use crate::fault::FaultCategory;
 pub struct WatchStats {
     kinds: BTreeMap<Kind, KindStats>,
     by_name: AtomicU64,
+    wide: AtomicU64,
+    versions: AtomicU64,
 }
 
 /// Counters of one kind, over all its watches.
@@ -27,7 +29,12 @@ impl Default for WatchStats {
         let faults = || FaultCategory::ALL.iter().map(|category| (*category, AtomicU64::new(0))).collect();
         let kinds =
             Kind::ALL.iter().map(|kind| (*kind, KindStats { faults: faults(), ..KindStats::default() }));
-        Self { kinds: kinds.collect(), by_name: AtomicU64::new(0) }
+        Self {
+            kinds: kinds.collect(),
+            by_name: AtomicU64::new(0),
+            wide: AtomicU64::new(0),
+            versions: AtomicU64::new(0),
+        }
     }
 }
 
@@ -53,6 +60,17 @@ impl WatchStats {
         self.by_name.load(Ordering::Relaxed)
     }
 
+    /// How many namespaces are watched as a whole now, because many of their objects are referred to; a watch of all
+    /// namespaces counts as one.
+    pub fn wide(&self) -> u64 {
+        self.wide.load(Ordering::Relaxed)
+    }
+
+    /// How many objects these watches know the version of, most of which nobody may refer to.
+    pub fn versions(&self) -> u64 {
+        self.versions.load(Ordering::Relaxed)
+    }
+
     pub(super) fn listing(&self, kind: Kind) {
         self.count(kind, |stats| Some(&stats.lists));
     }
@@ -65,8 +83,10 @@ impl WatchStats {
         self.count(kind, |stats| stats.faults.get(&category));
     }
 
-    pub(super) fn watching_by_name(&self, count: usize) {
-        self.by_name.store(count as u64, Ordering::Relaxed);
+    pub(super) fn watching_referenced(&self, by_name: usize, wide: usize, versions: usize) {
+        self.by_name.store(by_name as u64, Ordering::Relaxed);
+        self.wide.store(wide as u64, Ordering::Relaxed);
+        self.versions.store(versions as u64, Ordering::Relaxed);
     }
 
     fn read(&self, kind: Kind, counter: impl Fn(&KindStats) -> &AtomicU64) -> u64 {

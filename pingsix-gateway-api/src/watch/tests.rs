@@ -6,3 +6,4 @@ mod lifetime;
 mod namespaces;
 mod referenced;
 mod streams;
+mod wide;

@@ -83,7 +83,8 @@ impl World {
                 if lives_in(snapshot, &namespace) {
                     self.hold_namespace(snapshot, &namespace);
                 }
-                true
+                // Its labels may decide whether a ListenerSet is allowed, and with that which Secrets are read.
+                !has_listener_set(snapshot, &namespace)
             }
             Kind::GatewayClass | Kind::PingsixProxy => self.hold_parameters(snapshot),
             // What is to be done for it is told by the Service.
@@ -238,14 +239,21 @@ fn has_policy(snapshot: &Snapshot, service: &ObjectName) -> bool {
     policies.any(|(name, policy)| services_of_policy(policy, &name.namespace).contains(service))
 }
 
+/// Whether a ListenerSet of a snapshot is in a namespace.
+fn has_listener_set(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
+    any(&snapshot.listener_sets, namespace)
+}
+
+/// Whether one of these objects is in a namespace.
+fn any<V>(held: &SharedMap<ObjectName, V>, namespace: &Arc<str>) -> bool {
+    let first = ObjectName::new(namespace.clone(), "");
+    held.from_key(&first).next().is_some_and(|(name, _)| name.namespace == *namespace)
+}
+
 /// Whether the Gateway, a ListenerSet or a route of a snapshot is in a namespace.
 fn lives_in(snapshot: &Snapshot, namespace: &Arc<str>) -> bool {
-    fn any<V>(held: &SharedMap<ObjectName, V>, namespace: &Arc<str>) -> bool {
-        let first = ObjectName::new(namespace.clone(), "");
-        held.from_key(&first).next().is_some_and(|(name, _)| name.namespace == *namespace)
-    }
     snapshot.gateway.metadata.namespace.as_deref() == Some(&**namespace)
-        || any(&snapshot.listener_sets, namespace)
+        || has_listener_set(snapshot, namespace)
         || any(&snapshot.http_routes, namespace)
         || any(&snapshot.grpc_routes, namespace)
         || any(&snapshot.tls_routes, namespace)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     EndpointSlice, IngressSnapshot, Pending, Referents, RouteReferences, Snapshot, class_of_ingress,
-    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class, proxy_of_gateway,
-    proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress, secrets_of_listener_set,
-    secrets_of_proxy, services_of_ingress,
+    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, permitted_references,
+    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap};
 
@@ -39,7 +39,7 @@ impl OwnerSnapshot {
 pub struct Cut {
     /// What the owner may see.
     pub snapshot: OwnerSnapshot,
-    /// The Secrets and ConfigMaps it refers to, whether they exist or not.
+    /// The Secrets and ConfigMaps it refers to and may use, whether they exist or not. What it may not use is not watched.
     pub referenced: BTreeSet<ObjectKey>,
 }
 
@@ -83,12 +83,10 @@ impl World {
         let tls_routes = names.routes(&self.tls_routes, &parents);
         let tcp_routes = names.routes(&self.tcp_routes, &parents);
         let udp_routes = names.routes(&self.udp_routes, &parents);
-        names.secrets(Kind::Gateway, name, secrets_of_gateway(&gateway, &name.namespace));
-        let config_maps = config_maps_of_gateway(&gateway, &name.namespace);
-        names.cross(Kind::Gateway, name, &config_maps);
-        names.config_maps.extend(config_maps);
+        names.cross(Kind::Gateway, name, &secrets_of_gateway(&gateway, &name.namespace));
+        names.cross(Kind::Gateway, name, &config_maps_of_gateway(&gateway, &name.namespace));
         for (name, set) in &listener_sets {
-            names.secrets(Kind::ListenerSet, name, secrets_of_listener_set(set, &name.namespace));
+            names.cross(Kind::ListenerSet, name, &secrets_of_listener_set(set, &name.namespace));
         }
         let class = self.get(&ObjectName::new("", gateway.spec.gateway_class_name.as_str()));
         names.proxies.extend(class.as_deref().and_then(proxy_of_class));
@@ -102,6 +100,11 @@ impl World {
         for (name, policy) in &backend_tls_policies {
             names.config_maps.extend(config_maps_of_policy(policy, &name.namespace));
         }
+        let mut referents = self.referents(&names);
+        // Permission first, which takes the ReferenceGrants and the labels of Namespaces.
+        names.permit(permitted_references(&gateway, &listener_sets, &referents));
+        referents.secrets = picked(&self.secrets, &names.secrets);
+        referents.config_maps = picked(&self.config_maps, &names.config_maps);
         let snapshot = Snapshot {
             gateway,
             class,
@@ -112,7 +115,7 @@ impl World {
             tcp_routes,
             udp_routes,
             backend_tls_policies,
-            referents: self.referents(&names),
+            referents,
         };
         Some(Cut { snapshot: OwnerSnapshot::Gateway(Box::new(snapshot)), referenced: names.referenced() })
     }
@@ -214,9 +217,12 @@ impl Names {
         routes
     }
 
-    fn secrets(&mut self, kind: Kind, name: &ObjectName, secrets: BTreeSet<ObjectName>) {
-        self.cross(kind, name, &secrets);
-        self.secrets.extend(secrets);
+    /// Adds Secrets and ConfigMaps that may be used.
+    fn permit(&mut self, references: BTreeSet<ObjectKey>) {
+        for ObjectKey { kind, name } in references {
+            let names = if kind == Kind::Secret { &mut self.secrets } else { &mut self.config_maps };
+            names.insert(name);
+        }
     }
 
     /// Notes which permissions these references of an object take.

@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use kube_runtime::watcher;
 use pingsix_translate::crd::PingsixProxy;
-use pingsix_translate::snapshot::{EndpointSlice, Gateway, GatewayClass, HttpRoute, Secret, Service};
+use pingsix_translate::snapshot::{
+    EndpointSlice, Gateway, GatewayClass, HttpRoute, ListenerSet, Namespace, ReferenceGrant, Secret, Service,
+};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, Translation, translate, translate_ingress};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -163,14 +165,78 @@ fn what_cannot_be_decoded_is_there_and_serves_nothing() {
 fn secrets_to_be_watched_are_those_a_snapshot_refers_to() {
     let mut world = World::default();
     let mut with_tls = gateway("one", "pingsix", 1);
-    with_tls["spec"]["listeners"][0]["tls"] =
-        json!({"certificateRefs": [{"name": "here"}, {"name": "there", "namespace": "shop"}]});
+    with_tls["spec"]["listeners"][0]["tls"] = json!({"certificateRefs": [
+        {"name": "here"}, {"name": "there", "namespace": "shop"}, {"name": "elsewhere", "namespace": "pay"},
+        {"name": "vault", "group": "example.com", "kind": "Certificate"},
+    ]});
     world.apply(applied::<Gateway>(with_tls));
-    let cut = world.cut(&ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
-    let names: Vec<String> = cut.referenced.iter().map(ToString::to_string).collect();
-    assert_eq!(names, ["Secret infra/here", "Secret shop/there"]);
+    world.apply(applied::<ReferenceGrant>(grant("shop", "Gateway", "there")));
+    assert_eq!(referenced(&world), ["Secret infra/here", "Secret shop/there"]);
     let secret = json!({"metadata": {"name": "there", "namespace": "shop", "resourceVersion": "1"}});
     assert_eq!(owners(&world.apply(applied::<Secret>(secret))), ["Gateway infra/one"]);
+}
+
+/// Lets objects of a kind in namespace `infra` and `team` refer to a Secret of a namespace.
+fn grant(namespace: &str, from: &str, secret: &str) -> Value {
+    let from =
+        |namespace: &str| json!({"group": "gateway.networking.k8s.io", "kind": from, "namespace": namespace});
+    json!({
+        "metadata": {"name": "grant", "namespace": namespace, "resourceVersion": format!("{secret}")},
+        "spec": {"from": [from("infra"), from("team")], "to": [{"group": "", "kind": "Secret", "name": secret}]},
+    })
+}
+
+/// What is to be watched for Gateway `infra/one`.
+fn referenced(world: &World) -> Vec<String> {
+    let cut = world.cut(&ObjectKey::new(Kind::Gateway, "infra", "one")).unwrap();
+    cut.referenced.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_secret_that_may_not_be_used_is_not_watched() {
+    let key = ObjectKey::new(Kind::Gateway, "infra", "one");
+    let mut world = World::default();
+    let mut with_tls = gateway("one", "pingsix", 1);
+    with_tls["spec"]["listeners"][0]["tls"] =
+        json!({"certificateRefs": [{"name": "there", "namespace": "shop"}]});
+    with_tls["spec"]["allowedListeners"] =
+        json!({"namespaces": {"from": "Selector", "selector": {"matchLabels": {"edge": "yes"}}}});
+    with_tls["spec"]["tls"] = json!({"frontend": {"default": {"validation": {"caCertificateRefs": [
+        {"group": "", "kind": "ConfigMap", "name": "ca", "namespace": "shop"},
+        {"group": "", "kind": "ConfigMap", "name": "ca"},
+    ]}}}});
+    world.apply(applied::<Gateway>(with_tls));
+    let listeners = json!([{"name": "l", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [
+        {"name": "own"}, {"name": "there", "namespace": "shop"},
+    ]}}]);
+    world.apply(applied::<ListenerSet>(json!({
+        "metadata": {"name": "set", "namespace": "team", "resourceVersion": "1"},
+        "spec": {"parentRef": {"name": "one", "namespace": "infra"}, "listeners": listeners},
+    })));
+    // No grant, and the ListenerSet is not allowed.
+    assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
+    let mut cut = world.cut(&key).unwrap();
+    let labelled = |edge: &str, version: &str| json!({"metadata": {"name": "team", "labels": {"edge": edge}, "resourceVersion": version}});
+    let effects = world.apply(applied::<Namespace>(labelled("yes", "1")));
+    assert_eq!(owners(&effects), ["Gateway infra/one"]);
+    // A cut that is kept would not tell.
+    assert!(!world.recut(&mut cut, &Changed { objects: effects.touched, ..Changed::default() }));
+    assert_eq!(referenced(&world), ["Secret team/own", "ConfigMap infra/ca"]);
+    // A grant counts for the kind and the name it is for.
+    world.apply(applied::<ReferenceGrant>(grant("shop", "Gateway", "other")));
+    world.apply(applied::<ReferenceGrant>(grant("shop", "HTTPRoute", "there")));
+    assert_eq!(referenced(&world), ["Secret team/own", "ConfigMap infra/ca"]);
+    let effects = world.apply(applied::<ReferenceGrant>(grant("shop", "ListenerSet", "there")));
+    assert_eq!(owners(&effects), ["Gateway infra/one"]);
+    assert_eq!(referenced(&world), ["Secret shop/there", "Secret team/own", "ConfigMap infra/ca"]);
+    // Not even one that is known by now is held for who may not use it.
+    world.apply(applied::<Namespace>(labelled("no", "2")));
+    world.apply(applied::<Secret>(
+        json!({"metadata": {"name": "own", "namespace": "team", "resourceVersion": "1"}}),
+    ));
+    assert_eq!(referenced(&world), ["ConfigMap infra/ca"]);
+    let OwnerSnapshot::Gateway(snapshot) = world.cut(&key).unwrap().snapshot else { panic!("a Gateway's") };
+    assert_eq!(snapshot.referents.secrets.len(), 0);
 }
 
 #[test]

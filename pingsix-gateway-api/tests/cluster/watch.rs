@@ -1,7 +1,7 @@
 //! Watches: what only a real API server shows. Roles that name single objects, definitions that come and go with their
 //! objects, validation, versions that expire, and restarts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -199,6 +199,47 @@ async fn roles_that_name_single_secrets_suffice() {
     feed.until("it is back", |feed| feed.secret().as_deref() == Some(b"three")).await;
     feed.watches.refer([authority].into());
     feed.until("it is let go", |feed| feed.secret().is_none() && feed.answers.len() == 1).await;
+}
+
+/// Many names of one namespace: with the right to list it, and with that to read one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_names_of_a_namespace_take_one_watch_where_that_is_allowed() {
+    let Some(cluster) = TestCluster::builder().user("watcher", &[]).start_or_skip().await else { return };
+    cluster.apply(ROLES).await.unwrap();
+    cluster.apply(&secret("one")).await.unwrap();
+    let user = cluster.user("watcher").unwrap();
+    cluster.bind_cluster_role(user, "watcher").await.unwrap();
+    cluster.bind_role("default", user, "one-secret").await.unwrap();
+    let tls = ObjectKey::new(Kind::Secret, "default", "tls");
+    let mut names: BTreeSet<ObjectKey> =
+        (0..1000).map(|index| ObjectKey::new(Kind::Secret, "default", &*format!("x{index}"))).collect();
+    names.insert(tls.clone());
+    let watched = |feed: &Feed| (feed.watches.stats().by_name(), feed.watches.stats().wide());
+
+    let mut allowed = Feed::of(cluster.admin(), WatchOptions::default());
+    allowed.watches.refer([tls.clone()].into());
+    allowed.until("it is there", |feed| feed.secret().is_some()).await;
+    assert_eq!(watched(&allowed), (1, 0));
+    allowed.watches.refer(names.clone());
+    allowed.until("all are answered", |feed| feed.answers.len() == 1001).await;
+    assert_eq!(allowed.answers[&tls], Answer::Present);
+    cluster.apply(&secret("two")).await.unwrap();
+    allowed.until("it is rotated", |feed| feed.secret().as_deref() == Some(b"two")).await;
+    assert_eq!(watched(&allowed), (0, 1));
+
+    let mut refused = Feed::of(cluster.client(user).unwrap(), WatchOptions::default());
+    refused.watches.refer([tls.clone()].into());
+    refused.until("it is there", |feed| feed.secret().is_some()).await;
+    refused.watches.refer(names);
+    refused.until("all are answered", |feed| feed.answers.len() == 1001).await;
+    assert_eq!(refused.answers[&tls], Answer::Present);
+    let others = refused.answers.iter().filter(|(key, _)| **key != tls);
+    assert!(others.clone().all(|(_, answer)| matches!(answer, Answer::Forbidden { .. })));
+    let names_the_bound = |answer: &Answer| matches!(answer, Answer::Forbidden { message } if message.contains("64 of them are watched"));
+    assert_eq!(others.filter(|(_, answer)| names_the_bound(answer)).count(), 1001 - 64);
+    assert_eq!(watched(&refused), (64, 1));
+    cluster.apply(&secret("three")).await.unwrap();
+    refused.until("it is rotated", |feed| feed.secret().as_deref() == Some(b"three")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

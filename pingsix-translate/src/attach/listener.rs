@@ -37,7 +37,7 @@ pub(crate) struct Listener {
     /// `None` without TLS.
     pub(crate) tls_mode: Option<TlsMode>,
     pub(crate) state: ListenerState,
-    /// Why not all references are good; judged whatever the state.
+    /// Why not all references are good; judged whatever the state, but for certificates of a ListenerSet that is not allowed.
     pub(crate) unresolved: Vec<Refusal>,
     /// How what is served differs from what was asked for; nothing for one that is not served. Lowering adds to it.
     pub(crate) limits: Vec<Limit>,
@@ -67,6 +67,11 @@ impl Listener {
     /// Where it stands in its owner's spec.
     pub(crate) fn at(&self) -> FieldPath {
         FieldPath::new("spec").child("listeners").index(self.index)
+    }
+
+    /// Whether it needs certificates.
+    pub(crate) fn terminates_tls(&self) -> bool {
+        self.tls_mode == Some(TlsMode::Terminate)
     }
 
     pub(crate) fn is_served(&self) -> bool {

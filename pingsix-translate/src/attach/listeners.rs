@@ -14,9 +14,9 @@ use super::overlap::mark_overlaps;
 use crate::field::FieldPath;
 use crate::object::{Age, Kind, ObjectKey, compare_age};
 use crate::options::Options;
-use crate::resolve::References;
+use crate::resolve::{References, labels_of};
 use crate::route::{ParentRef, Refusal};
-use crate::snapshot::{ListenerProbe, ListenerSet, Snapshot, key_of};
+use crate::snapshot::{Gateway, ListenerProbe, ListenerSet, Referents, Snapshot, key_of};
 use crate::verdict::{Problem, Reason};
 
 /// Every listener, and whose it is.
@@ -140,6 +140,14 @@ pub(crate) fn judge_listeners(
     Listeners { all, gateway: of_gateway, sets }
 }
 
+/// Whether a Gateway takes the listeners of a ListenerSet of this namespace (`allowedListeners`).
+pub(crate) fn allows_listener_set(gateway: &Gateway, namespace: &Arc<str>, referents: &Referents) -> bool {
+    let allowed = AllowedNamespaces::of_listener_sets(&gateway.spec);
+    let own = gateway.metadata.namespace.as_deref().unwrap_or_default();
+    let labels = labels_of(namespace, referents.namespaces.get(namespace).map(AsRef::as_ref));
+    allowed.is_ok_and(|allowed| allowed.admits(own, namespace, &labels))
+}
+
 /// The oldest first, then alphabetically (GEP-1713, listener precedence).
 fn by_precedence(snapshot: &Snapshot) -> Vec<(Arc<ObjectKey>, &ListenerSet)> {
     let sets = snapshot.listener_sets.values();
@@ -185,6 +193,10 @@ impl Written<'_> {
         if let Some(refusal) = &excluded {
             for listener in own {
                 listener.state = ListenerState::Excluded { refusal: refusal.clone() };
+                if listener.terminates_tls() {
+                    // No Secret is read for a ListenerSet that is not allowed, so nothing is known of its references.
+                    listener.unresolved.clear();
+                }
             }
         }
         ListenerOwner { key, generation, listeners: start..self.judged.len(), excluded }

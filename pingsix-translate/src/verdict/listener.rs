@@ -89,12 +89,18 @@ fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
         }
     }
     // Judged also for a listener that is not accepted.
-    match listener.unresolved.first() {
-        Some(first) => {
+    match (&listener.state, listener.unresolved.first()) {
+        (ListenerState::Excluded { refusal }, _) if listener.terminates_tls() => set(
+            ConditionType::ResolvedRefs,
+            ConditionStatus::Unknown,
+            refusal.reason,
+            "The references of a ListenerSet that is not allowed are not resolved.".to_owned(),
+        ),
+        (_, Some(first)) => {
             let message = joined(&listener.unresolved);
             set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
         }
-        None => set(
+        (_, None) => set(
             ConditionType::ResolvedRefs,
             ConditionStatus::True,
             Reason::ResolvedRefs,

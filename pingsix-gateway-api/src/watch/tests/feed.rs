@@ -67,7 +67,7 @@ impl Feed {
         .await;
     }
 
-    fn take(&mut self, input: Input) {
+    pub(super) fn take(&mut self, input: Input) {
         self.log.push(format!("{input:?}"));
         match input {
             Input::Event(event) => drop(self.world.apply(event)),

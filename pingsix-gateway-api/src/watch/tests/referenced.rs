@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::feed::{Feed, named};
 use crate::fixture::api_server::{ApiServer, Fate, Verb};
-use crate::watch::{Answer, FaultCategory, SecretWatch, WatchOptions};
+use crate::watch::{Answer, FaultCategory, NameBounds, SecretWatch, WatchOptions};
 
 const SECRET: Kind = Kind::Secret;
 
@@ -60,7 +60,7 @@ async fn only_what_is_referred_to_is_read_by_its_name() {
     assert!(!feed.has(SECRET, "shop", "later"));
     assert!(!feed.has(SECRET, "shop", "private"));
     assert_eq!(feed.told("Secret(Init"), 0);
-    assert_eq!(feed.watches.stats().by_name(), 3);
+    assert_eq!((feed.watches.stats().by_name(), feed.watches.stats().wide()), (3, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +168,13 @@ async fn a_thousand_take_turns_and_one_task() {
     for index in 0..1000 {
         server.apply(SECRET, secret(&format!("s{index}"), "b25l"));
     }
-    let mut feed = Feed::of(&server, WatchOptions::default());
+    let mut feed = Feed::of(
+        &server,
+        WatchOptions {
+            names: NameBounds { names_per_namespace: 1000, watches: 1000 },
+            ..WatchOptions::default()
+        },
+    );
     feed.complete().await;
     refer(&feed, &keys);
     feed.until("all are there", |feed| feed.answers.len() == 1000).await;

@@ -111,6 +111,19 @@ fn a_listener_set_that_is_not_allowed_serves_nothing_and_counts_for_nothing() {
 }
 
 #[test]
+fn nothing_is_said_of_the_references_of_a_listener_set_that_is_not_allowed() {
+    let mut objects = crate::fixture::gateway(&json!([http("own", 80, "own.test")]));
+    add_listener_set(&mut objects, ("shop", "s"), 1, &json!([https("l", 443, None, &["tls"])]));
+    let before = run(&objects, &per_port()).verdicts;
+    let listener = &before.listener_sets.values().next().unwrap().listeners[0];
+    assert_eq!(brief(&listener.conditions, ConditionType::ResolvedRefs), "Unknown NotAllowed");
+    // Whether the Secret exists makes no difference.
+    objects.insert(Object::Secret(object(json!({"metadata": {"namespace": "shop", "name": "tls"}}))));
+    let after = run(&objects, &per_port()).verdicts;
+    assert_eq!(format!("{before:?}"), format!("{after:?}"));
+}
+
+#[test]
 fn a_listener_set_of_a_gateway_that_is_not_accepted_says_so() {
     let mut objects = Objects::default();
     objects.insert(Object::Gateway(object(json!({
