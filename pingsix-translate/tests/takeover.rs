@@ -16,8 +16,8 @@ use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
 use pingsix_translate::verdict::Reason;
 use pingsix_translate::{
-    Budget, DataPlane, Object, ObjectName, Objects, Options, Provenance, Translation, translate,
-    translate_ingress,
+    Budget, DataPlane, Effort, Object, ObjectName, Objects, Options, Provenance, Translation, Translator,
+    translate, translate_ingress,
 };
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -55,7 +55,12 @@ fn world() -> Objects {
 }
 
 /// An HTTPRoute of a namespace, created in a year.
-fn add_route(objects: &mut Objects, (namespace, name, year): (&str, &str, u16), hostnames: &[String], matches: &Value) {
+fn add_route(
+    objects: &mut Objects,
+    (namespace, name, year): (&str, &str, u16),
+    hostnames: &[String],
+    matches: &Value,
+) {
     objects.insert(Object::HttpRoute(object(json!({
         "metadata": {
             "name": name, "namespace": namespace, "generation": 1,
@@ -69,7 +74,11 @@ fn add_route(objects: &mut Objects, (namespace, name, year): (&str, &str, u16), 
 }
 
 /// An Ingress of a namespace, created in a year, with a rule per host.
-fn add_ingress(objects: &mut Objects, (namespace, name, year): (&str, &str, u16), rules: &[(&str, Vec<String>)]) {
+fn add_ingress(
+    objects: &mut Objects,
+    (namespace, name, year): (&str, &str, u16),
+    rules: &[(&str, Vec<String>)],
+) {
     let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
     let rules: Vec<Value> = rules
         .iter()
@@ -78,7 +87,11 @@ fn add_ingress(objects: &mut Objects, (namespace, name, year): (&str, &str, u16)
                 .iter()
                 .map(|path| json!({"path": path, "pathType": "Prefix", "backend": backend}))
                 .collect();
-            if host.is_empty() { json!({"http": {"paths": paths}}) } else { json!({"host": host, "http": {"paths": paths}}) }
+            if host.is_empty() {
+                json!({"http": {"paths": paths}})
+            } else {
+                json!({"host": host, "http": {"paths": paths}})
+            }
         })
         .collect();
     objects.insert(Object::Ingress(object(json!({
@@ -135,7 +148,9 @@ fn answer(plane: &DataPlane, request: &Request) -> String {
             let targets: BTreeSet<String> = candidates
                 .iter()
                 .map(|candidate| {
-                    let UpstreamRef::Named(id) = &candidate.upstream else { panic!("an upstream without a name") };
+                    let UpstreamRef::Named(id) = &candidate.upstream else {
+                        panic!("an upstream without a name")
+                    };
                     match &plane.provenance[&DocumentKey::new(ResourceKind::Upstream, id.clone())] {
                         Provenance::Backend { service, .. } => service.name.namespace.to_string(),
                         Provenance::Status { status: Some(status) } => status.to_string(),
@@ -176,7 +191,10 @@ fn a_route_that_does_not_fit_does_not_fall_to_an_older_catch_all() {
             let plane = plane(&translation);
             assert!(plane.size.bytes <= budget, "{budget}: {:?}", plane.size);
             let shop = get(plane, "shop.example.com", "/");
-            assert!(["a", "503"].contains(&&*shop), "budget {budget}: shop.example.com is answered by {shop}");
+            assert!(
+                ["a", "503"].contains(&&*shop),
+                "budget {budget}: shop.example.com is answered by {shop}"
+            );
             // What is refused alone keeps nobody out.
             assert_eq!(get(plane, "other.example.com", "/"), "b", "budget {budget}");
             assert_eq!(shop, "a", "budget {budget}: {:?}", refused(&translation));
@@ -193,7 +211,10 @@ fn a_budget_too_small_for_guards_fails_closed() {
             assert!(plane.size.bytes <= bytes);
             for (host, owner) in [("shop.example.com", "a"), ("large-7.example.com", "b"), ("x.test", "b")] {
                 let answer = get(plane, host, "/");
-                assert!([owner, "503", "404"].contains(&&*answer), "budget {bytes}: {host} is answered by {answer}");
+                assert!(
+                    [owner, "503", "404"].contains(&&*answer),
+                    "budget {bytes}: {host} is answered by {answer}"
+                );
             }
         }
     }
@@ -218,9 +239,8 @@ fn an_ingress_that_does_not_fit_does_not_fall_to_an_older_catch_all() {
     }
 }
 
-const HOSTS: [&str; 8] = [
-    "", "*.test", "*.a.test", "one.a.test", "two.a.test", "one.b.test", "*.b.test", "three.test",
-];
+const HOSTS: [&str; 8] =
+    ["", "*.test", "*.a.test", "one.a.test", "two.a.test", "one.b.test", "*.b.test", "three.test"];
 const PATHS: [&str; 7] = ["/", "/x", "/x/", "/x/y", "/x/y/z", "/v", "/long/path/of/several/elements"];
 
 /// Namespaces with random routes for hosts of a list, created in a year that is drawn.
@@ -254,7 +274,8 @@ fn random_rule(rng: &mut SmallRng) -> Value {
             }
             if rng.random_bool(0.3) {
                 let value = "v".repeat(rng.random_range(1..400));
-                matched["headers"] = json!([{"name": ["h", "i"].choose(rng), "value": value}, {"name": "k", "value": "1"}]);
+                let name = ["h", "i"].choose(rng).unwrap();
+                matched["headers"] = json!([{"name": name, "value": value}, {"name": "k", "value": "1"}]);
             }
             if rng.random_bool(0.1) {
                 matched["queryParams"] = json!([{"name": "q", "value": "a b"}]);
@@ -272,7 +293,15 @@ fn random_rule(rng: &mut SmallRng) -> Value {
 }
 
 fn random_requests(rng: &mut SmallRng, objects: &Objects) -> Vec<Request> {
-    let hosts = ["one.a.test", "two.a.test", "other.a.test", "one.b.test", "x.b.test", "three.test", "nobody.example"];
+    let hosts = [
+        "one.a.test",
+        "two.a.test",
+        "other.a.test",
+        "one.b.test",
+        "x.b.test",
+        "three.test",
+        "nobody.example",
+    ];
     let snapshot = objects.snapshot(&ObjectName::new("infra", "gateway")).unwrap();
     let values: Vec<String> = snapshot
         .http_routes
@@ -286,7 +315,8 @@ fn random_requests(rng: &mut SmallRng, objects: &Objects) -> Vec<Request> {
         .map(|_| {
             let path = format!("{}{}", PATHS.choose(rng).unwrap(), ["", "/tail", "s"].choose(rng).unwrap());
             let path = path.replace("//", "/");
-            let mut request = Request::get(hosts.choose(rng).unwrap(), &path).method(["GET", "POST", "PUT"].choose(rng).unwrap());
+            let mut request = Request::get(hosts.choose(rng).unwrap(), &path)
+                .method(["GET", "POST", "PUT"].choose(rng).unwrap());
             if let Some(value) = values.choose(rng).filter(|_| rng.random()) {
                 request = request.header(["h", "i"].choose(rng).unwrap(), value).header("k", "1");
             }
@@ -346,7 +376,8 @@ fn over_budget_no_request_is_answered_by_another_namespace() {
 
 #[test]
 fn younger_objects_of_another_namespace_change_no_answer() {
-    let (own, wider) = (["one.a.test", "two.a.test", "three.test"], ["", "*.test", "*.a.test", "one.b.test", "*.b.test"]);
+    let (own, wider) =
+        (["one.a.test", "two.a.test", "three.test"], ["", "*.test", "*.a.test", "one.b.test", "*.b.test"]);
     let mut compared = 0;
     for seed in 0..400 {
         let mut rng = SmallRng::seed_from_u64(seed);
@@ -373,4 +404,115 @@ fn younger_objects_of_another_namespace_change_no_answer() {
         }
     }
     assert!(compared > 1_000, "{compared}");
+}
+
+/// A Secret with a certificate for a name, behind a comment of so many bytes.
+fn add_secret(objects: &mut Objects, namespace: &str, name: &str, comment: usize) {
+    let pair = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    let comment = format!("{}\n", "c".repeat(63)).repeat(comment / 64);
+    objects.insert(Object::Secret(object(json!({
+        "metadata": {"namespace": namespace, "name": name},
+        "stringData": {"tls.crt": format!("{comment}{}", pair.cert.pem()), "tls.key": pair.signing_key.serialize_pem()},
+    }))));
+}
+
+/// An Ingress with a certificate for its hosts.
+fn add_tls(
+    objects: &mut Objects,
+    (namespace, name, year): (&str, &str, u16),
+    secret: &str,
+    hosts: &[String],
+) {
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let rule = json!({"host": hosts[0], "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}});
+    objects.insert(Object::Ingress(object(json!({
+        "metadata": {
+            "name": name, "namespace": namespace, "creationTimestamp": format!("{year}-01-01T00:00:00Z"),
+        },
+        "spec": {"ingressClassName": "pingsix", "rules": [rule], "tls": [{"hosts": hosts, "secretName": secret}]},
+    }))));
+}
+
+fn server_names(translation: &Translation) -> BTreeSet<String> {
+    plane(translation).config.ssls().flat_map(|(_, ssl)| ssl.snis.clone()).collect()
+}
+
+#[test]
+fn certificates_that_do_not_fit_are_those_of_the_youngest() {
+    let budget = Budget { bytes: 100_000, ..Budget::default() };
+    for (comment, count) in [(30_000, 7), (0, 900)] {
+        let mut objects = world();
+        add_secret(&mut objects, "a", "shop.example.com", 0);
+        add_tls(&mut objects, ("a", "shop", 2020), "shop.example.com", &["shop.example.com".to_owned()]);
+        add_ingress(&mut objects, ("a", "plain", 2021), &[("plain.example.com", vec!["/".to_owned()])]);
+        add_secret(&mut objects, "b", "large.example.com", comment);
+        add_tls(&mut objects, ("b", "large", 2022), "large.example.com", &names(count));
+        let translation = run_ingress(&objects, budget);
+        let plane = plane(&translation);
+        assert!(plane.size.bytes <= budget.bytes, "{:?}", plane.size);
+        assert_eq!(get(plane, "shop.example.com", "/"), "a");
+        assert_eq!(get(plane, "plain.example.com", "/"), "a");
+        assert!(server_names(&translation).contains("shop.example.com"));
+        assert!(
+            refused(&translation).iter().all(|object| object == "Ingress b/large"),
+            "{:?}",
+            refused(&translation)
+        );
+    }
+}
+
+#[test]
+fn an_older_certificate_that_is_too_large_keeps_nobody_else_out() {
+    let mut objects = world();
+    add_secret(&mut objects, "b", "large.example.com", 30_000);
+    add_tls(&mut objects, ("b", "large", 2020), "large.example.com", &names(7));
+    add_secret(&mut objects, "a", "shop.example.com", 0);
+    add_tls(&mut objects, ("a", "shop", 2021), "shop.example.com", &["shop.example.com".to_owned()]);
+    let translation = run_ingress(&objects, Budget { bytes: 20_000, ..Budget::default() });
+    assert_eq!(get(plane(&translation), "shop.example.com", "/"), "a");
+    assert!(server_names(&translation).contains("shop.example.com"));
+    assert!(
+        refused(&translation).iter().all(|object| object == "Ingress b/large"),
+        "{:?}",
+        refused(&translation)
+    );
+}
+
+#[test]
+fn a_translator_is_incremental_over_budget() {
+    let mut objects = world();
+    for number in 0..200 {
+        let name = format!("r{number}");
+        add_route(&mut objects, ("a", &name, 2000 + number), &[format!("{name}.test")], &any_path());
+    }
+    let budget = Budget { bytes: 20_000, ..Budget::default() };
+    let mut translator = Translator::new(options(budget));
+    let mut check = |objects: &Objects, is_partial: bool| {
+        let snapshot = objects.snapshot(&ObjectName::new("infra", "gateway")).unwrap();
+        let (got, fresh) = (translator.translate(&snapshot), run(objects, budget));
+        assert_eq!(plane(&got).config, plane(&fresh).config);
+        assert_eq!(plane(&got).provenance, plane(&fresh).provenance);
+        assert!(got.verdicts == fresh.verdicts);
+        assert_eq!(translator.effort() != Effort::Whole, is_partial);
+        refused(&got).len()
+    };
+    let refused = check(&objects, false);
+    assert!((50..190).contains(&refused), "{refused}");
+    objects.insert(Object::EndpointSlice(object(json!({
+        "metadata": {"name": "web-1", "namespace": "a", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "ports": [{"port": 8080, "protocol": "TCP"}],
+        "endpoints": [{"addresses": ["10.0.0.3"]}],
+    }))));
+    assert_eq!(check(&objects, true), refused);
+    // A younger one is refused, and an older one puts the youngest out.
+    add_route(&mut objects, ("a", "youngest", 2300), &["youngest.test".to_owned()], &any_path());
+    assert_eq!(check(&objects, true), refused + 1);
+    add_route(&mut objects, ("b", "oldest", 1990), &["oldest.test".to_owned()], &any_path());
+    assert!(check(&objects, true) > refused + 1);
+    // What grows makes room scarcer, and what shrinks gives it back.
+    add_route(&mut objects, ("b", "oldest", 1990), &names(8), &any_path());
+    let larger = check(&objects, true);
+    assert!(larger > refused + 2, "{larger}");
+    add_route(&mut objects, ("b", "oldest", 1990), &["oldest.test".to_owned()], &any_path());
+    assert!(check(&objects, true) < larger);
 }
