@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
     reason = "a test that cannot be set up fails, and one that draws says what it drew"
 )]
 
@@ -154,13 +155,13 @@ fn answer(plane: &DataPlane, request: &Request) -> String {
                     match &plane.provenance[&DocumentKey::new(ResourceKind::Upstream, id.clone())] {
                         Provenance::Backend { service, .. } => service.name.namespace.to_string(),
                         Provenance::Status { status: Some(status) } => status.to_string(),
-                        other => panic!("a request goes to {other:?}"),
+                        _ => panic!("a request goes to {id}"),
                     }
                 })
                 .collect();
             targets.into_iter().collect::<Vec<_>>().join(" ")
         }
-        other => panic!("{other:?}"),
+        _ => panic!("nobody asks for a redirect, nor for a preflight"),
     }
 }
 
@@ -361,6 +362,10 @@ fn over_budget_no_request_is_answered_by_another_namespace() {
         refused_anything += usize::from(!refused(&translation).is_empty());
         let meant = answers(&whole, &requests);
         for ((request, meant), got) in requests.iter().zip(meant).zip(answers(&translation, &requests)) {
+            if meant == "500" {
+                // Of rules in one list with different filters, only some are served, which the budget may leave alone.
+                continue;
+            }
             let is_left_out = got == "503" || got == "404";
             assert!(
                 got == meant || is_left_out,

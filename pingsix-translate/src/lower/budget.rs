@@ -14,8 +14,8 @@ mod table;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) use self::admission::{Admission, Kept};
 pub(super) use self::admission::UNAVAILABLE;
+pub(crate) use self::admission::{Admission, Kept};
 pub(super) use self::admit::{admit, sized_rule};
 pub(super) use self::table::{route_bytes, upstream_bytes};
 

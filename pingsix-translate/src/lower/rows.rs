@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::budget::{Admission, Kept};
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
-use super::budget::{Admission, Kept};
 use super::table::{Audience, Row, Standing, Zone};
 use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
 use crate::few::Few;
@@ -218,12 +218,12 @@ impl<'a> PlaneRows<'a> {
 }
 
 /// The rows of a route in a zone, under one of its names.
-pub(super) fn rows<'a>(
+pub(super) fn rows(
     position: usize,
-    input: &'a RouteInput,
+    input: &RouteInput,
     audience: Result<Audience, ZoneRefusalCause>,
     kept: impl Fn(RuleRef) -> Kept,
-) -> impl Iterator<Item = Row<'a>> {
+) -> impl Iterator<Item = Row<'_>> {
     let route = &input.route;
     let (served, audience) = match audience {
         Ok(audience) => (Standing::Served, audience),

@@ -102,7 +102,8 @@ fn lower(
     }
     let certificates = certificates(snapshot, &references, problems);
     let plane = ingress_plane(key.clone(), certificates);
-    let Lowered { data_plane, refused_rules, refused_certificates, .. } = lower_plane(&plane, &routes, &backends, options);
+    let Lowered { data_plane, refused_rules, refused_certificates, .. } =
+        lower_plane(&plane, &routes, &backends, options);
     for input in &routes {
         let of_rules = input.route.rules.iter().flat_map(|rule| &rule.refusals);
         let of_references = input.rules.iter().flat_map(|rule| rule.unresolved.iter().chain(&rule.refused));

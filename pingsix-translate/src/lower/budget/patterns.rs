@@ -172,7 +172,7 @@ impl PatternSizes {
             Added::Route(key) => self.with(&key, |router| router.routes -= 1),
             Added::Listed(key, count) => self.with(&key, |router| router.listed -= count),
             Added::CatchAll(key, literal) => {
-                self.with(&key, |router| lower(&mut router.catch_alls, &literal))
+                self.with(&key, |router| lower(&mut router.catch_alls, &literal));
             }
             Added::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
                 if let Some(listers) = router.wildcard.listers.get_mut(&literal) {
@@ -220,7 +220,7 @@ impl PatternSizes {
             let router = self.routers.get_mut(wildcard)?;
             router.wildcard.hosts += 1;
             router.wildcard.host_bytes += bytes;
-            let (routes, listed) = (router.routes, router.listed);
+            let (listers, listed) = (router.routes, router.listed);
             let catch_alls: Vec<(Arc<str>, usize)> =
                 router.catch_alls.iter().map(|(literal, count)| (literal.clone(), *count)).collect();
             self.journal.push(Added::Below { wildcard: wildcard.clone(), bytes });
@@ -230,7 +230,7 @@ impl PatternSizes {
                     self.add_listers(wider, literal, Listers { routes: 0, hosts: *hosts });
                 }
             }
-            ledger.take(bytes.saturating_mul(routes), listed)?;
+            ledger.take(bytes.saturating_mul(listers), listed)?;
         }
         let mut router = Router::default();
         if key.ends_with('*') {
@@ -281,10 +281,10 @@ impl PatternSizes {
         if !router.wildcard.carried.insert(pattern.clone()) {
             return Some(());
         }
-        let (mut routes, mut hosts) = (0_usize, 0_usize);
+        let mut all = Listers::default();
         for listers in above(pattern).filter_map(|literal| router.wildcard.listers.get(literal)) {
-            routes += listers.routes;
-            hosts += listers.hosts;
+            all.routes += listers.routes;
+            all.hosts += listers.hosts;
         }
         self.journal.push(Added::Carried(wildcard.clone(), pattern.clone()));
         let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
@@ -300,7 +300,7 @@ impl PatternSizes {
                 self.journal.push(Added::Listed(key.clone(), listed));
             }
         }
-        ledger.take(pattern.listed_len().saturating_mul(routes), hosts)
+        ledger.take(pattern.listed_len().saturating_mul(all.routes), all.hosts)
     }
 
     /// Adds the catch-all of a Route, which lists what it covers.
