@@ -363,10 +363,11 @@ fn over_budget_no_request_is_answered_by_another_namespace() {
         let meant = answers(&whole, &requests);
         for ((request, meant), got) in requests.iter().zip(meant).zip(answers(&translation, &requests)) {
             if meant == "500" {
-                // Of rules in one list with different filters, only some are served, which the budget may leave alone.
+                // Of rules in one list with different filters, one is served and the others answer 500: with a budget
+                // others may be.
                 continue;
             }
-            let is_left_out = got == "503" || got == "404";
+            let is_left_out = ["503", "404", "500"].contains(&&*got);
             assert!(
                 got == meant || is_left_out,
                 "seed {seed}, {budget:?}: {request:?} is meant for {meant} and answered by {got}"
