@@ -107,8 +107,7 @@ impl Translator {
             .map(|plane| lower_plane_to_change(plane, &attached.inputs, &attached.backends, options));
         let (lowered, planes): (Vec<Lowered>, Vec<_>) = lowered.unzip();
         let (translation, judged) = attached.judge(snapshot, options, lowered);
-        let planes: Option<Vec<_>> = planes.into_iter().collect();
-        self.memo = planes.map(|planes| Box::new(Memo::new(snapshot, judged, planes, &translation)));
+        self.memo = Some(Box::new(Memo::new(snapshot, judged, planes, &translation)));
         translation
     }
 
@@ -183,13 +182,18 @@ impl Attached {
         let is_refused = frame.refused.is_some();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
         let mut refusals = Refusals::default();
+        let of_certificates: Vec<Problem> = lowered
+            .iter()
+            .flat_map(|lowered| &lowered.refused_certificates)
+            .map(|(owner, refusal)| refusal.of(owner))
+            .collect();
         for (number, (plane, lowered)) in frame.planes.iter().zip(lowered).enumerate() {
             refusals.add_plane(number, plane.listeners());
             let data_plane = add_refusals(&mut refusals, number, &frame.listeners, lowered);
             // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
             data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });
         }
-        let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().collect();
+        let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_certificates).collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
         let streams = options
             .stream
@@ -236,7 +240,7 @@ fn add_refusals(
     listeners: &Listeners,
     lowered: Lowered,
 ) -> DataPlane {
-    let Lowered { data_plane, refused_rules, refused_zones, served_zones } = lowered;
+    let Lowered { data_plane, refused_rules, refused_zones, served_zones, .. } = lowered;
     refusals.add_rules(number, refused_rules);
     refusals.add_zones(&listeners.all, &refused_zones, served_zones);
     data_plane

@@ -118,9 +118,8 @@ fn a_rule_is_told_of_older_ones_only_if_there_are_any() {
         [
             "HTTPRoute shop/large spec.rules[0]: Data plane shop/gateway has no room for the rule: even without any \
              other, its documents would exceed its budget of 10000 bytes and 2 matcher entries.",
-            "HTTPRoute shop/small spec.rules[0]: Data plane shop/gateway has no room for the rule: rules are admitted \
-             oldest first, and spec.rules[0] of HTTPRoute shop/large already exceeds its budget of 10000 bytes and 2 \
-             matcher entries.",
+            "HTTPRoute shop/small spec.rules[0]: Data plane shop/gateway has no room for the rule: even without any \
+             other, its documents would exceed its budget of 10000 bytes and 2 matcher entries.",
         ]
     );
     assert_eq!(

@@ -11,7 +11,7 @@ use super::stream;
 use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
 use super::{Hostname, HostnameFlaw, Overlap};
 use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey};
+use crate::object::{Age, Kind, ObjectKey};
 use crate::options::Options;
 use crate::resolve::{Certificate, References};
 use crate::route::{Limit, Refusal};
@@ -23,6 +23,8 @@ use crate::verdict::{Reason, RouteKind};
 pub(crate) struct Listener {
     /// The Gateway or ListenerSet in whose spec it stands.
     pub(crate) owner: Arc<ObjectKey>,
+    /// The age of the owner.
+    pub(crate) age: Age,
     /// Index into `spec.listeners` there.
     pub(crate) index: usize,
     pub(crate) name: String,
@@ -93,6 +95,7 @@ impl Listener {
     pub(super) fn attaches_like(&self, other: &Self) -> bool {
         let Self {
             owner,
+            age,
             index,
             name,
             protocol,
@@ -108,8 +111,8 @@ impl Listener {
             supported_kinds,
             namespaces,
         } = self;
-        (owner, *index, name, *protocol, written_protocol)
-            == (&other.owner, other.index, &other.name, other.protocol, &other.written_protocol)
+        (owner, *age, *index, name, *protocol, written_protocol)
+            == (&other.owner, other.age, other.index, &other.name, other.protocol, &other.written_protocol)
             && (*written_port, *port, hostname, *tls_mode)
                 == (other.written_port, other.port, &other.hostname, other.tls_mode)
             && (supported_kinds, namespaces) == (&other.supported_kinds, &other.namespaces)
@@ -127,6 +130,7 @@ impl Listener {
 #[derive(Clone, Debug)]
 pub(super) struct ListenerSource<'a> {
     pub(super) owner: &'a Arc<ObjectKey>,
+    pub(super) age: Age,
     pub(super) index: usize,
     pub(super) at: FieldPath,
     pub(super) written: &'a api::GatewayListeners,
@@ -184,6 +188,7 @@ pub(super) fn judge_alone(source: &ListenerSource<'_>, origins: &Origins<'_>) ->
     };
     Listener {
         owner: source.owner.clone(),
+        age: source.age,
         index: source.index,
         name: written.name.clone(),
         protocol,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gateway_api::gateways::GatewayListeners;
+use kube::core::ObjectMeta;
 
 use super::allowed_routes::AllowedNamespaces;
 use super::capacity::limit_ports;
@@ -104,16 +105,15 @@ pub(crate) fn judge_listeners(
         AllowedNamespaces::None
     });
     let mut written = Written { origins, judged: Vec::new() };
-    let generation = snapshot.gateway.metadata.generation.unwrap_or_default();
-    let of_gateway = written.add(gateway.clone(), generation, (&spec.listeners, &spec.probe.listeners), None);
+    let metadata = &snapshot.gateway.metadata;
+    let of_gateway = written.add(gateway.clone(), metadata, (&spec.listeners, &spec.probe.listeners), None);
     let mut sets: Vec<ListenerOwner> = by_precedence(snapshot)
         .into_iter()
         .map(|(key, set)| {
             let labels = references.namespace_labels(&key.name.namespace);
             let is_allowed = allowed.admits(&gateway.name.namespace, &key.name.namespace, &labels);
             let excluded = (!is_allowed).then(|| not_allowed(gateway));
-            let generation = set.metadata.generation.unwrap_or_default();
-            written.add(key, generation, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
+            written.add(key, &set.metadata, (&set.spec.listeners, &set.spec.probe.listeners), excluded)
         })
         .collect();
     let mut all = written.judged;
@@ -178,14 +178,15 @@ impl Written<'_> {
     fn add(
         &mut self,
         key: Arc<ObjectKey>,
-        generation: i64,
+        metadata: &ObjectMeta,
         (written, probes): (&[GatewayListeners], &[ListenerProbe]),
         excluded: Option<Refusal>,
     ) -> ListenerOwner {
         let start = self.judged.len();
+        let (age, generation) = (Age::of(metadata), metadata.generation.unwrap_or_default());
         self.judged.extend(written.iter().enumerate().map(|(index, written)| {
             let at = FieldPath::new("spec").child("listeners").index(index);
-            let source = ListenerSource { owner: &key, index, at, written, probe: probes.get(index) };
+            let source = ListenerSource { owner: &key, age, index, at, written, probe: probes.get(index) };
             judge_alone(&source, &self.origins)
         }));
         let own = &mut self.judged[start..];

@@ -1,13 +1,29 @@
-//! Which rules a data plane has room for.
+//! Which rules and certificates a data plane has room for.
+//!
+//! [`mod@admit`] decides, by what [`table`], [`patterns`] and [`certificates`] say that documents will take at most;
+//! [`guards`] keeps the requests of what is refused. [`admission`] is what comes of it, and [`ledger`] what is left.
+
+mod admission;
+mod admit;
+mod certificates;
+mod guards;
+mod ledger;
+mod patterns;
+mod table;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+pub(super) use self::admission::UNAVAILABLE;
+pub(crate) use self::admission::{Admission, Kept};
+pub(super) use self::admit::{admit, sized_rule};
+pub(super) use self::table::{route_bytes, upstream_bytes};
 
 use super::change::LoweredPlane;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::object::compare_age;
+use crate::object::{ObjectKey, compare_age};
 use crate::options::{Budget, Options};
 use crate::resolve::Backends;
 use crate::route::Refusal;
@@ -24,11 +40,13 @@ pub(crate) struct Lowered {
     pub(crate) refused_zones: Vec<ZoneRefusal>,
     /// Routes and listeners that are served for at least some hosts: index of the route, listener.
     pub(crate) served_zones: BTreeSet<(usize, usize)>,
+    /// Certificates that are not shown, with their owners.
+    pub(crate) refused_certificates: Vec<(Arc<ObjectKey>, Refusal)>,
 }
 
 /// Lowers everything attached to the listeners of a data plane.
 ///
-/// When the budget does not suffice, rules are admitted oldest first and the others refused.
+/// When the budget does not suffice, objects are admitted oldest first and the others refused ([`admission`]).
 pub(crate) fn lower_plane(
     plane: &Plane,
     routes: &[Arc<RouteInput>],
@@ -36,74 +54,72 @@ pub(crate) fn lower_plane(
     options: &Options,
 ) -> Lowered {
     let rows = PlaneRows::new(plane, routes);
-    let lowering = Lowering { plane, routes, backends, options };
-    lower_rows(&lowering, &rows).0
+    lower_rows(&Lowering { plane, routes, backends, options }, &rows).0
 }
 
-/// As [`lower_plane`], ready to be changed: what comes second is `None` when not everything fits.
+/// As [`lower_plane`], ready to be changed.
 pub(crate) fn lower_plane_to_change(
     plane: &Plane,
     routes: &[Arc<RouteInput>],
     backends: &Backends,
     options: &Options,
-) -> (Lowered, Option<LoweredPlane>) {
+) -> (Lowered, LoweredPlane) {
     let rows = PlaneRows::new(plane, routes);
     let lowering = Lowering { plane, routes, backends, options };
-    let (lowered, written) = lower_rows(&lowering, &rows);
-    let plane = written.map(|written| LoweredPlane::new(&lowering, rows, written));
-    (lowered, plane)
+    let (lowered, written, admission) = lower_rows(&lowering, &rows);
+    (lowered, LoweredPlane::new(&lowering, rows, written, admission))
 }
 
-fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Option<Written>) {
-    let all = within(lowering, rows, None);
-    let is_all = all.is_some();
-    let mut written = all.unwrap_or_else(|| oldest_within(lowering, rows));
-    written.refused_rules.sort_by_key(|(rule, _)| *rule);
-    let lowered = Lowered {
-        data_plane: written.data_plane.clone(),
-        refused_rules: written.refused_rules.clone(),
-        refused_zones: rows.refused(),
-        served_zones: rows.served(),
-    };
-    (lowered, is_all.then_some(written))
-}
-
-/// What fits of the rules, oldest first; the others are refused.
-fn oldest_within<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> Written {
-    let oldest_first = oldest_first(lowering.routes, &rows.routes());
-    let (fitting, written) = admit(&oldest_first, |admitted| within(lowering, rows, Some(admitted)));
-    // Without rules only the guards are left; a budget too small even for them is exceeded.
-    let mut written = written
-        .or_else(|| lowering.lower(rows, Some(&BTreeSet::new()), &mut Room::unlimited()))
-        .unwrap_or_default();
-    let refused =
-        no_room(&oldest_first, fitting, lowering.routes, &lowering.plane.key, lowering.options.budget);
-    written.refused_rules.extend(refused);
-    written
-}
-
-/// How many of some rules, which do not fit all together, do, and what is written with those; nothing is unless at
-/// least one does.
-pub(super) fn admit<W>(
-    oldest_first: &[RuleRef],
-    within: impl Fn(&[RuleRef]) -> Option<W>,
-) -> (usize, Option<W>) {
-    // Admitting a rule may make the table smaller, since one without conditions ends decision lists. So more
-    // rules than are found here might fit, but those that are found do.
-    let (mut fitting, mut too_many, mut written) = (0, oldest_first.len(), None);
-    while too_many - fitting > 1 {
-        let middle = fitting.midpoint(too_many);
-        match within(&oldest_first[..middle]) {
-            Some(fits) => (fitting, written) = (middle, Some(fits)),
-            None => too_many = middle,
+fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Written, Admission) {
+    let (written, admission) = lower_admitted(lowering, rows);
+    let mut refused_rules = written.refused_rules.clone();
+    if !admission.refused.is_empty() {
+        for (route, places) in rows.by_route() {
+            refused_rules.extend(admission.refusals(route, lowering.routes, places, &lowering.plane.key));
         }
     }
-    (fitting, written)
+    refused_rules.sort_by_key(|(rule, _)| *rule);
+    let lowered = Lowered {
+        data_plane: written.data_plane.clone(),
+        refused_rules,
+        refused_zones: rows.refused(),
+        served_zones: rows.served(),
+        refused_certificates: admission.certificate_refusals().to_vec(),
+    };
+    (lowered, written, admission)
 }
 
+/// Lowers what is admitted.
+///
+/// What is charged is never less than what is written. If it were, less would be admitted until the documents fit.
+fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written, Admission) {
+    let budget = lowering.options.budget;
+    let mut smaller = budget;
+    for _ in 0..SMALLER {
+        let admission = admit(lowering, rows, smaller);
+        let written = lowering.lower(rows, &admission, &mut Room::of(budget));
+        match written {
+            Some(written) if written.data_plane.size.fits(budget) => return (written, admission),
+            Some(_) | None => {
+                let is_guarded = lowering.plane.zones.iter().any(|zone| zone.guarded);
+                debug_assert!(is_guarded, "documents take more than they are charged");
+                smaller.bytes -= smaller.bytes / 4;
+                smaller.matcher_entries -= smaller.matcher_entries / 4;
+            }
+        }
+    }
+    // A budget too small for the guards of zones is exceeded.
+    let nothing = Budget { bytes: 0, matcher_entries: 0 };
+    let admission = admit(lowering, rows, nothing);
+    (lowering.lower(rows, &admission, &mut Room::unlimited()).unwrap_or_default(), admission)
+}
+
+/// How often less is admitted.
+const SMALLER: usize = 4;
+
 /// What keeps a rule out of a data plane: rules that are older than it.
-#[derive(Clone, Copy, Debug)]
-enum Older {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Older {
     /// There are none.
     None,
     /// The oldest of them does not fit, even without any other.
@@ -112,28 +128,8 @@ enum Older {
     Admitted,
 }
 
-/// The rules that are not admitted, because only so many fit, and why.
-pub(super) fn no_room(
-    oldest_first: &[RuleRef],
-    fitting: usize,
-    routes: &[Arc<RouteInput>],
-    plane: &DataPlaneKey,
-    budget: Budget,
-) -> Vec<(RuleRef, Refusal)> {
-    let refused = oldest_first.iter().enumerate().skip(fitting);
-    refused
-        .map(|(position, &rule)| {
-            let older = match (fitting, position) {
-                (0, 0) => Older::None,
-                (0, _) => Older::TooLarge(oldest_first[0]),
-                (_, _) => Older::Admitted,
-            };
-            (rule, refusal(routes, rule, older, plane, budget))
-        })
-        .collect()
-}
-
-fn refusal(
+/// Why a rule is not admitted.
+pub(super) fn refusal(
     routes: &[Arc<RouteInput>],
     rule: RuleRef,
     older: Older,
@@ -164,18 +160,6 @@ fn refusal(
     Refusal::new(named(rule).0, Reason::BudgetExceeded, message)
 }
 
-/// Lowers the admitted rules, or all, if the result fits the budget.
-fn within<'a>(
-    lowering: &Lowering<'a>,
-    rows: &PlaneRows<'a>,
-    admitted: Option<&[RuleRef]>,
-) -> Option<Written> {
-    let budget = lowering.options.budget;
-    let admitted: Option<BTreeSet<RuleRef>> = admitted.map(|rules| rules.iter().copied().collect());
-    let written = lowering.lower(rows, admitted.as_ref(), &mut Room::of(budget))?;
-    written.data_plane.size.fits(budget).then_some(written)
-}
-
 /// The rules of the routes that have a place in a data plane, oldest route first.
 pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>) -> Vec<RuleRef> {
     let mut order: Vec<usize> = placed.iter().copied().collect();
@@ -185,7 +169,15 @@ pub(super) fn oldest_first(routes: &[Arc<RouteInput>], placed: &BTreeSet<usize>)
     });
     order
         .into_iter()
-        .flat_map(|route| (0..routes[route].route.rules.len()).map(move |rule| RuleRef { route, rule }))
+        .flat_map(|route| {
+            let rules = &routes[route].route.rules;
+            let mut order: Vec<usize> = (0..rules.len()).collect();
+            // Those without conditions end the decision lists that the others begin.
+            let is_conditional =
+                |rule: &usize| rules[*rule].matches.iter().any(|matched| !matched.conditions.is_empty());
+            order.sort_by_key(is_conditional);
+            order.into_iter().map(move |rule| RuleRef { route, rule })
+        })
         .collect()
 }
 

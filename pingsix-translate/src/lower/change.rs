@@ -1,14 +1,15 @@
 //! Changes a data plane that was lowered before, as lowering it again would.
 //!
-//! The way of the data: [`place`] moves routes that changed to their places, and tells the [`part`]s of the table with
+//! The way of the data: [`admit`] decides again what there is room for; [`place`] moves routes that changed to their places, and tells the [`part`]s of the table with
 //! other rows than before; [`dirty`] finds all parts whose Routes may depend on those; [`compile`] compiles them again;
 //! [`patterns`] finds the Routes that have to list other patterns than before; [`write`] writes down what is different.
 //! Each says why nothing else can be.
 //!
 //! Everything else that a Route depends on is its own rows. What is rare, and would need more to be known, is not changed
-//! but lowered anew ([`Stale`]): more than fits the budget, rows that are never reached, ids that collide, hosts that
+//! but lowered anew ([`Stale`]): certificates that there is no room for, rows that are never reached, ids that collide, hosts that
 //! start or cease to redirect to HTTPS, and changes of most of the table.
 
+mod admit;
 mod compile;
 mod dirty;
 mod part;
@@ -23,7 +24,7 @@ use self::part::{part_key, segment};
 use self::patterns::{ChangedPatterns, HostPatterns};
 use self::place::Placed;
 use self::write::Documents;
-use super::budget::Lowered;
+use super::budget::{Admission, Lowered};
 use super::closure::Closed;
 use super::document::{Lowering, Naming, PartKey, Written, WrittenRoute};
 use super::plane::{Plane, RuleRef};
@@ -31,6 +32,7 @@ use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
 use crate::attach::ServerName;
+use crate::object::ObjectKey;
 use crate::options::Options;
 use crate::packed::pack;
 use crate::pingsix;
@@ -76,6 +78,10 @@ pub(crate) struct LoweredPlane {
     refused: BTreeMap<RuleRef, BTreeMap<Arc<TableKey>, Refusal>>,
     /// What the table takes of [`Room`](super::budget::Room).
     room: usize,
+    /// What there is room for.
+    admission: Admission,
+    /// Whether certificates changed since that was decided.
+    is_recertified: bool,
 }
 
 /// What a change has to see to.
@@ -94,7 +100,12 @@ struct Work {
 }
 
 impl LoweredPlane {
-    pub(super) fn new(lowering: &Lowering<'_>, rows: PlaneRows<'_>, written: Written) -> Self {
+    pub(super) fn new(
+        lowering: &Lowering<'_>,
+        rows: PlaneRows<'_>,
+        written: Written,
+        admission: Admission,
+    ) -> Self {
         let Written { data_plane, table, naming, certificates, unreached, .. } = written;
         let mut plane = Self {
             documents: Documents::new(data_plane, lowering),
@@ -106,6 +117,8 @@ impl LoweredPlane {
             certificates: BTreeMap::new(),
             refused: BTreeMap::new(),
             room: 0,
+            admission,
+            is_recertified: false,
         };
         for (route, placement) in rows.into_placements() {
             plane.placed.add(route, &lowering.routes[route], &placement, |_| {});
@@ -124,7 +137,9 @@ impl LoweredPlane {
             }
             plane.table.insert(key, route);
         }
-        for (served, key) in lowering.plane.certificates.served.iter().zip(certificates) {
+        let served = &lowering.plane.certificates.served;
+        let shown = served.iter().filter(|served| plane.admission.shows(&served.name));
+        for (served, key) in shown.zip(certificates) {
             plane.certificates.insert(served.name.clone(), key.id);
         }
         plane.pack();
@@ -139,24 +154,34 @@ impl LoweredPlane {
         self.naming.ids.pack();
     }
 
+    /// Certificates that there is no room for, with their owners.
+    pub(crate) fn refused_certificates(&self) -> &[(Arc<ObjectKey>, Refusal)] {
+        self.admission.certificate_refusals()
+    }
+
     /// The documents.
     pub(crate) const fn data_plane(&self) -> &DataPlane {
         self.documents.data_plane()
     }
 
     /// What is refused of a route: rules, each with the first reason, and the route in zones.
-    pub(crate) fn refused_of(&self, plane: &Plane, route: usize, input: &RouteInput) -> Lowered {
+    pub(crate) fn refused_of(&self, plane: &Plane, route: usize, routes: &[Arc<RouteInput>]) -> Lowered {
+        let input = &routes[route];
         let rules = self.refused.range(RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX });
         let refused_rules = rules.filter_map(|(rule, by_key)| Some((*rule, by_key.values().next()?.clone())));
+        let mut refused_rules: Vec<(RuleRef, Refusal)> = refused_rules.collect();
         let placements = self.placed.places(plane, input);
+        refused_rules.extend(self.admission.refusals(route, routes, &placements, &plane.key));
+        refused_rules.sort_by_key(|(rule, _)| *rule);
         let refused_zones: Vec<ZoneRefusal> =
             placements.iter().flat_map(|placement| refusals(plane, route, input, placement)).collect();
         let served = placements.iter().flat_map(|placement| serving(plane, input, placement));
         Lowered {
             data_plane: DataPlane::default(),
-            refused_rules: refused_rules.collect(),
+            refused_rules,
             refused_zones,
             served_zones: served.map(|listener| (route, listener)).collect(),
+            refused_certificates: Vec::new(),
         }
     }
 
@@ -178,7 +203,8 @@ impl LoweredPlane {
         }
         let lowering = Lowering { plane, routes, backends, options };
         let mut work = Work { told: changed.routes.keys().copied().collect(), ..Work::default() };
-        let parts = self.placed.change(&lowering, changed.routes)?;
+        let mut parts = self.placed.change(&lowering, changed.routes)?;
+        self.admit(&lowering, changed, &mut parts, &mut work)?;
         for (group, dirty) in &self.placed.dirty(plane, parts)? {
             self.compile(&lowering, group, dirty, &mut work)?;
         }

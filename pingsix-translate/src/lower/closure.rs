@@ -62,16 +62,26 @@ impl Pattern {
             && other.literal.starts_with(&*self.literal)
     }
 
+    /// The length of the pattern as PingSIX reads it.
+    fn text_len(&self) -> usize {
+        self.literal.len() + if self.catch_all { REST.len() } else { 0 }
+    }
+
+    /// Bytes that the pattern takes in a list, with quotes and a comma.
+    pub(super) fn listed_len(&self) -> usize {
+        self.text_len() + 3
+    }
+
     fn text(&self) -> String {
         if self.catch_all { [&*self.literal, REST].concat() } else { self.literal.to_string() }
     }
 }
 
 /// Patterns, sorted by literal, so that those a catch-all covers are neighbours.
-type Patterns = BTreeSet<Pattern>;
+pub(super) type Patterns = BTreeSet<Pattern>;
 
 /// The patterns of a set that a catch-all covers.
-fn covered<'s>(set: &'s Patterns, by: &'s Pattern) -> impl Iterator<Item = &'s Pattern> + 's {
+pub(super) fn covered<'s>(set: &'s Patterns, by: &'s Pattern) -> impl Iterator<Item = &'s Pattern> + 's {
     // None of them comes before it, and what starts with its literal is together.
     let from_it = set.range(by..).take_while(|pattern| pattern.literal.starts_with(&*by.literal));
     from_it.filter(|pattern| by.covers(pattern))

@@ -4,11 +4,12 @@
 //! Route. So everything that can differ from row to row is an upstream, statuses and redirects included, and the rows
 //! must agree on the rest.
 
+use super::budget::UNAVAILABLE;
 use super::condition::lower_conditions;
 use super::document::{Lowering, Writer};
 use super::plugins::add_filters;
 use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
-use super::table::{Audience, Row};
+use super::table::{Audience, Row, Standing};
 use crate::attach::{Hostname, Protocol};
 use crate::field::FieldPath;
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
@@ -20,10 +21,11 @@ use crate::verdict::Reason;
 
 impl<'a> Writer<'a, '_> {
     fn action(&self, row: &Row<'_>) -> Action {
-        if row.is_refused {
-            return Action::status(self.failure(row));
+        match row.standing {
+            Standing::Served => self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone(),
+            Standing::Refused => Action::status(self.failure(row)),
+            Standing::Unavailable | Standing::Guard => Action::status(UNAVAILABLE),
         }
-        self.lowering.routes[row.rule.route].rules[row.rule.rule].action.clone()
     }
 
     /// What the row answers when it cannot be honoured.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::budget::Room;
+use super::budget::{Admission, Room};
 use super::closure::{Closed, Matched, close};
 use super::decision::{Decided, origin_of};
 use super::id::{Ids, Name};
@@ -78,12 +78,12 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    /// Lowers the admitted rules, or all. `None` when the documents cannot fit the room; what needs a little more
+    /// Lowers what is admitted. `None` when the documents cannot fit the room; what needs a little more
     /// may come back all the same.
     pub(crate) fn lower(
         &self,
         rows: &PlaneRows<'a>,
-        admitted: Option<&BTreeSet<RuleRef>>,
+        admission: &Admission,
         room: &mut Room,
     ) -> Option<Written> {
         let mut groups = Vec::new();
@@ -91,7 +91,7 @@ impl<'a> Lowering<'a> {
         let mut zone_of = Vec::new();
         let mut unreached = BTreeSet::new();
         for zone in 0..self.plane.zones.len() {
-            let compiled = compile_zone(rows.zone(zone, admitted), None, room)?;
+            let compiled = compile_zone(rows.zone(zone, admission), None, room)?;
             unreached.extend(compiled.unreached.iter().map(|(group, path)| PartKey {
                 zone,
                 original: compiled.groups[*group].0.clone(),
@@ -124,7 +124,7 @@ impl<'a> Lowering<'a> {
             written.push((zone, route.key, route_written));
         }
         let mut certificates = Vec::with_capacity(self.plane.certificates.served.len());
-        for served in &self.plane.certificates.served {
+        for served in self.plane.certificates.served.iter().filter(|served| admission.shows(&served.name)) {
             let id = id_of_certificate(&served.name, &mut naming.ids);
             let key = DocumentKey { kind: ResourceKind::Ssl, id };
             documents.push((key.clone(), Held::written(&Document::Ssl(served.ssl()))));

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::budget::{Admission, Kept};
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
-use super::table::{Audience, Row, Zone};
+use super::table::{Audience, Row, Standing, Zone};
 use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
 use crate::few::Few;
 use crate::resolve::ResolvedRule;
@@ -170,11 +171,6 @@ impl<'a> PlaneRows<'a> {
         self.zones.into_iter().flatten()
     }
 
-    /// Index of every route that has a name somewhere.
-    pub(crate) fn routes(&self) -> BTreeSet<usize> {
-        self.zones.iter().flatten().map(|(route, _)| *route).collect()
-    }
-
     /// Routes that cannot be served in a zone without being served where they are not attached.
     pub(crate) fn refused(&self) -> Vec<ZoneRefusal> {
         let all = self.zones.iter().flatten();
@@ -191,16 +187,31 @@ impl<'a> PlaneRows<'a> {
         .collect()
     }
 
-    /// The rows of a zone: those of the admitted rules, or all.
-    pub(crate) fn zone(&self, zone: usize, admitted: Option<&BTreeSet<RuleRef>>) -> Zone<'a> {
+    /// The places of each route that has any.
+    pub(super) fn by_route(&self) -> BTreeMap<usize, Vec<&Placement>> {
+        let mut by_route: BTreeMap<usize, Vec<&Placement>> = BTreeMap::new();
+        for (route, placement) in self.zones.iter().flatten() {
+            by_route.entry(*route).or_default().push(placement);
+        }
+        by_route
+    }
+
+    /// The rows of a zone.
+    pub(crate) fn zone(&self, zone: usize, admission: &Admission) -> Zone<'a> {
         let members = &self.plane.zones[zone];
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
         for (route, placement) in &self.zones[zone] {
             for name in &placement.names {
-                let rows = rows(*route, &self.routes[*route], placement.audience)
-                    .filter(|row| admitted.is_none_or(|admitted| admitted.contains(&row.rule)));
-                groups.entry(name.original.clone()).or_default().extend(rows);
+                let group = (zone, name.original.clone());
+                let kept = |rule| admission.kept(rule, &group);
+                let mut rows = rows(*route, &self.routes[*route], placement.audience, kept).peekable();
+                if rows.peek().is_some() {
+                    groups.entry(name.original.clone()).or_default().extend(rows);
+                }
             }
+        }
+        for group in admission.guarded(zone) {
+            groups.entry(group.1.clone()).or_default().extend(admission.guard(group, self.routes));
         }
         Zone { hostname: members.hostname.clone(), guarded: members.guarded, groups }
     }
@@ -211,21 +222,29 @@ pub(super) fn rows(
     position: usize,
     input: &RouteInput,
     audience: Result<Audience, ZoneRefusalCause>,
+    kept: impl Fn(RuleRef) -> Kept,
 ) -> impl Iterator<Item = Row<'_>> {
     let route = &input.route;
-    let is_refused = audience.is_err();
-    let audience = audience.unwrap_or(Audience::Everybody);
-    route.rules.iter().enumerate().flat_map(move |(rule, content)| {
+    let (served, audience) = match audience {
+        Ok(audience) => (Standing::Served, audience),
+        Err(_) => (Standing::Refused, Audience::Everybody),
+    };
+    let rules = route.rules.iter().enumerate().filter_map(move |(rule, content)| {
+        let rule = RuleRef { route: position, rule };
+        let kept = kept(rule);
+        (kept != Kept::Nothing).then_some((rule, content, kept))
+    });
+    rules.flat_map(move |(rule, content, kept)| {
         content.matches.iter().map(move |matched| Row {
-            rule: RuleRef { route: position, rule },
+            rule,
             route: &route.key,
             age: route.age,
             section: route.part.section(content, matched),
             path: &matched.path,
             method: matched.method,
-            conditions: &matched.conditions,
-            audience,
-            is_refused,
+            conditions: if kept == Kept::Closed { &[] } else { &matched.conditions },
+            audience: if kept == Kept::Served { audience } else { Audience::Everybody },
+            standing: if kept == Kept::Served { served } else { Standing::Unavailable },
         })
     })
 }

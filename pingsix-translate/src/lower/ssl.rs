@@ -6,9 +6,11 @@
 //! at all, in between.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::id::{Ids, Name};
 use crate::attach::{Hostname, Listener, ServerName};
+use crate::object::{Age, ObjectKey};
 use crate::pingsix::Ssl;
 use crate::provenance::Provenance;
 use crate::resolve::Certificate;
@@ -21,6 +23,8 @@ pub(crate) struct ServedCertificate {
     pub(crate) certificate: Certificate,
     /// Whose it is.
     pub(crate) provenance: Provenance,
+    /// The age of that object.
+    pub(crate) age: Age,
 }
 
 /// The certificates of a data plane.
@@ -68,6 +72,7 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
         .map(|(name, (index, certificate))| ServedCertificate {
             name,
             certificate: certificate.clone(),
+            age: listeners[index].age,
             provenance: Provenance::Certificate {
                 owner: listeners[index].owner.clone(),
                 listener: listeners[index].name.clone(),
@@ -130,6 +135,19 @@ pub(super) fn id_of_certificate(name: &ServerName, ids: &mut Ids) -> String {
 }
 
 impl ServedCertificate {
+    /// The Gateway, ListenerSet or Ingress that it is charged to.
+    pub(super) const fn owner(&self) -> Option<&Arc<ObjectKey>> {
+        match &self.provenance {
+            Provenance::Certificate { owner, .. } => Some(owner),
+            Provenance::IngressCertificate { ingress, .. } => Some(ingress),
+            Provenance::Rules { .. }
+            | Provenance::Guard { .. }
+            | Provenance::Backend { .. }
+            | Provenance::Status { .. }
+            | Provenance::Redirect => None,
+        }
+    }
+
     /// The document, which has one name.
     pub(super) fn ssl(&self) -> Ssl {
         Ssl {

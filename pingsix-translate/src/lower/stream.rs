@@ -4,15 +4,17 @@
 //! it, and the others are told; [`document`] writes down who got what. So no two documents can take one connection, and
 //! nothing depends on an order.
 
+mod admit;
 mod document;
 mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use self::admit::{admit, no_room};
 use self::document::{Writer, origin};
 use self::place::{Contender, Place, Wanted, places, stream_listeners};
-use super::budget::{admit, no_room, oldest_first};
+use super::budget::oldest_first;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
 use crate::attach::Listener;

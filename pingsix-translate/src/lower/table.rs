@@ -95,8 +95,19 @@ pub(crate) struct Row<'a> {
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
     pub(crate) audience: Audience,
-    /// Whether the route is refused in the zone, so that its rules answer an error there.
-    pub(crate) is_refused: bool,
+    pub(crate) standing: Standing,
+}
+
+/// Whether a row does what its rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    Served,
+    /// The route is refused in the zone: the row answers an error.
+    Refused,
+    /// There is no room for the rule, or its hostname is closed: the row answers 503.
+    Unavailable,
+    /// It stands for rules of a hostname that there is no room for, behind everything else: 503.
+    Guard,
 }
 
 /// Requests that a row counts for. A data plane for several ports cannot tell them apart, but it can tell whether a
@@ -131,8 +142,10 @@ impl Row<'_> {
     fn compare_in_cell(&self, other: &Self) -> Ordering {
         let headers = |row: &Self| row.conditions.iter().filter(|condition| condition.is_header()).count();
         let queries = |row: &Self| row.conditions.len() - headers(row);
-        headers(other)
-            .cmp(&headers(self))
+        let is_guard = |row: &Self| row.standing == Standing::Guard;
+        is_guard(self)
+            .cmp(&is_guard(other))
+            .then_with(|| headers(other).cmp(&headers(self)))
             .then_with(|| queries(other).cmp(&queries(self)))
             .then_with(|| self.compare_age(other))
             .then_with(|| self.section.cmp(&other.section))

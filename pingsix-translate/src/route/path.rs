@@ -94,6 +94,17 @@ impl Path {
         }
     }
 
+    /// Whether it matches every path that another one does.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match self.kind {
+            PathKind::Exact => self == other,
+            PathKind::Prefix => {
+                let rest = other.stem().strip_prefix(self.stem());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+        }
+    }
+
     /// Sort key: the longer and the more exact, the larger. Fits 12 bits.
     pub(crate) fn precedence(&self) -> u32 {
         // `parse` bounds the length by MAX_PATH; the guard of a listener and `unwritten` have 0.

@@ -102,7 +102,8 @@ fn lower(
     }
     let certificates = certificates(snapshot, &references, problems);
     let plane = ingress_plane(key.clone(), certificates);
-    let Lowered { data_plane, refused_rules, .. } = lower_plane(&plane, &routes, &backends, options);
+    let Lowered { data_plane, refused_rules, refused_certificates, .. } =
+        lower_plane(&plane, &routes, &backends, options);
     for input in &routes {
         let of_rules = input.route.rules.iter().flat_map(|rule| &rule.refusals);
         let of_references = input.rules.iter().flat_map(|rule| rule.unresolved.iter().chain(&rule.refused));
@@ -112,6 +113,7 @@ fn lower(
         problems.extend(limits.map(|limit| limit.of(&input.route.key)));
     }
     problems.extend(refused_rules.iter().map(|(rule, refusal)| refusal.of(&routes[rule.route].route.key)));
+    problems.extend(refused_certificates.iter().map(|(owner, refusal)| refusal.of(owner)));
     problems.extend(shadowed(&data_plane));
     data_plane
 }

@@ -15,7 +15,7 @@ use crate::resolve::{Backends, Reading, References, labels_of};
 use crate::shared_map::SharedMap;
 use crate::snapshot::Snapshot;
 use crate::translation::{DataPlane, StreamPlane, Translation};
-use crate::verdict::{Problem, Refusals, RouteVerdict};
+use crate::verdict::{Refusals, RouteVerdict};
 
 /// Below how many routes nobody asks whether it would be cheaper to translate everything.
 const FEW: usize = 32;
@@ -141,7 +141,7 @@ impl Memo {
         again.extend(services.into_iter().flat_map(|service| self.slots.of_service(service)));
         let planes = self.frame.planes.iter().zip(&frame.planes);
         for (lowered, (before, now)) in self.planes.iter_mut().zip(planes) {
-            lowered.change_certificates(&before.certificates, &now.certificates);
+            lowered.change_certificates(&before.certificates, &now.certificates)?;
         }
         self.frame = frame;
         Ok(())
@@ -208,7 +208,7 @@ impl Memo {
         for (number, (lowered, plane)) in self.planes.iter().zip(&self.frame.planes).enumerate() {
             refusals.add_plane(number, plane.listeners());
             for &slot in told {
-                let of_route = lowered.refused_of(plane, slot, &self.slots.inputs[slot]);
+                let of_route = lowered.refused_of(plane, slot, &self.slots.inputs);
                 add_refusals(&mut refusals, number, &self.frame.listeners, of_route);
             }
         }
@@ -247,7 +247,9 @@ impl Memo {
             (streams.key.clone(), if is_refused { StreamPlane::default() } else { streams.plane.clone() })
         });
         let of_streams = self.streams.iter().flat_map(|streams| &streams.problems);
-        let problems: Vec<Problem> = self.slots.problems().chain(of_streams).cloned().collect();
+        let of_certificates = self.planes.iter().flat_map(LoweredPlane::refused_certificates);
+        let of_certificates = of_certificates.map(|(owner, refusal)| refusal.of(owner));
+        let problems = self.slots.problems().chain(of_streams).cloned().chain(of_certificates).collect();
         let inputs = self.slots.of_services(self.frame.policies.targets());
         let judged = JudgedBefore { counts: &self.counts, routes: self.verdicts.clone(), problems };
         let verdicts = self.frame.judge(snapshot, references, &inputs, judged);

@@ -70,7 +70,8 @@ impl LoweredPlane {
         dirty: &Dirty,
     ) -> Result<Option<Vec<Row<'a>>>, Stale> {
         let (zone, original) = (*zone, name.as_ref());
-        if !self.placed.parts.has_group(zone, original) {
+        let guard = self.admission.guard(group, lowering.routes);
+        if !self.placed.parts.has_group(zone, original) && guard.is_none() {
             return Ok(None);
         }
         let mut of_group = self
@@ -86,9 +87,12 @@ impl LoweredPlane {
             let input = &lowering.routes[route];
             let places = self.placed.places(lowering.plane, input).into_iter();
             let audiences = places.filter(move |place| place.zone == zone).map(|place| place.audience);
-            audiences.flat_map(move |audience| rows(route, input, audience))
+            audiences.flat_map(move |audience| {
+                rows(route, input, audience, |rule| self.admission.kept(rule, group))
+            })
         });
-        Ok(Some(of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).collect()))
+        let rows = of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).chain(guard);
+        Ok(Some(rows.collect()))
     }
 
     /// Forgets which Routes are in the dirty parts of a group; returns them.

@@ -13,6 +13,7 @@ use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::table::TableKey;
 use crate::options::Options;
+use crate::route::Path;
 
 /// By host: patterns that came or went.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;
@@ -103,8 +104,24 @@ impl HostPatterns {
         below.flat_map(ByHost::patterns).filter(|pattern| by.covers(pattern)).collect()
     }
 
+    /// What another Route of a host would list at most, and what would list its patterns: bytes and patterns.
+    pub(super) fn listed_with(&self, host: Option<&Hostname>, path: &Path) -> (usize, usize) {
+        let (mut bytes, mut count) = (0, 0);
+        for pattern in Pattern::of(Some(path)) {
+            let times = 1 + self.above(host, &pattern).len();
+            bytes += pattern.listed_len().saturating_mul(times);
+            count += times;
+            if pattern.catch_all {
+                let below = self.covered(host, &pattern);
+                bytes += below.iter().map(Pattern::listed_len).sum::<usize>();
+                count += below.len();
+            }
+        }
+        (bytes, count)
+    }
+
     /// Whether some Route has the host.
-    fn has(&self, host: Option<&Hostname>) -> bool {
+    pub(super) fn has(&self, host: Option<&Hostname>) -> bool {
         self.from(host, "").next().is_some()
     }
 

@@ -118,7 +118,10 @@ impl Placed {
 }
 
 /// The parts that a route has rows in, in a place.
-fn parts_of<'p>(input: &'p RouteInput, placement: &'p Placement) -> impl Iterator<Item = PartKey> + 'p {
+pub(super) fn parts_of<'p>(
+    input: &'p RouteInput,
+    placement: &'p Placement,
+) -> impl Iterator<Item = PartKey> + 'p {
     let segments = segments(input);
     placement.names.iter().flat_map(move |name| {
         let key = |segment: &&str| part_key(placement.zone, name.original.as_ref(), segment);

@@ -36,6 +36,11 @@ impl Documents {
         &self.data_plane
     }
 
+    /// Length of the prefix of all keys.
+    pub(super) const fn prefix(&self) -> usize {
+        self.prefix
+    }
+
     /// What the document of a key adds to the list response; 0 if there is none.
     fn bytes(&self, key: &DocumentKey) -> usize {
         let document = self.data_plane.config.held(key);
@@ -146,7 +151,16 @@ impl LoweredPlane {
     }
 
     /// Writes the certificates that are others than before, and takes out those whose names are not served any more.
-    pub(crate) fn change_certificates(&mut self, before: &ServedCertificates, now: &ServedCertificates) {
+    /// When there is not room for all of them, the data plane is stale.
+    pub(crate) fn change_certificates(
+        &mut self,
+        before: &ServedCertificates,
+        now: &ServedCertificates,
+    ) -> Result<(), Stale> {
+        if !self.admission.certificate_refusals().is_empty() {
+            return Err(Stale);
+        }
+        self.is_recertified |= before.served != now.served;
         let before = before.by_name();
         let is_served: BTreeSet<&ServerName> = now.served.iter().map(|served| &served.name).collect();
         for name in before.keys().filter(|name| !is_served.contains(*name)) {
@@ -169,5 +183,6 @@ impl LoweredPlane {
             }
             self.documents.note_origin(key, served.provenance.clone());
         }
+        Ok(())
     }
 }

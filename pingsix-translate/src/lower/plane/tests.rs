@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::*;
 use crate::attach::{AllowedNamespaces, ListenerState};
 use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey};
+use crate::object::{Age, Kind, ObjectKey};
 use crate::route::Refusal;
 use crate::verdict::Reason;
 
 fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     Listener {
         owner: Arc::new(ObjectKey::new(Kind::Gateway, "infra", "public")),
+        age: Age::of(&kube::core::ObjectMeta::default()),
         index: 0,
         tls_mode: None,
         written_protocol: "HTTP".to_owned(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cell::{Audiences, Cell, Reach, cells};
-use super::{Groups, Row, RowIndex};
+use super::{Groups, Row, RowIndex, Standing};
 use crate::attach::{Hostname, hostname_precedence};
 use crate::lower::budget::Room;
 use crate::lower::path_map::{PathMap, Ranked};
@@ -171,7 +171,8 @@ impl<'c, 'a> Chain<'c, 'a> {
     fn unreached(&self) -> Vec<Unreached<'a>> {
         let of = |cell: &Cell<'a>| {
             let taken_by = self.taken_by(cell.path, cell.method)?;
-            let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row)).collect();
+            let rows = cell.rows.iter().chain(&cell.shadowed).map(|row| (self.own, *row));
+            let rows = rows.filter(|row| self.row(*row).standing != Standing::Guard).collect();
             Some(Unreached { path: cell.path, taken_by, rows })
         };
         self.cells[self.own].iter().filter_map(of).collect()

@@ -45,7 +45,7 @@ impl Parts {
                 method: *method,
                 conditions,
                 audience: Audience::Everybody,
-                is_refused: false,
+                standing: Standing::Served,
             });
         }
         let hostname = hostname.map(|name| Hostname::parse(name).unwrap());

@@ -32,7 +32,7 @@ pub(super) fn certificates(
         .collect();
     oldest_first.sort_by(|left, right| compare_age((left.0, &left.1), (right.0, &right.1)));
     let mut taken = BTreeMap::new();
-    for (_, key, ingress) in &oldest_first {
+    for (age, key, ingress) in &oldest_first {
         let entries = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
         for (index, content) in entries.enumerate() {
             let quarantine = &snapshot.referents.quarantine;
@@ -43,13 +43,13 @@ pub(super) fn certificates(
                 problems.push(Refusal::new(field::tls(index), Reason::Quarantined, message).of(key));
                 continue;
             }
-            Entry { key, index, content }.take_names(references, &mut taken, problems);
+            Entry { key, age: *age, index, content }.take_names(references, &mut taken, problems);
         }
     }
-    let served = |(name, Taken { certificate, by, index })| {
+    let served = |(name, Taken { certificate, by, age, index })| {
         let provenance =
             Provenance::IngressCertificate { ingress: by, tls: index, secret: certificate.key() };
-        ServedCertificate { name, certificate, provenance }
+        ServedCertificate { name, certificate, provenance, age }
     };
     taken.into_iter().map(served).collect()
 }
@@ -57,6 +57,7 @@ pub(super) fn certificates(
 /// An entry of `spec.tls`.
 struct Entry<'a> {
     key: &'a Arc<ObjectKey>,
+    age: Age,
     index: usize,
     content: &'a IngressTLS,
 }
@@ -65,6 +66,7 @@ struct Entry<'a> {
 struct Taken {
     certificate: Certificate,
     by: Arc<ObjectKey>,
+    age: Age,
     /// Index into its `spec.tls`.
     index: usize,
 }
@@ -106,7 +108,7 @@ impl Entry<'_> {
                 None => {
                     is_shown = true;
                     let (certificate, by) = (certificate.clone(), self.key.clone());
-                    taken.insert(name, Taken { certificate, by, index: self.index });
+                    taken.insert(name, Taken { certificate, by, age: self.age, index: self.index });
                 }
             }
         }

@@ -1,0 +1,42 @@
+//! What is left of a budget while it is handed out.
+
+use crate::options::Budget;
+use crate::translation::Size;
+
+/// An amount of bytes and matcher entries that is handed out piece by piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ledger {
+    left: Size,
+}
+
+impl Ledger {
+    pub(super) const fn new(left: Size) -> Self {
+        Self { left }
+    }
+
+    /// What is left.
+    pub(super) const fn left(&self) -> Size {
+        self.left
+    }
+
+    /// What is left of both.
+    pub(super) fn within(&self, other: &Self) -> Self {
+        let left = Size {
+            bytes: self.left.bytes.min(other.left.bytes),
+            matcher_entries: self.left.matcher_entries.min(other.left.matcher_entries),
+        };
+        Self { left }
+    }
+
+    /// Takes bytes and matcher entries; `None` when there are not as many. What is left is then of no meaning.
+    pub(super) fn take(&mut self, bytes: usize, matcher_entries: usize) -> Option<()> {
+        self.left.bytes = self.left.bytes.checked_sub(bytes)?;
+        self.left.matcher_entries = self.left.matcher_entries.checked_sub(matcher_entries)?;
+        Some(())
+    }
+}
+
+/// One part of a budget in so many.
+pub(super) const fn part_of(Budget { bytes, matcher_entries }: Budget, parts: usize) -> Size {
+    Size { bytes: bytes / parts, matcher_entries: matcher_entries / parts }
+}

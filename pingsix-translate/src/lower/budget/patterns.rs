@@ -1,0 +1,382 @@
+//! The size of hosts and path patterns of a table, known before the table is built.
+//!
+//! [`crate::lower::closure`] makes a Route list the patterns that its catch-alls cover, and a wildcard list the hosts
+//! that it covers. So what a Route costs depends on the Routes that are there. Every pair of a Route and a pattern that
+//! it lists is charged once, to whichever of the two comes later.
+//!
+//! - A pattern of a host that no wildcard carries is listed by the host's Routes with a catch-all above it.
+//! - A wildcard **carries** its own patterns, and those its catch-alls cover in the hosts below it. A carried pattern is
+//!   listed by every Route with a catch-all above it, of the wildcard and of all hosts below it. A pattern counts for
+//!   the widest wildcard that carries it.
+//!
+//! The sum is never less than what closing the table gives: S(W) of the closure is a subset of what W and the wildcards
+//! around it carry here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::ledger::Ledger;
+use crate::attach::Hostname;
+use crate::lower::closure::{Pattern, covered};
+use crate::route::Path;
+
+/// Bytes of `"",` around a host in a list.
+const QUOTED: usize = 3;
+
+/// The hosts of a table with their Routes, as far as sizes depend on them.
+#[derive(Debug, Default)]
+pub(super) struct PatternSizes {
+    /// By [`HostKey`].
+    routers: BTreeMap<HostKey, Router>,
+    /// The wildcards among them.
+    wildcards: BTreeSet<HostKey>,
+    /// How to take back what was added since the last [`commit`](Self::commit).
+    journal: Vec<Added>,
+}
+
+/// A host with its characters in reverse, so that the hosts below a wildcard are neighbours; empty for every host.
+type HostKey = Arc<str>;
+
+/// The Routes of one host.
+#[derive(Debug, Default)]
+struct Router {
+    patterns: BTreeSet<Pattern>,
+    /// How many Routes have a catch-all, by its literal.
+    catch_alls: BTreeMap<Arc<str>, usize>,
+    routes: usize,
+    /// How many patterns its Routes list.
+    listed: usize,
+    /// What a wildcard has besides.
+    wildcard: Wildcard,
+}
+
+/// The hosts below a wildcard. Empty for another host.
+#[derive(Debug, Default)]
+struct Wildcard {
+    hosts: usize,
+    host_bytes: usize,
+    carried: BTreeSet<Pattern>,
+    /// The catch-alls of the wildcard and of all hosts below it, by literal.
+    listers: BTreeMap<Arc<str>, Listers>,
+}
+
+/// Routes with one catch-all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Listers {
+    routes: usize,
+    /// The hosts that they list, together.
+    hosts: usize,
+}
+
+/// Something that was added.
+#[derive(Debug)]
+enum Added {
+    Router(HostKey),
+    Below { wildcard: HostKey, bytes: usize },
+    Pattern(HostKey, Pattern),
+    Carried(HostKey, Pattern),
+    Route(HostKey),
+    Listed(HostKey, usize),
+    CatchAll(HostKey, Arc<str>),
+    Listers(HostKey, Arc<str>, Listers),
+}
+
+impl Router {
+    fn hosts(&self) -> usize {
+        1 + self.wildcard.hosts
+    }
+}
+
+/// The literals of the catch-alls that would cover a pattern.
+fn above(pattern: &Pattern) -> impl Iterator<Item = &str> {
+    let literal = &*pattern.literal;
+    let slashes = literal.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
+    slashes.map(|(at, _)| &literal[..=at]).filter(|covering| covering.len() < literal.len())
+}
+
+fn key_of(host: Option<&Hostname>) -> HostKey {
+    host.map(|host| host.as_str().chars().rev().collect::<String>()).unwrap_or_default().into()
+}
+
+impl PatternSizes {
+    /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and who lists what because of it.
+    ///
+    /// `None` when there is no room; the caller then takes back what was added.
+    pub(super) fn add_route(
+        &mut self,
+        host: Option<&Hostname>,
+        path: Option<&Path>,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        let key = key_of(host);
+        let covering = self.covering(&key);
+        self.add_router(&key, &covering, ledger)?;
+        let own = Pattern::of(path);
+        let router = self.routers.get_mut(&key)?;
+        let hosts = router.hosts();
+        let host_bytes = router.wildcard.host_bytes + key.len() + QUOTED;
+        router.routes += 1;
+        router.listed += own.len();
+        self.journal.push(Added::Route(key.clone()));
+        self.journal.push(Added::Listed(key.clone(), own.len()));
+        ledger.take(
+            host_bytes + own.iter().map(Pattern::listed_len).sum::<usize>(),
+            own.len().saturating_mul(hosts),
+        )?;
+        for pattern in &own {
+            self.bring(&key, &covering, pattern, ledger)?;
+        }
+        for pattern in own.iter().filter(|pattern| pattern.catch_all) {
+            self.add_catch_all(&key, &covering, pattern, ledger)?;
+        }
+        Some(())
+    }
+
+    /// Keeps what was added.
+    pub(super) fn commit(&mut self) {
+        self.journal.clear();
+    }
+
+    /// Takes back what was added since the last commit.
+    pub(super) fn roll_back(&mut self) {
+        while let Some(added) = self.journal.pop() {
+            self.take_back(added);
+        }
+    }
+
+    fn take_back(&mut self, added: Added) {
+        fn lower(map: &mut BTreeMap<Arc<str>, usize>, key: &Arc<str>) {
+            if let Some(count) = map.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    map.remove(key);
+                }
+            }
+        }
+        match added {
+            Added::Router(key) => {
+                self.routers.remove(&key);
+                self.wildcards.remove(&key);
+            }
+            Added::Below { wildcard, bytes } => self.with(&wildcard, |router| {
+                router.wildcard.hosts -= 1;
+                router.wildcard.host_bytes -= bytes;
+            }),
+            Added::Pattern(key, pattern) => self.with(&key, |router| {
+                router.patterns.remove(&pattern);
+            }),
+            Added::Carried(key, pattern) => self.with(&key, |router| {
+                router.wildcard.carried.remove(&pattern);
+            }),
+            Added::Route(key) => self.with(&key, |router| router.routes -= 1),
+            Added::Listed(key, count) => self.with(&key, |router| router.listed -= count),
+            Added::CatchAll(key, literal) => {
+                self.with(&key, |router| lower(&mut router.catch_alls, &literal));
+            }
+            Added::Listers(key, literal, Listers { routes, hosts }) => self.with(&key, |router| {
+                if let Some(listers) = router.wildcard.listers.get_mut(&literal) {
+                    listers.routes -= routes;
+                    listers.hosts -= hosts;
+                }
+            }),
+        }
+    }
+
+    fn with(&mut self, key: &HostKey, change: impl FnOnce(&mut Router)) {
+        if let Some(router) = self.routers.get_mut(key) {
+            change(router);
+        }
+    }
+
+    /// The wildcards of the table that strictly cover a host, widest first.
+    fn covering(&self, key: &HostKey) -> Vec<HostKey> {
+        if self.wildcards.is_empty() {
+            return Vec::new();
+        }
+        let dots = key.bytes().enumerate().filter(|(_, byte)| *byte == b'.');
+        dots.map(|(at, _)| [&key[..=at], "*"].concat())
+            .filter(|wider| **wider != **key)
+            .filter_map(|wider| self.wildcards.get(&*wider).cloned())
+            .collect()
+    }
+
+    /// The hosts below a wildcard, without itself.
+    fn below<'s>(&'s self, wildcard: &'s HostKey) -> impl Iterator<Item = (&'s HostKey, &'s Router)> + 's {
+        let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
+        self.routers
+            .range::<str, _>((Bound::Included(suffix), Bound::Unbounded))
+            .take_while(move |(key, _)| key.starts_with(suffix))
+            .filter(move |(key, _)| *key != wildcard)
+    }
+
+    /// Adds a host, which every Route of the wildcards around it then lists.
+    fn add_router(&mut self, key: &HostKey, covering: &[HostKey], ledger: &mut Ledger) -> Option<()> {
+        if self.routers.contains_key(key) {
+            return Some(());
+        }
+        let bytes = key.len() + QUOTED;
+        for (position, wildcard) in covering.iter().enumerate() {
+            let router = self.routers.get_mut(wildcard)?;
+            router.wildcard.hosts += 1;
+            router.wildcard.host_bytes += bytes;
+            let (listers, listed) = (router.routes, router.listed);
+            let catch_alls: Vec<(Arc<str>, usize)> =
+                router.catch_alls.iter().map(|(literal, count)| (literal.clone(), *count)).collect();
+            self.journal.push(Added::Below { wildcard: wildcard.clone(), bytes });
+            // Each of its Routes has one host more.
+            for wider in &covering[..=position] {
+                for (literal, hosts) in &catch_alls {
+                    self.add_listers(wider, literal, Listers { routes: 0, hosts: *hosts });
+                }
+            }
+            ledger.take(bytes.saturating_mul(listers), listed)?;
+        }
+        let mut router = Router::default();
+        if key.ends_with('*') {
+            for (below, other) in self.below(key) {
+                router.wildcard.hosts += 1;
+                router.wildcard.host_bytes += below.len() + QUOTED;
+                for (literal, routes) in &other.catch_alls {
+                    let listers = router.wildcard.listers.entry(literal.clone()).or_default();
+                    listers.routes += routes;
+                    listers.hosts += routes * other.hosts();
+                }
+            }
+            self.wildcards.insert(key.clone());
+        }
+        self.routers.insert(key.clone(), router);
+        self.journal.push(Added::Router(key.clone()));
+        Some(())
+    }
+
+    /// Adds a pattern to a host, and charges those who list it.
+    fn bring(
+        &mut self,
+        key: &HostKey,
+        covering: &[HostKey],
+        pattern: &Pattern,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        let router = self.routers.get_mut(key)?;
+        if !router.patterns.insert(pattern.clone()) {
+            return Some(());
+        }
+        let own: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
+        self.journal.push(Added::Pattern(key.clone(), pattern.clone()));
+        let covers = |wildcard: &&HostKey| {
+            let router = self.routers.get(*wildcard);
+            router.is_some_and(|router| above(pattern).any(|literal| router.catch_alls.contains_key(literal)))
+        };
+        let carrier = covering.iter().find(covers).or_else(|| Some(key).filter(|key| key.ends_with('*')));
+        match carrier.cloned() {
+            Some(carrier) => self.carry(&carrier, pattern, ledger),
+            None => ledger.take(pattern.listed_len().saturating_mul(own), own),
+        }
+    }
+
+    /// Has a wildcard carry a pattern.
+    fn carry(&mut self, wildcard: &HostKey, pattern: &Pattern, ledger: &mut Ledger) -> Option<()> {
+        let router = self.routers.get_mut(wildcard)?;
+        if !router.wildcard.carried.insert(pattern.clone()) {
+            return Some(());
+        }
+        let mut all = Listers::default();
+        for listers in above(pattern).filter_map(|literal| router.wildcard.listers.get(literal)) {
+            all.routes += listers.routes;
+            all.hosts += listers.hosts;
+        }
+        self.journal.push(Added::Carried(wildcard.clone(), pattern.clone()));
+        let suffix = wildcard.strip_suffix('*').unwrap_or(wildcard);
+        let within = self
+            .wildcards
+            .range::<str, _>((Bound::Included(suffix), Bound::Unbounded))
+            .take_while(|key| key.starts_with(suffix));
+        for key in within {
+            let Some(router) = self.routers.get_mut(key) else { continue };
+            let listed: usize = above(pattern).filter_map(|literal| router.catch_alls.get(literal)).sum();
+            if listed > 0 {
+                router.listed += listed;
+                self.journal.push(Added::Listed(key.clone(), listed));
+            }
+        }
+        ledger.take(pattern.listed_len().saturating_mul(all.routes), all.hosts)
+    }
+
+    /// Adds the catch-all of a Route, which lists what it covers.
+    fn add_catch_all(
+        &mut self,
+        key: &HostKey,
+        covering: &[HostKey],
+        catch_all: &Pattern,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        let is_wildcard = key.ends_with('*');
+        let router = self.routers.get(key)?;
+        let carriers: Vec<&Router> = covering
+            .iter()
+            .chain(Some(key).filter(|_| is_wildcard))
+            .filter_map(|wildcard| self.routers.get(wildcard))
+            .collect();
+        let is_carried =
+            |pattern: &Pattern| carriers.iter().any(|router| router.wildcard.carried.contains(pattern));
+        let own = covered(&router.patterns, catch_all).filter(|pattern| !is_carried(pattern));
+        let carried = carriers.iter().flat_map(|router| covered(&router.wildcard.carried, catch_all));
+        let (hosts, mut listed) = (router.hosts(), 0);
+        for pattern in own.chain(carried) {
+            listed += 1;
+            ledger.take(pattern.listed_len(), hosts)?;
+        }
+        let is_first = !router.catch_alls.contains_key(&catch_all.literal);
+        let literal = &catch_all.literal;
+        self.with(key, |router| {
+            router.listed += listed;
+            *router.catch_alls.entry(literal.clone()).or_default() += 1;
+        });
+        self.journal.push(Added::Listed(key.clone(), listed));
+        self.journal.push(Added::CatchAll(key.clone(), literal.clone()));
+        for wildcard in covering.iter().chain(Some(key).filter(|_| is_wildcard)) {
+            self.add_listers(wildcard, literal, Listers { routes: 1, hosts });
+        }
+        if is_wildcard && is_first {
+            self.carry_below(key, covering, catch_all, ledger)?;
+        }
+        Some(())
+    }
+
+    /// Has a wildcard carry what its new catch-all covers in the hosts below it.
+    fn carry_below(
+        &mut self,
+        key: &HostKey,
+        covering: &[HostKey],
+        catch_all: &Pattern,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        let is_carried = |pattern: &Pattern| {
+            let mut carriers = covering.iter().chain([key]).filter_map(|wildcard| self.routers.get(wildcard));
+            carriers.any(|router| router.wildcard.carried.contains(pattern))
+        };
+        let mut new: BTreeSet<&Pattern> = BTreeSet::new();
+        let mut least = ledger.left().bytes;
+        for (_, router) in self.below(key) {
+            let sets = [&router.patterns, &router.wildcard.carried];
+            for pattern in sets.into_iter().flat_map(|set| covered(set, catch_all)) {
+                if !is_carried(pattern) && new.insert(pattern) {
+                    // The catch-all itself lists it.
+                    least = least.checked_sub(pattern.listed_len())?;
+                }
+            }
+        }
+        let new: Vec<Pattern> = new.into_iter().cloned().collect();
+        new.iter().try_for_each(|pattern| self.carry(key, pattern, ledger))
+    }
+
+    fn add_listers(&mut self, wildcard: &HostKey, literal: &Arc<str>, more: Listers) {
+        self.with(wildcard, |router| {
+            let listers = router.wildcard.listers.entry(literal.clone()).or_default();
+            listers.routes += more.routes;
+            listers.hosts += more.hosts;
+        });
+        self.journal.push(Added::Listers(wildcard.clone(), literal.clone(), more));
+    }
+}

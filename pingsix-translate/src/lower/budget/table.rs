@@ -1,0 +1,426 @@
+//! The size of a table of rows, known before the table is built.
+//!
+//! A cell costs a Route, and a row what it adds to a decision list. A list that no unconditional row of its own cell ends
+//! goes on in other cells ([`crate::lower::table`]): such a cell is **open** here, and every row of another cell that may
+//! stand in its lists is charged to it too, for each of its **regions**, the Routes that continue it. Each pair is charged
+//! once, to whichever of the two comes later. The sum is never less than what compiling the table gives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ledger::Ledger;
+use super::patterns::PatternSizes;
+use crate::attach::Hostname;
+use crate::lower::condition::lower_conditions;
+use crate::lower::document::Lowering;
+use crate::lower::path_map::{PathMap, Ranked};
+use crate::lower::plugins::add_filters;
+use crate::lower::redirect::{instruction, native, to_https};
+use crate::lower::table::{Audience, host_of};
+use crate::lower::upstream::UpstreamKey;
+use crate::pingsix::{
+    Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
+};
+use crate::resolve::{Action, Target};
+use crate::route::{Condition, Filters, Path};
+
+/// The key of a Route, what a list response adds to it, and its JSON without hosts, patterns and method:
+/// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id that collided.
+const ROUTE: usize = 150;
+/// `,"methods":[""]`
+const METHOD: usize = 15;
+/// `,"plugins":{"fault-injection":{"abort":{"http_status":503}}}`
+pub(super) const STATUS: usize = 62;
+/// `,"plugins":{"traffic-split":{"rules":[]}}`
+const SPLIT: usize = 44;
+/// `{"vars":,"weighted_upstreams":[]},`
+const SPLIT_RULE: usize = 34;
+/// `{"upstream_id":"u234567234567","weight":4294967295},`
+const SHARE: usize = 54;
+/// `,"name":"kind///rule"`, with the number of the rule.
+const NAME: usize = 48;
+
+/// A group of a zone: index of the zone, original hostname.
+pub(crate) type Group = (usize, Option<Hostname>);
+
+/// A row, as far as sizes depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sized<'a> {
+    pub(super) path: &'a Path,
+    pub(super) method: Option<&'static str>,
+    /// Whether requests may go on after it.
+    pub(super) is_conditional: bool,
+    /// Bytes that it adds to each list it stands in.
+    pub(super) bytes: usize,
+}
+
+/// The tables of all zones of a data plane.
+#[derive(Debug)]
+pub(super) struct TableSizes<'a> {
+    lowering: Lowering<'a>,
+    /// Length of the prefix of all keys.
+    prefix: usize,
+    patterns: PatternSizes,
+    /// By zone.
+    zones: Vec<Zone<'a>>,
+    upstreams: BTreeSet<UpstreamKey>,
+    journal: Vec<Added<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct Zone<'a> {
+    groups: BTreeMap<Option<Hostname>, PathMap<'a, Cell<'a>>>,
+    /// Open cells by group.
+    open: BTreeMap<Option<Hostname>, Vec<Open<'a>>>,
+}
+
+impl<'a> Zone<'a> {
+    /// The groups whose rows count for a hostname: its own, and those with wider names.
+    fn counting<'z>(
+        &'z self,
+        original: Option<&'z Hostname>,
+    ) -> impl Iterator<Item = (&'z Option<Hostname>, &'z PathMap<'a, Cell<'a>>)> {
+        let wider = original.into_iter().flat_map(|name| name.wider().map(Some).chain([None]));
+        std::iter::once(original.cloned()).chain(wider).filter_map(|name| self.groups.get_key_value(&name))
+    }
+}
+
+/// Rows of a group with one path and method.
+#[derive(Debug)]
+struct Cell<'a> {
+    path: &'a Path,
+    method: Option<&'static str>,
+    rows: usize,
+    /// Bytes of its rows in a list.
+    bytes: usize,
+    /// Whether a row ends its list.
+    is_closed: bool,
+    is_open: bool,
+}
+
+impl Ranked for Cell<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+/// A cell whose list goes on in others.
+#[derive(Debug)]
+struct Open<'a> {
+    path: &'a Path,
+    method: Option<&'static str>,
+    /// The Routes that continue it, itself included.
+    regions: BTreeSet<Region<'a>>,
+}
+
+type Region<'a> = (&'a Path, Option<&'static str>);
+
+#[derive(Debug)]
+enum Added<'a> {
+    Row { group: Group, path: &'a Path, method: Option<&'static str>, before: (usize, usize, bool, bool) },
+    Open(Group),
+    Region { group: Group, open: usize, region: Region<'a> },
+    Upstream(UpstreamKey),
+}
+
+impl<'a> TableSizes<'a> {
+    pub(super) fn new(lowering: Lowering<'a>) -> Self {
+        let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
+        Self {
+            lowering,
+            prefix,
+            patterns: PatternSizes::default(),
+            zones: lowering.plane.zones.iter().map(|_| Zone::default()).collect(),
+            upstreams: BTreeSet::new(),
+            journal: Vec::new(),
+        }
+    }
+
+    /// Charges the guard of a zone.
+    pub(super) fn add_zone_guard(&mut self, zone: usize, ledger: &mut Ledger) -> Option<()> {
+        ledger.take(self.prefix + ROUTE + STATUS, 0)?;
+        self.add_upstream(UpstreamKey::Nowhere, ledger)?;
+        self.patterns.add_route(self.lowering.plane.zones[zone].hostname.as_ref(), None, ledger)
+    }
+
+    /// Charges a row of a group to a ledger. `None` when there is no room; the caller then takes back what was added.
+    pub(super) fn add_row(&mut self, group: &Group, row: Sized<'a>, ledger: &mut Ledger) -> Option<()> {
+        let (zone, original) = (group.0, &group.1);
+        let Sized { path, method, is_conditional, bytes } = row;
+        let make = || Cell { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false };
+        let cells = self.zones[zone].groups.entry(original.clone()).or_insert_with(PathMap::new);
+        let cell = cells.entry(path, method, make);
+        let path = cell.path;
+        let before = (cell.rows, cell.bytes, cell.is_closed, cell.is_open);
+        let is_new = cell.rows == 0;
+        let is_reached = is_conditional || !cell.is_closed;
+        let added = if is_reached { bytes } else { 0 };
+        cell.rows += 1;
+        cell.bytes += added;
+        cell.is_closed |= !is_conditional;
+        let opens = is_conditional && !cell.is_closed && !cell.is_open;
+        cell.is_open |= opens;
+        self.journal.push(Added::Row { group: group.clone(), path, method, before });
+        ledger.take(added, 0)?;
+        if is_new {
+            self.add_route(group, path, method, ledger)?;
+        }
+        self.continue_others(group, (path, method), is_new, added, ledger)?;
+        if opens {
+            self.open(group, (path, method), ledger)?;
+        }
+        Some(())
+    }
+
+    fn add_route(
+        &mut self,
+        (zone, original): &Group,
+        path: &'a Path,
+        method: Option<&'static str>,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        ledger.take(self.prefix + route_bytes(method), 0)?;
+        let host = host_of(original.as_ref(), self.lowering.plane.zones[*zone].hostname.as_ref());
+        self.patterns.add_route(host.as_ref(), Some(path), ledger)
+    }
+
+    /// Charges what a new row adds to the lists of open cells, other than its own.
+    fn continue_others(
+        &mut self,
+        (zone, original): &Group,
+        (path, method): Region<'a>,
+        is_new: bool,
+        bytes: usize,
+        ledger: &mut Ledger,
+    ) -> Option<()> {
+        let open = &self.zones[*zone].open;
+        // Those of the group, and those of narrower ones.
+        let groups: Vec<Option<Hostname>> = match original {
+            Some(name) if !name.is_wildcard() => {
+                open.get(original).map(|_| original.clone()).into_iter().collect()
+            }
+            _ => {
+                let is_below =
+                    |name: &&Option<Hostname>| *name == original || covers(original.as_ref(), name.as_ref());
+                open.keys().filter(is_below).cloned().collect()
+            }
+        };
+        for group in groups {
+            let is_own = group == *original;
+            let group = (*zone, group);
+            for index in 0..self.zones[*zone].open.get(&group.1).map_or(0, Vec::len) {
+                let Some(open) = self.zones[*zone].open.get(&group.1).and_then(|of| of.get(index)) else {
+                    break;
+                };
+                let is_related = path.covers(open.path) || open.path.covers(path);
+                let is_same = is_own && open.path == path && open.method == method;
+                if !is_related || is_same || !fits(open.method, method) {
+                    continue;
+                }
+                let lists = open.regions.iter().filter(|(region, _)| path.covers(region)).count();
+                ledger.take(bytes.saturating_mul(lists), 0)?;
+                if is_new {
+                    self.add_regions(&group, index, ledger)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Charges what continues a cell that was not open before.
+    fn open(&mut self, group: &Group, (path, method): Region<'a>, ledger: &mut Ledger) -> Option<()> {
+        let open = Open { path, method, regions: BTreeSet::from([(path, method)]) };
+        let of_group = self.zones[group.0].open.entry(group.1.clone()).or_default();
+        of_group.push(open);
+        let index = of_group.len() - 1;
+        self.journal.push(Added::Open(group.clone()));
+        ledger.take(SPLIT + self.listed(group, path), 0)?;
+        self.add_regions(group, index, ledger)
+    }
+
+    /// Bytes of the rows that a list for a path may go on to: at most those of all cells that cover it.
+    fn listed(&self, (zone, original): &Group, path: &Path) -> usize {
+        let cells = self.zones[*zone].counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
+        cells.map(|cell| cell.bytes).sum()
+    }
+
+    /// Charges the Routes that continue an open cell and do not yet. They are where rows of wider hostnames begin to
+    /// count, or rows with a method.
+    fn add_regions(&mut self, group: &Group, index: usize, ledger: &mut Ledger) -> Option<()> {
+        let (zone, original) = (&self.zones[group.0], &group.1);
+        let &Open { path, method, ref regions } = zone.open.get(original)?.get(index)?;
+        let mut paths: BTreeSet<&'a Path> = BTreeSet::from([path]);
+        for (_, cells) in zone.counting(original.as_ref()).filter(|(name, _)| *name != original) {
+            let below = cells.below(path).filter(|cell| cell.rows > 0 && fits(method, cell.method));
+            paths.extend(below.map(|cell| cell.path));
+        }
+        let mut new: Vec<Region<'a>> = Vec::new();
+        for path in paths {
+            let mut methods = BTreeSet::from([method]);
+            if method.is_none() {
+                let covering = zone.counting(original.as_ref()).flat_map(|(_, cells)| cells.covering(path));
+                methods.extend(covering.filter(|cell| cell.rows > 0).map(|cell| cell.method));
+            }
+            let of_path = methods.into_iter().map(|method| (path, method));
+            new.extend(of_path.filter(|region| !regions.contains(region)));
+        }
+        for region in new {
+            let (path, method) = region;
+            ledger.take(SPLIT + self.listed(group, path), 0)?;
+            if let Some(open) = self.zones[group.0].open.get_mut(original).and_then(|of| of.get_mut(index)) {
+                open.regions.insert(region);
+            }
+            self.journal.push(Added::Region { group: group.clone(), open: index, region });
+            self.add_route(group, path, method, ledger)?;
+        }
+        Some(())
+    }
+
+    /// Charges the upstreams that an action takes and that are not there yet.
+    pub(super) fn add_upstreams(&mut self, action: &Action, ledger: &mut Ledger) -> Option<()> {
+        for (target, _) in &action.targets {
+            self.add_upstream(UpstreamKey::Target(*target), ledger)?;
+            if matches!(target, Target::Status(_) | Target::Redirect) {
+                self.add_upstream(UpstreamKey::Nowhere, ledger)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Charges an upstream, unless it is there.
+    pub(super) fn add_upstream(&mut self, upstream: UpstreamKey, ledger: &mut Ledger) -> Option<()> {
+        if !self.upstreams.insert(upstream) {
+            return Some(());
+        }
+        self.journal.push(Added::Upstream(upstream));
+        ledger.take(upstream_bytes(&self.lowering, self.prefix, upstream), 0)
+    }
+
+    /// Keeps what was added.
+    pub(super) fn commit(&mut self) {
+        self.patterns.commit();
+        self.journal.clear();
+    }
+
+    /// Takes back what was added since the last commit.
+    pub(super) fn roll_back(&mut self) {
+        self.patterns.roll_back();
+        while let Some(added) = self.journal.pop() {
+            match added {
+                Added::Row { group: (zone, original), path, method, before } => {
+                    let make = || Cell { path, method, rows: 0, bytes: 0, is_closed: false, is_open: false };
+                    let cells = self.zones[zone].groups.entry(original).or_insert_with(PathMap::new);
+                    let cell = cells.entry(path, method, make);
+                    (cell.rows, cell.bytes, cell.is_closed, cell.is_open) = before;
+                }
+                Added::Open((zone, original)) => {
+                    if let Some(of_group) = self.zones[zone].open.get_mut(&original) {
+                        of_group.pop();
+                    }
+                }
+                Added::Region { group: (zone, original), open, region } => {
+                    let of_group = self.zones[zone].open.get_mut(&original);
+                    if let Some(open) = of_group.and_then(|of_group| of_group.get_mut(open)) {
+                        open.regions.remove(&region);
+                    }
+                }
+                Added::Upstream(upstream) => {
+                    self.upstreams.remove(&upstream);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of a Route without hosts, patterns, rows and the prefix of its key.
+pub(in crate::lower) fn route_bytes(method: Option<&str>) -> usize {
+    ROUTE + method.map_or(0, |method| METHOD + method.len())
+}
+
+/// Bytes of the name of a Route whose first row is of a route.
+pub(super) fn name_bytes(lowering: &Lowering<'_>, route: usize) -> usize {
+    let name = &lowering.routes[route].route.key.name;
+    if lowering.options.route_names { NAME + name.namespace.len() + name.name.len() } else { 0 }
+}
+
+/// Bytes of the document of an upstream; none for what takes a responder when there is none.
+pub(in crate::lower) fn upstream_bytes(
+    lowering: &Lowering<'_>,
+    prefix: usize,
+    upstream: UpstreamKey,
+) -> usize {
+    let written = upstream.write(lowering.options.responder, lowering.backends);
+    written.map_or(0, |(document, _)| {
+        let key = DocumentKey { kind: ResourceKind::Upstream, id: "u".repeat(13) };
+        prefix + listed_bytes(&key, &Document::Upstream(document).into())
+    })
+}
+
+/// Whether a hostname strictly covers another one; none covers every name.
+fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
+    match (wider, narrower) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(wider), Some(narrower)) => wider.covers_strictly(narrower),
+    }
+}
+
+/// Whether some request has both methods; none stands for every method.
+fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bool {
+    one.is_none() || other.is_none() || one == other
+}
+
+/// Bytes that a row adds to the list of its cell, and to every other one it stands in.
+pub(super) fn row_bytes(
+    lowering: &Lowering<'_>,
+    zone: usize,
+    conditions: &[Condition],
+    action: &Action,
+    filters: Option<&Filters>,
+    host: Option<&Hostname>,
+) -> usize {
+    let filters = filters.filter(|_| action.is_filtered());
+    let filters = filters.map_or(0, |filters| filter_bytes(lowering, zone, filters, host));
+    let shares = action.targets.len().saturating_mul(SHARE);
+    let split = if conditions.is_empty() && action.targets.len() == 1 {
+        if action.only_status().is_some() { STATUS } else { 0 }
+    } else {
+        let alternatives = lower_conditions(conditions);
+        let rules = alternatives.iter().map(|vars| json_len(vars) + SPLIT_RULE + shares);
+        rules.sum::<usize>() + SPLIT
+    };
+    filters + split
+}
+
+/// Bytes of all plugins that may come of filters.
+fn filter_bytes(lowering: &Lowering<'_>, zone: usize, filters: &Filters, host: Option<&Hostname>) -> usize {
+    let entrances = &lowering.plane.zones[zone].entrances;
+    let mut plugins = Plugins::default();
+    let mut bytes = 0;
+    if let Some(redirect) = &filters.redirect {
+        let all = entrances.iter().map(std::slice::from_ref).chain([entrances.as_slice()]);
+        for entrances in all {
+            for plugin in [native(redirect, host, entrances), to_https(redirect, host)].into_iter().flatten()
+            {
+                let mut alone = Plugins::default();
+                alone.insert(&plugin);
+                bytes = bytes.max(json_len(&alone));
+            }
+        }
+        let instruction = instruction(redirect, entrances)
+            .or_else(|| instruction(redirect, entrances.get(..1).unwrap_or_default()));
+        add_filters(filters, instruction.as_ref(), &mut plugins);
+    } else {
+        add_filters(filters, None, &mut plugins);
+    }
+    // `,"plugins":`
+    bytes + json_len(&plugins) + 12
+}
+
+/// Whether requests may go on after a row.
+pub(super) fn is_conditional(conditions: &[Condition], audience: Audience) -> bool {
+    !conditions.is_empty() || audience != Audience::Everybody
+}

@@ -1,0 +1,161 @@
+//! What there is room for after a change, and the parts that have other rows because of it.
+
+use std::collections::BTreeSet;
+
+use super::part::part_key;
+use super::place::parts_of;
+use super::{Changed, LoweredPlane, Stale, Work};
+use crate::attach::ServedName;
+use crate::lower::budget::{Admission, admit, route_bytes, sized_rule, upstream_bytes};
+use crate::lower::closure::Pattern;
+use crate::lower::document::{Lowering, PartKey};
+use crate::lower::plane::RuleRef;
+use crate::lower::rows::{Placement, PlaneRows};
+use crate::lower::table::host_of;
+use crate::lower::upstream::UpstreamKey;
+use crate::resolve::Target;
+use crate::route::PathKind;
+use crate::translation::Size;
+
+impl LoweredPlane {
+    /// Decides again what there is room for. Adds the parts with other rows than before, and the routes of which
+    /// something else is refused.
+    pub(super) fn admit(
+        &mut self,
+        lowering: &Lowering<'_>,
+        changed: Changed<'_>,
+        parts: &mut BTreeSet<PartKey>,
+        work: &mut Work,
+    ) -> Result<(), Stale> {
+        if self.admission.is_smaller() {
+            return Err(Stale);
+        }
+        if let Some(growth) = self.growth(lowering, changed)
+            && self.admission.grow(growth)
+        {
+            return Ok(());
+        }
+        let rows = PlaneRows::new(lowering.plane, lowering.routes);
+        let now = admit(lowering, &rows, lowering.options.budget);
+        if !now.has_certificates_of(&self.admission) {
+            return Err(Stale);
+        }
+        let before = std::mem::replace(&mut self.admission, now);
+        self.is_recertified = false;
+        self.find_parts(&before, lowering, parts, work);
+        Ok(())
+    }
+
+    /// Finds the parts that have other rows because something else is admitted.
+    fn find_parts(
+        &self,
+        before: &Admission,
+        lowering: &Lowering<'_>,
+        parts: &mut BTreeSet<PartKey>,
+        work: &mut Work,
+    ) {
+        let now = &self.admission;
+        for rule in now.rules_unlike(before) {
+            work.told.insert(rule.route);
+            let Some(input) = lowering.routes.get(rule.route).filter(|input| input.is_there()) else {
+                continue;
+            };
+            for placement in self.placed.places(lowering.plane, input) {
+                parts.extend(parts_of(input, &placement));
+            }
+        }
+        for (zone, original) in now.guards_unlike(before) {
+            parts.insert(part_key(zone, original.as_ref(), ""));
+        }
+        for (zone, original) in now.closed_unlike(before) {
+            for (segment, part) in self.placed.parts.of_group(zone, original.as_ref()) {
+                parts.insert(part_key(zone, original.as_ref(), segment));
+                work.told.extend(part.routes.iter().copied());
+            }
+        }
+    }
+
+    /// What a change adds at most to what is charged, without what it takes away. `None` when something is not admitted,
+    /// or more than the changed routes themselves may be charged otherwise than before: certificates, rows with
+    /// conditions that may count for other rows, and hosts below wildcards.
+    fn growth(&self, lowering: &Lowering<'_>, changed: Changed<'_>) -> Option<Size> {
+        if !self.admission.is_all() || self.is_recertified || !self.unreached.is_empty() {
+            return None;
+        }
+        let prefix = self.documents.prefix();
+        let mut growth = Size::default();
+        for backend in changed.backends {
+            growth.bytes += upstream_bytes(lowering, prefix, UpstreamKey::Target(Target::Backend(*backend)));
+        }
+        for (&route, change) in changed.routes {
+            let now = Some(&lowering.routes[route]).filter(|_| change.is_there);
+            for input in change.before.iter().chain(now) {
+                for placement in self.placed.places(lowering.plane, input) {
+                    let is_simple =
+                        placement.names.iter().all(|name| self.is_simple(lowering, &placement, name));
+                    is_simple.then_some(())?;
+                }
+            }
+            for placement in now.into_iter().flat_map(|input| self.placed.places(lowering.plane, input)) {
+                self.grow_by(lowering, route, &placement, prefix, &mut growth);
+            }
+        }
+        Some(growth)
+    }
+
+    /// Whether nothing but the rows of one hostname decides what they are charged.
+    fn is_simple(&self, lowering: &Lowering<'_>, placement: &Placement, name: &ServedName) -> bool {
+        let zone = &self.placed.zones[placement.zone];
+        let host = host_of(name.original.as_ref(), lowering.plane.zones[placement.zone].hostname.as_ref());
+        let is_plain = match &name.original {
+            Some(original) if !original.is_wildcard() => !zone.conditional.contains_key(&name.original),
+            Some(_) | None => zone.conditional.is_empty(),
+        };
+        let stands_alone = host.as_ref().is_none_or(|host| {
+            !host.is_wildcard() && host.wider().all(|wider| !self.patterns.has(Some(&wider)))
+        });
+        is_plain && stands_alone && !zone.is_divided()
+    }
+
+    /// Adds what a route is charged at most in a zone.
+    fn grow_by(
+        &self,
+        lowering: &Lowering<'_>,
+        route: usize,
+        placement: &Placement,
+        prefix: usize,
+        growth: &mut Size,
+    ) {
+        let input = &lowering.routes[route];
+        let hostname = lowering.plane.zones[placement.zone].hostname.as_ref();
+        for (rule, content) in input.route.rules.iter().enumerate() {
+            let (action, bytes_of) = sized_rule(lowering, RuleRef { route, rule }, placement);
+            for (target, _) in &action.targets {
+                for upstream in [UpstreamKey::Target(*target), UpstreamKey::Nowhere] {
+                    if !self.naming.upstreams.is_used(upstream) {
+                        growth.bytes += upstream_bytes(lowering, prefix, upstream);
+                    }
+                }
+            }
+            for (matched, name) in content
+                .matches
+                .iter()
+                .flat_map(|matched| placement.names.iter().map(move |name| (matched, name)))
+            {
+                let host = host_of(name.original.as_ref(), hostname);
+                let (patterns, listed) = self.patterns.listed_with(host.as_ref(), &matched.path);
+                growth.bytes += prefix + route_bytes(matched.method) + bytes_of(matched, name);
+                growth.bytes += host.map_or(0, |host| host.as_str().len()) + patterns;
+                growth.matcher_entries += listed;
+            }
+        }
+        // Those of the route list each other's patterns.
+        let matches = || input.route.rules.iter().flat_map(|rule| &*rule.matches);
+        let catch_alls = matches().filter(|matched| matched.path.kind == PathKind::Prefix).count();
+        let own: Vec<Pattern> = matches().flat_map(|matched| Pattern::of(Some(&matched.path))).collect();
+        let times = catch_alls.saturating_mul(placement.names.len());
+        let bytes: usize = own.iter().map(Pattern::listed_len).sum();
+        growth.bytes = growth.bytes.saturating_add(bytes.saturating_mul(times));
+        growth.matcher_entries = growth.matcher_entries.saturating_add(own.len().saturating_mul(times));
+    }
+}
