@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -18,7 +17,7 @@ use super::news::News;
 use super::publication::{commits, cut};
 use super::readers::Readers;
 use super::receptions::Receptions;
-use super::revisions::{ADOPTION_WINDOW, Clock, Reservations, ReserveError, Supply};
+use super::revisions::{Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
@@ -39,7 +38,6 @@ pub(super) struct Replica {
     /// Told of each publication; watch streams wait for it.
     advanced: watch::Sender<()>,
     supply: Supply,
-    clock: Arc<dyn Clock>,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) access: Arc<LiveAccess>,
@@ -58,19 +56,6 @@ pub(super) struct Replica {
 struct Held {
     documents: DocumentSet,
     revision: Revision,
-}
-
-/// Where a client was before it starts a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// This server has told it everything before the start, or knows what is no longer kept of that.
-    Here,
-    /// At another server.
-    Elsewhere,
-    /// At another server which was ahead of this one; the header is raised to what the client has seen.
-    Ahead,
-    /// Too far ahead to be believed.
-    Implausible,
 }
 
 impl fmt::Debug for Replica {
@@ -98,8 +83,7 @@ impl Replica {
             held: Mutex::default(),
             advanced: watch::Sender::new(()),
             store: RwLock::new(store),
-            supply: Supply::new(reservations, Arc::clone(&clock)),
-            clock,
+            supply: Supply::new(reservations, clock),
             options,
             tls,
             access,
@@ -204,37 +188,11 @@ impl Replica {
         self.supply.fenced(fence).await
     }
 
-    /// Where a client comes from that starts a watch at `start`, having listed right below it.
-    pub(super) async fn origin_of(&self, start: i64) -> Result<Origin, ReserveError> {
-        let (header, compacted, is_given) =
-            self.read(|store| (store.header(), store.compacted(), store.has_given(start.saturating_sub(1))));
-        if start > header.saturating_add(1) {
-            self.adopt(start).await
-        } else if start >= compacted && !is_given {
-            Ok(Origin::Elsewhere)
-        } else {
-            Ok(Origin::Here)
-        }
-    }
-
-    /// Raises the header to what a client has seen.
-    async fn adopt(&self, seen: i64) -> Result<Origin, ReserveError> {
-        let now = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        if Duration::from_micros(seen.unsigned_abs()) > now.saturating_add(ADOPTION_WINDOW) {
-            return Ok(Origin::Implausible);
-        }
-        let Some(at_least) = Revision::new(seen) else { return Ok(Origin::Implausible) };
-        loop {
-            {
-                let _held = self.held.lock();
-                if self.store.write().raise(seen) {
-                    return Ok(Origin::Ahead);
-                }
-            }
-            let block = self.supply.take(at_least).await?;
-            let _held = self.held.lock();
-            self.store.write().extend(block);
-        }
+    /// Whether this server has handed out the list that a watch from `start` on continues, or knows that the changes since
+    /// are no longer kept. A start after any other list, or after none, changes nothing here: see
+    /// [`revisions`](super::revisions).
+    pub(super) fn has_listed_before(&self, start: i64) -> bool {
+        self.read(|store| start < store.compacted() || store.has_given(start.saturating_sub(1)))
     }
 
     pub(super) fn stats(&self) -> Stats {

@@ -13,7 +13,6 @@ use tonic::{Status, Streaming};
 use super::outlet::{Gone, Outlet};
 use super::state::{Counted, Telling, WatchState};
 use crate::embedded::access::Credentials;
-use crate::embedded::replica::Origin;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store, Unseen};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -233,7 +232,9 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        if self.comes_from_elsewhere(next).await? {
+        // What the client missed since its list on another server, or on this one before a restart, is not known: it has to
+        // list again.
+        if !self.services.replica.has_listed_before(next) {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
             return self.lose(id, Lost::Compacted(header)).await;
@@ -307,32 +308,6 @@ impl WatchStream {
         }
         self.next_id += 1;
         Ok(self.next_id - 1)
-    }
-
-    /// Whether a client has listed on another server, or on this one before a restart. What it missed since is not known,
-    /// so it has to list again.
-    async fn comes_from_elsewhere(&mut self, start: i64) -> Result<bool, Ending> {
-        match self.services.replica.origin_of(start).await {
-            Ok(Origin::Here) => Ok(false),
-            Ok(Origin::Elsewhere) => Ok(true),
-            Ok(Origin::Ahead) => {
-                tracing::info!(start, "a client has seen a later revision; ours was raised to it");
-                Ok(true)
-            }
-            Ok(Origin::Implausible) => {
-                tracing::warn!(
-                    start,
-                    "a watch starts at a revision too far ahead to be believed; it will wait"
-                );
-                Ok(false)
-            }
-            Err(error) => {
-                tracing::warn!(%error, start, "revisions up to the start of a watch could not be reserved");
-                Err(Ending::Told(Status::unavailable(
-                    "no revision above the start of the watch could be reserved",
-                )))
-            }
-        }
     }
 
     /// Tells every watch what it has not seen, a bounded part at a time.
