@@ -73,6 +73,7 @@ pub mod revisions;
 mod server;
 mod service;
 mod settled;
+mod shares;
 mod stats;
 mod store;
 mod tls;

@@ -19,6 +19,7 @@ use super::readers::Readers;
 use super::receptions::Receptions;
 use super::revisions::{Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
+use super::shares::Shares;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
@@ -27,6 +28,9 @@ use crate::error::SinkError;
 use crate::plan::plan;
 use crate::revision::Revision;
 use crate::{Changed, Published};
+
+/// How many watch streams there may be for each connection that there may be. A client may have more of its own.
+const STREAMS_PER_CONNECTION: usize = 4;
 
 pub(super) struct Replica {
     /// Held by a publication from its first attempt to its commit: what waits for revisions must not be overtaken by a
@@ -43,6 +47,9 @@ pub(super) struct Replica {
     pub(super) access: Arc<LiveAccess>,
     pub(super) answers: Answers,
     pub(super) counters: Counters,
+    pub(super) connections: Shares,
+    pub(super) streams: Shares,
+    pub(super) watches: Shares,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
     pub(super) receptions: Receptions,
@@ -89,6 +96,9 @@ impl Replica {
             access,
             answers: Answers::new(options.stall_timeout),
             counters: Counters::default(),
+            connections: Shares::new(options.connection_limit),
+            streams: Shares::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
+            watches: Shares::new(options.watch_limit),
             leases: LeaseTable::default(),
             readers: Readers::default(),
             receptions: Receptions::default(),
@@ -200,10 +210,15 @@ impl Replica {
             self.read(|store| (store.header(), store.compacted(), store.history_size()));
         let counters = &self.counters;
         Stats {
-            connections: counters.connections.get(),
+            connections: self.connections.taken(),
             connections_refused: counters.connections_refused.get(),
-            streams: counters.streams.get(),
-            watches: counters.watches.get(),
+            connections_displaced: [&self.connections, &self.streams, &self.watches]
+                .iter()
+                .map(|shares| shares.displaced())
+                .sum(),
+            watches_refused: counters.watches_refused.get(),
+            streams: self.streams.taken(),
+            watches: self.watches.taken(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
             answer_bytes_unread: self.answers.unread(),

@@ -73,7 +73,7 @@ mod supply;
 
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -232,6 +232,8 @@ impl ReserveError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     struct At(SystemTime);

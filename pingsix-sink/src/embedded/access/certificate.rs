@@ -10,12 +10,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::asn1::ObjectIdentifier;
-use x509_cert::der::{Decode as _, Tag, Tagged as _};
+use x509_cert::der::oid::AssociatedOid as _;
+use x509_cert::der::{Decode as _, Encode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
 use super::uri::{is_meant_for_us, scope_of};
 use crate::desired::Scope;
+use crate::document::Digest;
 
 /// The attribute `commonName` of a distinguished name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
@@ -28,6 +30,8 @@ pub(in crate::embedded) struct Certificate {
     /// Its own first.
     chain: Vec<CertificateDer<'static>>,
     common_name: Option<Arc<str>>,
+    /// Of what a certificate and its successors have in common.
+    identity: Digest,
     scopes: Arc<[Scope]>,
     /// From then on it proves nothing; `None` when that cannot be read.
     end: Option<SystemTime>,
@@ -57,6 +61,7 @@ impl Certificate {
         Some(Self {
             chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
             common_name: parsed.as_ref().and_then(common_name),
+            identity: parsed.as_ref().and_then(identity).unwrap_or_else(|| Digest::of(own)),
             scopes: Arc::default(),
             end,
             verified: AtomicU64::new(edition),
@@ -88,6 +93,11 @@ impl Certificate {
     /// The common name of whom it was issued to; `None` unless there is exactly one.
     pub(in crate::embedded) fn common_name(&self) -> Option<&Arc<str>> {
         self.common_name.as_ref()
+    }
+
+    /// Whom it was issued to: the same for all certificates with its subject and its alternative names.
+    pub(in crate::embedded) fn identity(&self) -> Digest {
+        self.identity
     }
 
     /// The prefixes that it names itself.
@@ -127,6 +137,20 @@ fn common_name(certificate: &CertificateInner<Raw>) -> Option<Arc<str>> {
     // All kinds of strings that a name of ASCII or UTF-8 is written in.
     let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
     std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
+}
+
+/// A digest of the subject and the alternative names; `None` for a certificate that has neither.
+fn identity(certificate: &CertificateInner<Raw>) -> Option<Digest> {
+    let certificate = certificate.tbs_certificate();
+    let names = certificate.extensions().into_iter().flatten();
+    let names = names.filter(|extension| extension.extn_id == SubjectAltName::OID);
+    let names: Vec<&[u8]> = names.map(|extension| extension.extn_value.as_bytes()).collect();
+    let subject = certificate.subject();
+    if subject.is_empty() && names.is_empty() {
+        return None;
+    }
+    // DER says how long it is, so the parts cannot be taken for each other.
+    Some(Digest::of(&[subject.to_der().ok()?, names.concat()].concat()))
 }
 
 /// All of them, or none: what stands beside a name that cannot be read may not be what it seems.

@@ -212,7 +212,7 @@ impl LiveAccess {
 
     fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
         let claim = Claim::read(token)?;
-        let (_, user) = clients.user_named(&claim.name)?;
+        let (name, user) = clients.user_named(&claim.name)?;
         if !claim.is_signed_with(user.key()) {
             return None;
         }
@@ -221,6 +221,9 @@ impl LiveAccess {
             peer.filter(|peer| peer.has_shown(&digest))?;
         } else if let Some(peer) = peer {
             peer.shows(digest);
+        }
+        if let Some(peer) = peer {
+            peer.is_of(name);
         }
         Some(Arc::clone(&user.scopes))
     }

@@ -29,13 +29,19 @@ impl watch_server::Watch for Watch {
             let everything = KeyRange::new(b"\0", b"\0");
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
-        let present = services.replica.counters.streams.enter();
-        let (outlet, body) = outlet::outlet();
         let credentials = Credentials::of(&request);
+        let place = credentials
+            .peer()
+            .and_then(|peer| services.replica.streams.take(peer.holder(), peer.to_cut()))
+            .ok_or_else(|| {
+                services.replica.counters.watches_refused.add(1);
+                Status::resource_exhausted("etcdserver: too many requests")
+            })?;
+        let (outlet, body) = outlet::outlet();
         let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
         services.tasks.spawn(async move {
             stream.run().await;
-            drop(present);
+            drop(place);
         });
         Ok(own_body::with_body(futures::stream::pending(), Body::new(body)))
     }

@@ -21,9 +21,6 @@ use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse
 /// How many watches one connection may carry, on all of its streams. PingSIX has one.
 const MOST_WATCHES: usize = 256;
 
-/// How many there may be in all: several on each connection.
-const MOST_WATCHES_IN_ALL: usize = 65_536;
-
 /// How many commits are told to one watch, one by one, before the others have their turn.
 const TURN: usize = 64;
 
@@ -247,14 +244,16 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Counts one watch more, unless there are too many.
+    /// Counts one watch more, unless the connection has too many, or its client has its share of all.
     fn admit(&self) -> Option<Counted> {
-        let all = self.services.replica.counters.watches.enter_below(MOST_WATCHES_IN_ALL)?;
-        let of_connection = match self.credentials.peer() {
-            Some(peer) => Some(peer.watches().enter_below(MOST_WATCHES)?),
-            None => None,
-        };
-        Some((all, of_connection))
+        let peer = self.credentials.peer()?;
+        let of_connection = peer.watches().enter_below(MOST_WATCHES);
+        let replica = &self.services.replica;
+        let counted = of_connection.and_then(|of_connection| {
+            Some((replica.watches.take(peer.holder(), peer.to_cut())?, of_connection))
+        });
+        replica.counters.watches_refused.add(usize::from(counted.is_none()));
+        counted
     }
 
     /// Whether the client may watch all of `range`, or what etcd says when it may not.
