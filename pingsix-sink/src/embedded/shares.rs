@@ -4,11 +4,11 @@
 //! has most, and only if the newcomer has at least two fewer:
 //!
 //! 1. by [identity](Identity): the one with most places loses its newest;
-//! 2. else by address, for one client may have any number of certificates: the address with most places loses its newest.
+//! 2. else by address, for one client may have any number of certificates: the address with most places loses the newest
+//!    of an identity that has more places than the newcomer's.
 //!
-//! Rule 2 applies only where no identity has two more than the newcomer. So an identity is let in as long as another one
-//! has two more, and it loses nothing while it has fewer than anybody at another address. The connection of a place that
-//! is taken away is closed.
+//! So an identity is let in as long as another one has two more, and it loses nothing to an identity that has as many. The
+//! connection of a place that is taken away is closed.
 //!
 //! A client that has to prove itself and has not yet done so gives way to the next one of its address, as an unfinished
 //! handshake does.
@@ -22,6 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::stats::Counter;
 use crate::document::Digest;
+
+/// How many places of an address are looked at for one that may be taken away.
+const MOST_LOOKED_AT: usize = 64;
 
 /// Whom a place is charged to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,8 +138,20 @@ impl Places {
     /// The place that a newcomer gets when all are taken.
     fn displaced_by(&self, newcomer: &Holder) -> Option<u64> {
         let own = self.identities.get(&newcomer.identity);
-        newest_of_most(&self.identities, own)
-            .or_else(|| newest_of_most(&self.networks, self.networks.get(&newcomer.network)))
+        let count = own.map_or(0, BTreeSet::len);
+        most(&self.identities, count)
+            .and_then(|places| places.last().copied())
+            .or_else(|| {
+                let places =
+                    most(&self.networks, self.networks.get(&newcomer.network).map_or(0, BTreeSet::len))?;
+                let has_more = |number: &&u64| {
+                    let holder = self.taken.get(number).map(|taken| &taken.holder.identity);
+                    holder
+                        .and_then(|holder| self.identities.get(holder))
+                        .is_some_and(|places| places.len() > count)
+                };
+                places.iter().rev().take(MOST_LOOKED_AT).find(has_more).copied()
+            })
             // An honest client proves itself within milliseconds, so the oldest that has not is none.
             .or_else(|| own.filter(|_| matches!(newcomer.identity, Identity::Unproven(_)))?.first().copied())
     }
@@ -155,10 +170,9 @@ impl Places {
     }
 }
 
-/// The newest place of whoever has most, unless that is hardly more than `own`.
-fn newest_of_most<K: Ord>(all: &BTreeMap<K, BTreeSet<u64>>, own: Option<&BTreeSet<u64>>) -> Option<u64> {
-    let most = all.values().max_by_key(|places| places.len())?;
-    (most.len() > own.map_or(0, BTreeSet::len) + 1).then(|| most.last().copied())?
+/// The places of whoever has most, if these are at least two more than `own`.
+fn most<K: Ord>(all: &BTreeMap<K, BTreeSet<u64>>, own: usize) -> Option<&BTreeSet<u64>> {
+    all.values().max_by_key(|places| places.len()).filter(|most| most.len() > own + 1)
 }
 
 fn remove<K: Ord>(all: &mut BTreeMap<K, BTreeSet<u64>>, key: &K, number: u64) {
