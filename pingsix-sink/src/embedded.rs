@@ -84,7 +84,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri};
+pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri, feed_uri_of_owner};
 pub use builder::Builder;
 pub use pace::Pace;
 pub use receptions::Reception;

@@ -129,14 +129,33 @@ impl Replica {
 
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let _publishing = self.publishing.lock().await;
-        loop {
+        let passes = self.access.begin_to_pass(desired);
+        if passes {
+            self.dispossess(desired);
+        }
+        let published = loop {
             if let Some(published) = self.try_publish(desired)? {
-                return Ok(published);
+                break published;
             }
             let next = self.next_revision()?;
             let block = self.supply.take(next).await?;
             let _held = self.held.lock();
             self.store.write().extend(block);
+        };
+        if passes {
+            self.access.pass(desired);
+        }
+        Ok(published)
+    }
+
+    /// Closes the connections of those who read a scope for another owner, before what is published now could reach them.
+    fn dispossess(&self, desired: &Desired) {
+        let Some(tls) = &self.tls else { return };
+        let closed = tls.certified().dispossess(desired.scope(), desired.owner());
+        if closed > 0 {
+            self.counters.connections_lapsed.add(closed);
+            let scope = desired.scope();
+            tracing::info!(%scope, closed, "connections were closed: the prefix has another owner than their certificates name");
         }
     }
 

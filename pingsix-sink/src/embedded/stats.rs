@@ -50,7 +50,8 @@ pub struct Stats {
     pub watches_from_elsewhere: u64,
     /// Watch streams and large answers that a client left unread for too long; its connection was closed.
     pub streams_stalled: u64,
-    /// Connections closed because the certificate of their client had expired, or its authority is none any more.
+    /// Connections closed because the certificate of their client had expired, its authority is none any more, or a prefix
+    /// has another owner than it names.
     pub connections_lapsed: u64,
     /// TLS handshakes that failed, took too long, or were ended because there were too many.
     pub handshakes_failed: u64,

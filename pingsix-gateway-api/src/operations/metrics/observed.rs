@@ -165,7 +165,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     )?;
     page.counter(
         "feed_connections_lapsed",
-        "Connections closed because a client's certificate had expired, or its authority is none any more",
+        "Connections closed because a client's certificate had expired, its authority is none any more, or a prefix has another owner than it names",
         stats.connections_lapsed,
     )?;
     page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;

@@ -15,7 +15,7 @@ use x509_cert::der::{Decode as _, Encode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use super::uri::{is_meant_for_us, scope_of};
+use super::uri::{Grant, grant_of, is_meant_for_us};
 use crate::desired::Scope;
 use crate::document::Digest;
 
@@ -32,7 +32,7 @@ pub(in crate::embedded) struct Certificate {
     common_name: Option<Arc<str>>,
     /// Of what a certificate and its successors have in common.
     identity: Digest,
-    scopes: Arc<[Scope]>,
+    grants: Arc<[Grant]>,
     /// From then on it proves nothing; `None` when that cannot be read.
     end: Option<SystemTime>,
     /// The edition of the authorities that it was last verified with.
@@ -43,7 +43,7 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate")
             .field("common_name", &self.common_name)
-            .field("scopes", &self.scopes)
+            .field("grants", &self.grants)
             .field("end", &self.end)
             .finish_non_exhaustive()
     }
@@ -62,7 +62,7 @@ impl Certificate {
             chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
             common_name: parsed.as_ref().and_then(common_name),
             identity: parsed.as_ref().and_then(identity).unwrap_or_else(|| Digest::of(own)),
-            scopes: Arc::default(),
+            grants: Arc::default(),
             end,
             verified: AtomicU64::new(edition),
         })
@@ -75,19 +75,19 @@ impl Certificate {
             complain("(the alternative names cannot be read)");
             return self;
         };
-        let mut scopes = BTreeSet::new();
+        let mut grants = BTreeSet::new();
         for name in &names {
             let GeneralName::UniformResourceIdentifier(uri) = name else { continue };
             let uri = uri.as_str();
-            match scope_of(uri) {
-                Some(scope) => {
-                    scopes.insert(scope);
+            match grant_of(uri) {
+                Some(grant) => {
+                    grants.insert(grant);
                 }
                 None if is_meant_for_us(uri) => complain(uri.get(..LOGGED_URI).unwrap_or(uri)),
                 None => {}
             }
         }
-        Self { scopes: scopes.into_iter().collect(), ..self }
+        Self { grants: grants.into_iter().collect(), ..self }
     }
 
     /// The common name of whom it was issued to; `None` unless there is exactly one.
@@ -100,9 +100,14 @@ impl Certificate {
         self.identity
     }
 
-    /// The prefixes that it names itself.
-    pub(super) fn scopes(&self) -> &Arc<[Scope]> {
-        &self.scopes
+    /// What it opens by itself, as far as prefixes have the owners that it names.
+    pub(super) fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    /// Whether it names this prefix for anybody but `owner`.
+    pub(super) fn is_of_another(&self, scope: &Scope, owner: Option<&Arc<str>>) -> bool {
+        self.grants.iter().any(|grant| grant.scope == *scope && grant.owner.as_ref() != owner)
     }
 
     /// Whether its time is over. One whose end cannot be read proves nothing to begin with.
