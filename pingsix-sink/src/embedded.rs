@@ -34,6 +34,8 @@
 //! - **Bounds.** A key of a request has 4 KiB at most, a connection 256 watches and 16 MiB of answers that are not read;
 //!   there are 65,536 watches and 256 MiB of such answers in all, without the lists that clients share. An answer waits
 //!   for its room; what asks for more is refused as etcd refuses it.
+//! - **Shares.** Connections, watch streams and watches are shared by clients: when all places are taken, one of the client
+//!   that has most makes room for a client with at least two fewer. See [`Builder::connection_limit`].
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless

@@ -91,10 +91,10 @@ mod tests {
         ] {
             let scope = Scope::new(prefix).unwrap();
             assert_eq!(feed_uri(&scope), uri);
-            let owned = feed_uri_of_owner(&scope, "0f8f ad5b?");
-            assert_eq!(owned, format!("{uri}?uid=0f8f%20ad5b%3F"));
+            let of_owner = feed_uri_of_owner(&scope, "0f8f ad5b?");
+            assert_eq!(of_owner, format!("{uri}?uid=0f8f%20ad5b%3F"));
             let owner = Some("0f8f ad5b?".into());
-            assert_eq!(grant_of(&owned), Some(Grant { scope: scope.clone(), owner }));
+            assert_eq!(grant_of(&of_owner), Some(Grant { scope: scope.clone(), owner }));
             assert_eq!(grant_of(uri), Some(Grant { scope, owner: None }));
         }
     }
