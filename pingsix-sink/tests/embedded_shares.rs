@@ -152,9 +152,9 @@ async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe
     let served = served(EmbeddedEtcd::builder().access(access).connection_limit(LIMIT)).await;
     let token = log_in(&served.channel().await, "web").await.unwrap();
     until(&served, "the connection ends", |stats| stats.connections == 0).await;
-    let mut taken = Vec::new();
+    let mut open = Vec::new();
     for _ in 0..LIMIT {
-        taken.push(watch(served.channel().await, Some(&token), "/p/web/").await.unwrap());
+        open.push(watch(served.channel().await, Some(&token), "/p/web/").await.unwrap());
     }
 
     // A probe proves nothing and asks for nothing that needs proof.
@@ -181,7 +181,7 @@ async fn a_user_with_every_connection_keeps_out_neither_another_user_nor_a_probe
     }
     reader.settle().await;
     // One of the first user's is left at least, and it has not been let go for nothing.
-    taken[0].settle().await;
+    open[0].settle().await;
 }
 
 #[tokio::test]
