@@ -13,6 +13,7 @@
 
 pub mod debug;
 pub mod health;
+mod hosts;
 mod kinds;
 pub mod metrics;
 pub mod server;

@@ -10,8 +10,8 @@
 //! FeedAuthority::issue(owner, prefixes, what its Secret holds) ──► that, or another FeedIdentity ──► Pods of PingSIX
 //! ```
 //!
-//! - **What a client may read** is in its certificate: a URI for each prefix ([`pingsix_sink::embedded::feed_uri`]), which
-//!   the server goes by ([`Access::certificate_uris`](pingsix_sink::embedded::Access::certificate_uris)).
+//! - **What a client may read** is in its certificate: a URI for each prefix with the UID of its owner
+//!   ([`pingsix_sink::embedded::feed_uri_of_owner`]), which the server goes by ([`Access::certificate_uris`](pingsix_sink::embedded::Access::certificate_uris)).
 //! - **Keys** are ECDSA P-256. Those of servers never leave their process; those of clients are in the Secret of their data
 //!   plane and nowhere else; that of the authority is in its Secret alone, and in the memory of replicas.
 //! - **Renewal.** A certificate is replaced when two thirds of its time are over. A server takes the new one at once. PingSIX

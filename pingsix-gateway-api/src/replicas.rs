@@ -28,6 +28,7 @@ mod saying;
 mod served;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -92,17 +92,34 @@ impl fmt::Debug for Scope {
 pub struct Desired {
     scope: Scope,
     documents: DocumentSet,
+    owner: Option<Arc<str>>,
 }
 
 impl Desired {
     /// The wish that `scope` holds `documents`.
     pub fn new(scope: Scope, documents: DocumentSet) -> Self {
-        Self { scope, documents }
+        Self { scope, documents, owner: None }
     }
 
     /// The wish that `scope` holds nothing.
     pub fn empty(scope: Scope) -> Self {
-        Self { scope, documents: DocumentSet::default() }
+        Self { scope, documents: DocumentSet::default(), owner: None }
+    }
+
+    /// The same for this owner: what tells whoever has the scope now from whoever had one of this name before, such as the
+    /// UID of a Kubernetes object.
+    ///
+    /// Only the embedded server takes note of it: of the certificates with a URI for exactly this scope, those open it
+    /// that name the owner, or no owner where there is none here. Connections of others are closed before the documents
+    /// are served. Without documents nothing changes hands: who could read the scope learns that it is empty.
+    #[must_use]
+    pub fn owned_by(self, owner: Option<Arc<str>>) -> Self {
+        Self { owner, ..self }
+    }
+
+    /// Whose it is; see [`owned_by`](Self::owned_by).
+    pub fn owner(&self) -> Option<&Arc<str>> {
+        self.owner.as_ref()
     }
 
     /// Where the documents belong.

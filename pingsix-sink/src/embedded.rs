@@ -38,6 +38,8 @@
 //!   there are 65,536 watches in all. An answer waits for its room on its connection; what asks for more is refused as
 //!   etcd refuses it. Answers and responses of watches that are not read are 256 MiB in all, bytes that clients share
 //!   counted once; over that, the connection of the slowest client is closed.
+//! - **Shares.** Connections, watch streams and watches are shared by clients: when all places are taken, one of the client
+//!   that has most makes room for a client with at least two fewer. See [`Builder::connection_limit`].
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with
 //!   `FAILED_PRECONDITION`. Leases can be granted and kept, for clients that insist, but nothing can be attached.
 //! - **Security.** What is served carries private keys. Plaintext is served on loopback addresses alone, unless
@@ -78,6 +80,7 @@ pub mod revisions;
 mod server;
 mod service;
 mod settled;
+mod shares;
 mod stats;
 mod store;
 mod tls;
@@ -89,7 +92,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri};
+pub use access::{Access, Clients, ClientsError, ClientsProblem, feed_uri, feed_uri_of_owner};
 pub use builder::Builder;
 pub use pace::Pace;
 pub use receptions::Reception;

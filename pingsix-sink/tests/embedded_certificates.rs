@@ -18,9 +18,9 @@ use authority::{Authority, Pair, Prober};
 use documents::{desired, scope};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::revisions::Clock;
-use pingsix_sink::embedded::{Access, Clients, ServerTls, Stats, feed_uri};
+use pingsix_sink::embedded::{Access, Clients, ServerTls, Stats, feed_uri, feed_uri_of_owner};
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
-use pingsix_sink::{EmbeddedEtcd, Sink, SinkError};
+use pingsix_sink::{Desired, EmbeddedEtcd, Sink, SinkError};
 use rcgen::{DistinguishedName, DnType, ExtendedKeyUsagePurpose, SanType};
 use tonic::Code;
 use tonic::transport::Channel;
@@ -136,6 +136,97 @@ async fn a_certificate_opens_the_prefixes_that_its_uris_name_and_no_others() {
     assert!(!watcher.create(watch_under("/p/web/", 0)).await.canceled);
     lab.publish("2").await;
     assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
+}
+
+impl Lab {
+    /// Publishes a prefix for an owner.
+    async fn publish_for(&self, owner: Option<&str>, value: &str) {
+        let web = desired("/p/web", &[("routes/a", value)]).owned_by(owner.map(Into::into));
+        self.served.etcd.publish(&web).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_deleted_owner_opens_nothing_of_the_next_one_of_its_name() {
+    let clients = Authority::new("clients");
+    let lab = Lab::start(&clients, by_certificates()).await;
+    let of = |owner: &str| issue(&clients, &[&feed_uri_of_owner(&scope("/p/web"), owner)]);
+    let (first, second) = (of("uid-1"), of("uid-2"));
+    lab.publish_for(Some("uid-1"), "first").await;
+    let channel = lab.connect(&first).await;
+    assert_eq!(list(&channel, "/p/web/").await, Ok(vec!["/p/web/routes/a=first".to_owned()]));
+    let mut watcher = lab.watch(&first, "/p/web/").await.unwrap();
+    assert_eq!(list(&lab.connect(&second).await, "/p/web/").await, Err(Code::PermissionDenied));
+
+    // What is deleted is withdrawn, which its data planes are told.
+    lab.served.etcd.publish(&Desired::empty(scope("/p/web"))).await.unwrap();
+    assert_eq!(events(&watcher.next().await), ["DELETE /p/web/routes/a"]);
+    assert_eq!(list(&channel, "/p/web/").await, Ok(Vec::new()));
+
+    lab.publish_for(Some("uid-2"), "second").await;
+    breaks(&mut watcher).await;
+    for channel in [channel, lab.connect(&first).await] {
+        // The connection that was there may not have noticed yet that it is closed.
+        let refused = list(&channel, "/p/web/").await.unwrap_err();
+        assert!(matches!(refused, Code::PermissionDenied | Code::Unavailable | Code::Unknown), "{refused:?}");
+    }
+    assert_eq!(list(&lab.connect(&first).await, "/p/web/").await, Err(Code::PermissionDenied));
+    assert!(lab.watch(&first, "/p/web/").await.is_none());
+    let read = list(&lab.connect(&second).await, "/p/web/").await;
+    assert_eq!(read, Ok(vec!["/p/web/routes/a=second".to_owned()]));
+
+    // Nor does one open anything that names no owner.
+    let nobodys = issue(&clients, &[&feed_uri(&scope("/p/web"))]);
+    assert_eq!(list(&lab.connect(&nobodys).await, "/p/web/").await, Err(Code::PermissionDenied));
+    let mut watcher = lab.watch(&second, "/p/web/").await.unwrap();
+    lab.publish_for(None, "third").await;
+    breaks(&mut watcher).await;
+    assert_eq!(list(&lab.connect(&second).await, "/p/web/").await, Err(Code::PermissionDenied));
+    assert!(list(&lab.connect(&nobodys).await, "/p/web/").await.is_ok());
+}
+
+/// However fast names change hands, and however many read meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_reads_a_document_of_another_owner_while_a_prefix_changes_hands() {
+    const OWNERS: [&str; 2] = ["uid-1", "uid-2"];
+    let clients = Authority::new("clients");
+    let lab = Arc::new(Lab::start(&clients, by_certificates()).await);
+    lab.publish_for(Some(OWNERS[0]), OWNERS[0]).await;
+    let reading = OWNERS.map(|owner| {
+        let (lab, pair) = (Arc::clone(&lab), issue(&clients, &[&feed_uri_of_owner(&scope("/p/web"), owner)]));
+        tokio::spawn(async move {
+            let mut read = 0;
+            while read < 100 {
+                let Some(channel) = lab.try_connect(&pair).await else { continue };
+                let create = Some(watch_under("/p/web/", 0));
+                let Ok(mut watcher) = Watcher::open_with(channel.clone(), create).await else { continue };
+                let Ok(Some(_)) = watcher.try_next().await else { continue };
+                for _ in 0..3 {
+                    if let Ok(pairs) = list(&channel, "/p/web/").await {
+                        assert!(pairs.iter().all(|pair| pair.ends_with(owner)), "{owner} reads {pairs:?}");
+                        read += 1;
+                    }
+                }
+                if let Ok(Ok(Some(told))) =
+                    tokio::time::timeout(Duration::from_millis(5), watcher.try_next()).await
+                {
+                    let told = events(&told);
+                    assert!(told.iter().all(|event| event.ends_with(owner)), "{owner} is told {told:?}");
+                }
+            }
+        })
+    });
+    for turn in 0_usize.. {
+        if reading.iter().all(tokio::task::JoinHandle::is_finished) {
+            break;
+        }
+        let owner = OWNERS[turn / 3 % 2];
+        lab.publish_for(Some(owner), &format!("{turn} of {owner}")).await;
+        tokio::time::sleep(Duration::from_millis(7)).await;
+    }
+    for reader in reading {
+        reader.await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use documents::{desired, scope};
 use parking_lot::Mutex;
 use pingsix_sink::embedded::Builder;
 use pingsix_sink::embedded::revisions::{Block, Clock, Reservations, ReserveError, Reserving, SharedTime};
+use pingsix_sink::proto::etcdserverpb::WatchProgressRequest;
 use pingsix_sink::proto::etcdserverpb::watch_request::RequestUnion;
-use pingsix_sink::proto::etcdserverpb::{WatchCreateRequest, WatchProgressRequest};
 use pingsix_sink::{EmbeddedEtcd, Revision, Sink};
 use proptest::prelude::*;
 use wire::{Served, events, watch_under};
@@ -118,47 +118,58 @@ async fn a_damaged_or_taken_state_file_is_named() {
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("in use"));
 }
 
-#[tokio::test]
-async fn a_client_that_has_seen_more_raises_the_revision_and_lists_again() {
-    let served = Served::start(EmbeddedEtcd::builder()).await;
-    publish(&served.etcd, 1).await;
-    served.etcd.open();
-    let seen = served.etcd.revision().get() + 5_000_000_000;
+/// Opens a watch at each of these starts, on a server that has handed out none of them, and expects it to be cancelled.
+async fn invent(served: &Served, starts: impl IntoIterator<Item = i64>) {
     let mut watcher = served.watch().await;
-    let mut other = served.watch().await;
-    other.create(watch_under("/p/web/", 0)).await;
+    for start in starts {
+        let id = watcher.create(watch_under("/p/web/", start)).await.watch_id;
+        let cancelled = watcher.next().await;
+        assert_eq!((cancelled.watch_id, cancelled.canceled), (id, true), "{start}");
+        assert_ne!(cancelled.compact_revision, 0, "{start}");
+    }
+}
 
-    let id = watcher.create(watch_under("/p/web/", seen + 1)).await.watch_id;
-    let cancelled = watcher.next().await;
-    assert_eq!((cancelled.watch_id, cancelled.canceled), (id, true));
-    assert!(cancelled.compact_revision > seen);
-    let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
-    assert!(listed > seen, "the next list is not below what the client has seen");
-    assert_eq!(cancelled.compact_revision, listed);
+/// Starts right above the header, a block ahead, an hour, a day, and as far as numbers go.
+fn invented(header: i64) -> impl Iterator<Item = i64> {
+    let ahead = [2, 1 << 12, 1 << 26, 3_600_000_000, 86_400_000_000, i64::MAX - header];
+    ahead
+        .into_iter()
+        .flat_map(move |ahead| (0..20).map(move |less| header + ahead - less))
+        .filter(move |start| *start > header + 1)
+}
 
-    watcher.create(watch_under("/p/web/", listed + 1)).await;
-    let published = publish(&served.etcd, 2).await;
-    assert!(published > listed);
-    for watcher in [&mut watcher, &mut other] {
-        assert_eq!(events(&watcher.next().await), ["PUT /p/web/routes/a=2"]);
+#[tokio::test]
+async fn invented_start_revisions_move_nothing_and_reserve_nothing() {
+    let store = Arc::<Ceiling>::default();
+    let alone = Arc::new(Way { store: Arc::default(), time: None });
+    for way in [Way::shared(&store), alone] {
+        let served = Served::serve(server(Arc::clone(&way), &FakeClock::new()).await).await;
+        let mut other = served.watch().await;
+        other.create(watch_under("/p/web/", 0)).await;
+        let (before, asked) = (served.etcd.stats(), way.store.asked.load(Ordering::Relaxed));
+        invent(&served, invented(before.revision)).await;
+        let after = served.etcd.stats();
+        assert_eq!((after.revision, after.reservations), (before.revision, before.reservations));
+        assert_eq!(way.store.asked.load(Ordering::Relaxed), asked);
+        assert!(after.watches_from_elsewhere > 100, "{after:?}");
+
+        // The next list and the next publication go on from where the server was, or from the shared time.
+        let listed = served.list("/p/web/").await.unwrap().header.unwrap().revision;
+        let published = publish(&served.etcd, 2).await;
+        assert!(
+            (listed + 1..before.revision + 60_000_000).contains(&published),
+            "{published} after {before:?}"
+        );
+        assert_eq!(events(&other.next().await), ["PUT /p/web/routes/a=2"]);
     }
 }
 
 #[tokio::test]
-async fn a_start_revision_too_far_ahead_is_not_believed() {
+async fn a_negative_start_is_in_the_past() {
     let served = Served::start(EmbeddedEtcd::builder()).await;
     publish(&served.etcd, 1).await;
     served.etcd.open();
-    let before = served.etcd.revision();
-    let mut watcher = served.watch().await;
-    for start in [i64::MAX, before.get() + 2 * 24 * 3_600 * 1_000_000] {
-        watcher.create(watch_under("/p/web/", start)).await;
-    }
-    watcher.create(WatchCreateRequest { start_revision: i64::MIN, ..watch_under("/p/web/", 0) }).await;
-    assert_ne!(watcher.next().await.compact_revision, 0, "a negative start is in the past");
-    assert_eq!(served.etcd.revision(), before);
-    publish(&served.etcd, 2).await;
-    watcher.settle().await;
+    invent(&served, [i64::MIN, -1]).await;
 }
 
 /// A store that several servers reserve from, and that can fail.
@@ -230,6 +241,14 @@ async fn a_client_that_moves_between_servers_never_gets_a_lower_header() {
         if round % 11 == 10 {
             clocks[at].back(Duration::from_hours(1));
             servers[at] = Served::serve(server(Way::shared(&store), &clocks[at]).await).await;
+        }
+        if seen > 0 {
+            // Another server has told it this, perhaps a later one than this server has told anybody.
+            invent(
+                &servers[at],
+                [seen + 1].into_iter().filter(|_| !servers[at].etcd.has_given(Revision::new(seen).unwrap())),
+            )
+            .await;
         }
         let listed = servers[at].list("/p/web/").await.unwrap().header.unwrap().revision;
         assert!(listed > seen, "round {round}: {listed} after {seen}");

@@ -20,7 +20,7 @@ use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::{EmbeddedEtcd, Sink, SinkError};
 use rcgen::ExtendedKeyUsagePurpose;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::rustls::{HandshakeKind, ProtocolVersion, version};
 use tonic::transport::{Channel, ClientTlsConfig};
 use wire::{PATIENCE, Served, Watcher, events, pairs, under, watch_under};
@@ -237,6 +237,26 @@ async fn too_many_handshakes_end_the_oldest() {
     assert!(closed(&mut silent[2]).await);
     let last = silent.last().unwrap();
     assert_eq!(last.try_read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_with_too_many_handshakes_ends_its_own_and_no_others() {
+    let authority = Authority::new("server");
+    let tls = authority.issue(1).server().handshake_timeout(Duration::from_hours(1)).handshake_limit(3);
+    let served = served(tls).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let slow = socket.connect(served.address).await.unwrap();
+    let mut flood = Vec::new();
+    for _ in 0..20 {
+        flood.push(TcpStream::connect(served.address).await.unwrap());
+    }
+    for connection in &mut flood[..18] {
+        assert!(closed(connection).await);
+    }
+    assert_eq!(served.etcd.stats().handshakes_failed, 18);
+    assert_eq!(slow.try_read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     served.stop().await;
 }
 

@@ -105,6 +105,7 @@ async fn start_server(
     let mut builder = EmbeddedEtcd::builder()
         .drain_timeout(configuration.shutdown_grace.duration() / 2)
         .connection_limit(feed.connection_limit)
+        .watch_limit(feed.connection_limit.saturating_mul(16))
         .stream_limit(feed.stream_limit);
     match (&feed.state_file, replicas) {
         (Some(path), _) => builder = builder.state_file(path),

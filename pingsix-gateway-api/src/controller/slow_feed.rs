@@ -1,6 +1,7 @@
 //! A feed that does as it is told, for tests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -38,6 +39,8 @@ pub(super) struct SlowFeed {
     pub(super) fates: Mutex<BTreeMap<String, Fate>>,
     /// What has begun: scopes, and how many documents they shall hold.
     pub(super) begun: Mutex<Vec<(String, usize)>>,
+    /// Whose each scope was when documents were last published there.
+    pub(super) owners: Mutex<BTreeMap<String, Option<Arc<str>>>>,
     /// How much of a publication is made here.
     pub(super) reach: Mutex<Option<Reach>>,
     /// The target that is for the leader, when only a part is made here.
@@ -91,6 +94,9 @@ impl Sink for SlowFeed {
     async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let scope = desired.scope().as_str();
         self.begun.lock().push((scope.to_owned(), desired.documents().len()));
+        if !desired.documents().is_empty() {
+            self.owners.lock().insert(scope.to_owned(), desired.owner().cloned());
+        }
         let fate = self.fates.lock().get(scope).copied().unwrap_or(Fate::Quick);
         match fate {
             Fate::Quick => {}

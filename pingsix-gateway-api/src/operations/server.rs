@@ -6,6 +6,9 @@
 //! | `/metrics` | the metrics, in the text format of `OpenMetrics` |
 //! | `/debug/{world,index,queue,translation,sink}` | a dump as JSON; `?about=KIND/NAMESPACE/NAME` for one object |
 //!
+//! Each answers only under names that no stranger can have, and what `/livez` and `/readyz` say
+//! names no object.
+//!
 //! Every wait has an end: for the head of a request, for the next one, for an answer, and for a client that reads slowly.
 
 use std::sync::Arc;
@@ -14,6 +17,7 @@ use std::time::Duration;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -30,6 +34,7 @@ use tracing::{debug, info, warn};
 
 use super::debug::{About, DebugClient, DebugError, Dump};
 use super::health::{Health, Report};
+use super::hosts::local_only;
 use super::metrics::{CONTENT_TYPE, Metrics};
 
 /// Connections at a time; further ones wait to be accepted.
@@ -67,12 +72,13 @@ pub fn health_and_metrics(health: Health, metrics: Arc<Metrics>) -> Router {
             }),
         )
         .with_state(metrics);
-    healthy.merge(counted)
+    healthy.merge(counted).layer(from_fn(local_only))
 }
 
 /// `/debug`, and the dumps below it.
 pub fn debug(client: DebugClient) -> Router {
-    Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump)).with_state(client)
+    let router = Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump));
+    router.with_state(client).layer(from_fn(local_only))
 }
 
 fn page(report: Report) -> Response {
@@ -211,8 +217,13 @@ mod tests {
 
         /// Status line, head and body of an answer.
         async fn ask(&self, method: &str, path: &str) -> (u16, String, String) {
+            self.ask_as("test", method, path).await
+        }
+
+        /// The same, of a server that goes by this name.
+        async fn ask_as(&self, host: &str, method: &str, path: &str) -> (u16, String, String) {
             let mut stream = TcpStream::connect(self.address).await.unwrap();
-            let request = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+            let request = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.unwrap();
@@ -225,6 +236,25 @@ mod tests {
             self.stop.cancel();
             self.task.await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn under_the_name_of_a_stranger_nothing_is_answered() {
+        let health = Health::new(Duration::from_mins(1));
+        let (client, _requests) = debug::channel();
+        let router = health_and_metrics(health, Arc::new(Metrics::new(""))).merge(debug(client));
+        let served = Served::new(router).await;
+        for path in ["/livez", "/readyz", "/metrics", "/debug", "/debug/world"] {
+            let (status, _, body) = served.ask_as("evil.example.com", "GET", path).await;
+            assert_eq!(status, 421, "{path}");
+            assert!(body.starts_with("ask by IP address"), "{path}: {body}");
+        }
+        let address = served.address.to_string();
+        for host in [address.as_str(), "controller.pingsix-system.svc:8080"] {
+            assert_eq!(served.ask_as(host, "GET", "/livez").await.0, 200, "{host}");
+            assert_eq!(served.ask_as(host, "GET", "/debug").await.0, 200, "{host}");
+        }
+        served.end().await;
     }
 
     #[tokio::test]

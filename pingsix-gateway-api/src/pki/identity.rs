@@ -5,8 +5,6 @@ use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use pingsix_sink::Scope;
-use pingsix_sink::embedded::feed_uri;
 use rcgen::{KeyPair, SanType};
 
 use super::IssueError;
@@ -123,8 +121,8 @@ impl IdentityFault {
 }
 
 impl Authorities {
-    /// What is to be done about the identity of `owner`, a name for people, which may read these prefixes and no others.
-    /// `in_force` is what its Secret holds.
+    /// What is to be done about the identity of `owner`, a name for people, which may read what these URIs name and nothing
+    /// else ([`feed_uri_of_owner`](pingsix_sink::embedded::feed_uri_of_owner)). `in_force` is what its Secret holds.
     ///
     /// A certificate that is good is kept, also when the authorities beside it have to be others.
     ///
@@ -133,7 +131,7 @@ impl Authorities {
     pub fn client_identity(
         &self,
         owner: &str,
-        prefixes: &BTreeSet<Scope>,
+        uris: &BTreeSet<String>,
         in_force: Option<&FeedIdentity>,
         now: Timestamp,
         lifetimes: &Lifetimes,
@@ -141,7 +139,7 @@ impl Authorities {
         let name = common_name(owner);
         let fault = match in_force {
             None => Some(IdentityFault::Missing),
-            Some(identity) => self.fault_of(identity, &name, prefixes, now),
+            Some(identity) => self.fault_of(identity, &name, uris, now),
         };
         let identity = match (fault, in_force) {
             (None, _) => return Ok(ClientIdentity::Keep),
@@ -149,7 +147,7 @@ impl Authorities {
                 FeedIdentity { ca_bundle: self.bundle(), ..good.clone() }
             }
             (Some(_), _) => {
-                let uris = prefixes.iter().map(|prefix| feed_uri(prefix).try_into().map(SanType::URI));
+                let uris = uris.iter().map(|uri| uri.as_str().try_into().map(SanType::URI));
                 let uris = uris.collect::<Result<Vec<_>, _>>()?;
                 let issued =
                     self.signing().issue(&Purpose::Client, &name, uris, now, lifetimes.certificate())?;
@@ -165,7 +163,7 @@ impl Authorities {
         &self,
         identity: &FeedIdentity,
         name: &str,
-        prefixes: &BTreeSet<Scope>,
+        wanted: &BTreeSet<String>,
         now: Timestamp,
     ) -> Option<IdentityFault> {
         let Some(certificate) = Certificate::read(&identity.certificate) else {
@@ -173,12 +171,10 @@ impl Authorities {
         };
         let is_its_key = KeyPair::from_pem(&identity.key)
             .is_ok_and(|key| key.public_key_raw() == certificate.public_key());
-        let uris: BTreeSet<&str> = certificate.uris().iter().map(String::as_str).collect();
-        let wanted: Vec<String> = prefixes.iter().map(feed_uri).collect();
-        let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+        let uris: BTreeSet<&String> = certificate.uris().iter().collect();
         if !is_its_key {
             Some(IdentityFault::Unusable)
-        } else if uris != wanted || !certificate.is_of(name) {
+        } else if !uris.into_iter().eq(wanted) || !certificate.is_of(name) {
             Some(IdentityFault::OtherPrefixes)
         } else if certificate.needs_renewal(now) && !certificate.has_expired(now) {
             Some(IdentityFault::Renewal)

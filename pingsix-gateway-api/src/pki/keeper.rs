@@ -11,7 +11,6 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
-use pingsix_sink::Scope;
 use pingsix_translate::ObjectName;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -101,7 +100,7 @@ impl FeedAuthority {
         self.known.clone()
     }
 
-    /// What `owner`, a name for people, is to hold, which may read these prefixes and no others: what it holds, as long as
+    /// What `owner`, a name for people, is to hold, which may read what these URIs name and nothing else: what it holds, as long as
     /// that is good, else what [`client_identity`](Authorities::client_identity) makes now.
     ///
     /// # Errors
@@ -109,12 +108,12 @@ impl FeedAuthority {
     pub fn issue(
         &self,
         owner: &str,
-        prefixes: &BTreeSet<Scope>,
+        uris: &BTreeSet<String>,
         held: Option<&FeedIdentity>,
     ) -> Result<Held, HeldError> {
         let authorities = self.authorities().ok_or(HeldError::Unknown)?;
         let (now, lifetimes) = (self.options.clock.now(), &self.options.lifetimes);
-        let identity = match (authorities.client_identity(owner, prefixes, held, now, lifetimes)?, held) {
+        let identity = match (authorities.client_identity(owner, uris, held, now, lifetimes)?, held) {
             (ClientIdentity::Write { identity, because }, _) => {
                 tracing::info!(owner, reason = because.as_str(), "a data plane is to prove itself otherwise");
                 identity

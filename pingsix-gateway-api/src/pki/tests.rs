@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use pingsix_sink::Scope;
+use pingsix_sink::embedded::{feed_uri, feed_uri_of_owner};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rustls::RootCertStore;
@@ -30,8 +31,8 @@ fn lifetimes() -> Lifetimes {
     Lifetimes::new(2_000 * hour, 240 * hour, hour).unwrap()
 }
 
-fn prefixes(names: &[&str]) -> BTreeSet<Scope> {
-    names.iter().map(|name| Scope::new(*name).unwrap()).collect()
+fn prefixes(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| feed_uri(&Scope::new(*name).unwrap())).collect()
 }
 
 fn plus(time: Timestamp, by: Duration) -> Timestamp {
@@ -178,6 +179,36 @@ fn what_is_not_as_it_should_be_is_replaced() {
         };
         assert_eq!(because, IdentityFault::OtherPrefixes);
         assert_ne!(identity.certificate(), good.certificate());
+    }
+    // The same prefixes of an owner with another UID are others.
+    let of_owner = |uid: &str| -> BTreeSet<String> {
+        let scope = |name: &str| Scope::new(name).unwrap();
+        ["/pingsix/shop/web:80", "/pingsix/shop/web:443"]
+            .map(|name| feed_uri_of_owner(&scope(name), uid))
+            .into()
+    };
+    let mut held = good.clone();
+    for uid in ["1", "2"] {
+        let decided = || {
+            authorities.client_identity(
+                "Gateway shop/web",
+                &of_owner(uid),
+                Some(&held),
+                start(),
+                &lifetimes(),
+            )
+        };
+        let ClientIdentity::Write { identity, because } = decided().unwrap() else { panic!("{uid}") };
+        assert_eq!(because, IdentityFault::OtherPrefixes);
+        held = identity;
+        let decided = authorities.client_identity(
+            "Gateway shop/web",
+            &of_owner(uid),
+            Some(&held),
+            start(),
+            &lifetimes(),
+        );
+        assert_eq!(decided.unwrap(), ClientIdentity::Keep);
     }
     let mut data = good.to_data();
     data.remove("tls.key");

@@ -10,6 +10,7 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use kube::Client;
 use pingsix_sink::Scope;
+use pingsix_sink::embedded::{feed_uri, feed_uri_of_owner};
 use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
 use tokio::sync::watch;
@@ -348,13 +349,17 @@ impl Provisioner {
             authority.ok_or("The feed has TLS, and the controller has no authority for certificates.")?;
         let planes =
             need.infrastructure.ports.values().map(|port| port.data_plane.prefix(&installation.root));
-        let prefixes = planes.map(|prefix| Scope::new(prefix).map_err(|error| format!("{error}.")));
-        let prefixes = prefixes.collect::<Result<BTreeSet<_>, _>>()?;
+        // As the engine publishes them: whoever has a copy reads nothing of the next owner of this name.
+        let uid = need.infrastructure.uid.as_deref();
+        let uri = |scope: &Scope| uid.map_or_else(|| feed_uri(scope), |uid| feed_uri_of_owner(scope, uid));
+        let uris = planes
+            .map(|prefix| Scope::new(prefix).map(|scope| uri(&scope)).map_err(|error| format!("{error}.")));
+        let uris = uris.collect::<Result<BTreeSet<_>, _>>()?;
         let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
-        let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
+        let uid = uid.unwrap_or_default();
         let held = self.children.get(&feed).filter(|held| held.is_owned_by(uid));
         let held = held.and_then(|held| held.identity.as_ref());
-        match authority.issue(&owner.name.to_string(), &prefixes, held) {
+        match authority.issue(&owner.name.to_string(), &uris, held) {
             Ok(held) => Ok(Some(held)),
             Err(HeldError::Unknown) => Err("The authority for certificates is not known yet.".to_owned()),
             Err(HeldError::Issue(error)) => Err(format!("{error}.")),

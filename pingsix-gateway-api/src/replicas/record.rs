@@ -6,13 +6,14 @@ use pingsix_sink::{Revision, Scope};
 use serde::{Deserialize, Serialize};
 
 use super::saying::{Confirmed, Written};
+use super::turns::{group_of, in_turns};
 use crate::digest::short_digest;
 
 /// What the names of annotations begin with.
 const PREFIX: &str = "replica.pingsix.io/";
 
 /// Of how many data planes a replica tells who reads them: about 50 KB, where an object of Kubernetes may have 256 KB of
-/// annotations, and what else is told takes up to 30 KB. Beyond that, those that come later in the order of their names are left out.
+/// annotations, and what else is told takes up to 30 KB. Beyond that, namespaces take turns.
 const MOST: usize = 2_048;
 
 /// What a replica tells of itself.
@@ -55,7 +56,8 @@ pub(super) fn name_of(scope: &Scope) -> String {
 /// The readers that are told of, by short names, of those there are.
 pub(super) fn told(readers: &BTreeMap<Scope, usize>) -> BTreeMap<String, usize> {
     let there = readers.iter().filter(|(_, readers)| **readers > 0);
-    there.take(MOST).map(|(scope, readers)| (name_of(scope), *readers)).collect()
+    let there = in_turns(there.map(|(scope, readers)| (group_of(scope), (scope, *readers))));
+    there.into_iter().take(MOST).map(|(scope, readers)| (name_of(scope), readers)).collect()
 }
 
 /// The name of the annotation of a replica.
@@ -90,5 +92,16 @@ mod tests {
         assert!(text.len() < 52_000, "{}", text.len());
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
         assert!(told(&BTreeMap::from([(Scope::new("/p").unwrap(), 0)])).is_empty());
+    }
+
+    #[test]
+    fn a_namespace_with_many_data_planes_leaves_room_for_others() {
+        let scope =
+            |namespace: &str, plane: usize| Scope::new(format!("/pingsix/{namespace}/{plane}")).unwrap();
+        let mut readers: BTreeMap<Scope, usize> = (0..5_000).map(|plane| (scope("aaa", plane), 1)).collect();
+        let victim: Vec<Scope> = (0..100).map(|plane| scope("shop", plane)).collect();
+        readers.extend(victim.iter().map(|scope| (scope.clone(), 1)));
+        let told = told(&readers);
+        assert!(told.len() == MOST && victim.iter().all(|scope| told.contains_key(&name_of(scope))));
     }
 }

@@ -8,12 +8,15 @@ use pingsix_translate::{Kind, ObjectKey, Origin, Section};
 use serde::{Deserialize, Serialize};
 
 use super::record::name_of;
+use super::turns::{group_of, in_turns};
 use crate::acceptance::{Culprit, Finding};
 
-/// Of how many instances it is told what they have confirmed: 15 KB at most. Of those beyond, others know less.
+/// Of how many instances it is told what they have confirmed: 15 KB at most. Of those beyond, others know less; namespaces
+/// take turns.
 const MOST_INSTANCES: usize = 200;
 
-/// How much is told of what PingSIX refuses, in bytes. What is beyond waits until something of it has been mended.
+/// How much is told of what PingSIX refuses, in bytes. What is beyond waits until something of it has been mended; namespaces
+/// take turns, and in each turn what is shorter comes first.
 const MOST_FOUND: usize = 12_000;
 
 /// What a replica tells beside its readers.
@@ -53,14 +56,15 @@ pub(super) struct Written {
 
 /// What is told of confirmations, by short names of data planes.
 pub(super) fn confirmed(saying: &Saying) -> BTreeMap<String, Confirmed> {
-    let mut left = MOST_INSTANCES;
-    let mut told = BTreeMap::new();
-    for (scope, Confirmed { content, by }) in &saying.confirmed {
-        let by: BTreeSet<String> = by.iter().take(left).cloned().collect();
-        left -= by.len();
-        if !by.is_empty() {
-            told.insert(name_of(scope), Confirmed { content: content.clone(), by });
-        }
+    let all = saying.confirmed.iter().flat_map(|(scope, Confirmed { content, by })| {
+        by.iter().map(move |instance| (group_of(scope), (scope, content, instance)))
+    });
+    let mut told: BTreeMap<String, Confirmed> = BTreeMap::new();
+    for (scope, content, instance) in in_turns(all).into_iter().take(MOST_INSTANCES) {
+        let confirmed = told.entry(name_of(scope));
+        let confirmed =
+            confirmed.or_insert_with(|| Confirmed { content: content.clone(), by: BTreeSet::new() });
+        confirmed.by.insert(instance.clone());
     }
     told
 }
@@ -68,14 +72,21 @@ pub(super) fn confirmed(saying: &Saying) -> BTreeMap<String, Confirmed> {
 /// What is told of findings.
 pub(super) fn found(saying: &Saying) -> Vec<Written> {
     let mut left = MOST_FOUND;
-    let all = saying.found.iter().flat_map(|(owner, of)| of.iter().map(|one| Written::of(owner, one)));
-    let fits = |written: &Written| {
-        let length = serde_json::to_string(written).map_or(usize::MAX, |text| escaped(&text));
+    let mut all: Vec<(&str, (usize, Written))> = Vec::new();
+    for (owner, of) in &saying.found {
+        all.extend(of.iter().map(|one| {
+            let written = Written::of(owner, one);
+            let length = serde_json::to_string(&written).map_or(usize::MAX, |text| escaped(&text));
+            (&*owner.name.namespace, (length, written))
+        }));
+    }
+    all.sort_by_key(|(_, (length, _))| *length);
+    let fits = |(length, written): (usize, Written)| {
         let fits = length <= left;
         left -= if fits { length } else { 0 };
-        fits
+        fits.then_some(written)
     };
-    all.filter(fits).collect()
+    in_turns(all).into_iter().filter_map(fits).collect()
 }
 
 /// How long a text is within a record, which is a text within the object: what is escaped is so once more.
@@ -204,5 +215,29 @@ mod tests {
         assert!(length < 25_000, "{length}");
         let length = escaped(serde_json::to_string(&found).unwrap());
         assert!((10_000..13_000).contains(&length), "{length}");
+    }
+
+    #[test]
+    fn a_namespace_with_much_to_tell_leaves_room_for_others() {
+        let mut saying = Saying::default();
+        let content = "0123456789abcdef0123456789abcdef".to_owned();
+        let mut add = |namespace: &str, index: usize, objects: usize| {
+            let route = |route| ObjectKey::new(Kind::HttpRoute, namespace, format!("route-{route}"));
+            let culprit =
+                Culprit::Parts { served: (0..objects).map(route).collect(), absent: BTreeSet::new() };
+            let of = ObjectKey::new(Kind::Gateway, namespace, format!("web-{index}"));
+            saying.found.insert(of, vec![finding(culprit)]);
+            let scope = Scope::new(format!("/pingsix/{namespace}/web-{index}")).unwrap();
+            let by = (0..50).map(|instance| format!("{namespace}{index}{instance:08x}")).collect();
+            saying.confirmed.insert(scope, Confirmed { content: content.clone(), by });
+        };
+        // One finding that fills most of the record, and a hundred more.
+        add("aaa", 0, 350);
+        (1..100).for_each(|index| add("aaa", index, 1));
+        add("shop", 0, 1);
+        let of_shop = |written: &&Written| written.of == "Gateway/shop/web-0";
+        assert_eq!(found(&saying).iter().filter(of_shop).count(), 1);
+        let shop = name_of(&Scope::new("/pingsix/shop/web-0").unwrap());
+        assert_eq!(confirmed(&saying)[&shop].by.len(), 50);
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use pingsix_gateway_api::pki::{Authorities, ClientIdentity, FeedIdentity, Lifetimes};
 use pingsix_sink::Scope;
+use pingsix_sink::embedded::feed_uri;
 use pingsix_sink::proto::etcdserverpb::RangeRequest;
 use pingsix_sink::proto::etcdserverpb::kv_client::KvClient;
 use pingsix_sink::proto::mvccpb::KeyValue;
@@ -33,9 +34,9 @@ fn issued(
     held: Option<&FeedIdentity>,
     lifetimes: &Lifetimes,
 ) -> Option<FeedIdentity> {
-    let prefixes: BTreeSet<Scope> = [Scope::new(prefix).unwrap()].into();
+    let uris: BTreeSet<String> = [feed_uri(&Scope::new(prefix).unwrap())].into();
     let now = Timestamp::now();
-    match authorities.client_identity("Gateway default/web", &prefixes, held, now, lifetimes).unwrap() {
+    match authorities.client_identity("Gateway default/web", &uris, held, now, lifetimes).unwrap() {
         ClientIdentity::Keep => None,
         ClientIdentity::Write { identity, .. } => Some(identity),
     }

@@ -12,7 +12,8 @@
 //! - **URIs of certificates** say which prefixes their holders may read, with [`Access::certificate_uris`]. Each
 //!   alternative name of the form `pingsix-feed:///pingsix/shop/web:80` ([`feed_uri`]) is a prefix; one that has the scheme
 //!   and is written otherwise is none, and is logged. Nobody has to name such clients: the CA answers for what it signed.
-//!   What a certificate may read by its common name comes on top.
+//!   What a certificate may read by its common name comes on top. A URI may name the owner of its prefix as well
+//!   ([`feed_uri_of_owner`]); see [`Desired::owned_by`](crate::Desired::owned_by).
 //!
 //! A range or a watch must lie within one prefix of the client: a prefix opens what is below it, and neither its neighbours
 //! nor what it is below of. Clients can be replaced while the server runs, by call or by file; a watch of a client that may
@@ -42,7 +43,7 @@ pub(super) use certificate::Certificate;
 pub(super) use certified::{Certified, Lapse};
 pub use clients::{Clients, ClientsError, ClientsProblem};
 pub(super) use live::{Credentials, Denied, LiveAccess, Reader};
-pub use uri::feed_uri;
+pub use uri::{feed_uri, feed_uri_of_owner};
 
 /// How long a new connection may show a token, unless something else is said.
 const TOKEN_LIFETIME: Duration = Duration::from_hours(24);

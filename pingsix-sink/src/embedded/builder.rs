@@ -25,6 +25,7 @@ pub(super) struct Options {
     pub(super) stall_timeout: Duration,
     pub(super) unread_limit: usize,
     pub(super) connection_limit: usize,
+    pub(super) watch_limit: usize,
     pub(super) stream_limit: u32,
     pub(super) preface_timeout: Duration,
     pub(super) keepalive_interval: Duration,
@@ -67,6 +68,7 @@ impl Builder {
                 stall_timeout: Duration::from_secs(30),
                 unread_limit: 64 * LIST_LIMIT,
                 connection_limit: 4_096,
+                watch_limit: 65_536,
                 stream_limit: 100,
                 preface_timeout: Duration::from_secs(10),
                 keepalive_interval: Duration::from_secs(10),
@@ -162,10 +164,22 @@ impl Builder {
         self
     }
 
-    /// How many connections may be open at once, over all listeners; one more is closed. Default: 4,096.
+    /// How many connections may be open at once, over all listeners. One more is closed, or takes the place of the newest
+    /// connection of the client that has most, if its own client has at least two fewer. A client is whoever has a
+    /// certificate of one subject, a user, or else an address. There may be four times as many watch streams, which are
+    /// shared in the same way. Default: 4,096.
     #[must_use]
     pub fn connection_limit(mut self, connections: usize) -> Self {
         self.options.connection_limit = connections;
+        self
+    }
+
+    /// How many watches may be open at once, over all listeners, of which a connection has 256 at most. One more is refused,
+    /// or takes the place of one of the client that has most, as with [connections](Self::connection_limit); the connection
+    /// of the latter is closed. Default: 65,536.
+    #[must_use]
+    pub fn watch_limit(mut self, watches: usize) -> Self {
+        self.options.watch_limit = watches;
         self
     }
 

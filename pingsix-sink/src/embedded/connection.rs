@@ -5,18 +5,21 @@
 //! - Whoever answers pings but leaves a response of a watch unread is closed by the stream it belongs to: there is no
 //!   other way to give back what HTTP/2 keeps for it. So is whoever leaves another answer unread, unless it is small
 //!   ([`answers`](super::answers)).
-//! - Whoever comes when there are as many connections as may be is closed at once.
+//! - When there are as many connections as may be, one of the client that has most makes room for a client with fewer;
+//!   everybody else is closed at once ([`shares`](super::shares)).
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -27,7 +30,8 @@ use super::answers::PER_CONNECTION;
 use super::pongs::Pongs;
 use super::receptions::Client;
 use super::replica::Replica;
-use super::stats::{Gauge, Present};
+use super::shares::{Holder, Identity, Place};
+use super::stats::Gauge;
 use crate::document::Digest;
 
 /// What a client of HTTP/2 says before anything else is this long.
@@ -41,6 +45,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Peer {
     certificate: Option<Certificate>,
     cut: CancellationToken,
+    /// Whom its connection, streams and watches are charged to.
+    holder: Mutex<Holder>,
+    place: Place,
     /// The token it has shown while that was good.
     token: Mutex<Option<Digest>>,
     client: Arc<Client>,
@@ -51,10 +58,18 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    fn new(certificate: Option<Certificate>, cut: CancellationToken, client: Arc<Client>) -> Self {
-        let (token, watches) = (Mutex::default(), Gauge::default());
-        let room = Arc::new(Semaphore::new(PER_CONNECTION));
-        Self { certificate, cut, token, client, room, watches }
+    /// Whom its streams and watches are charged to.
+    pub(super) fn holder(&self) -> Holder {
+        self.holder.lock().clone()
+    }
+
+    /// Charges it to a user, who has shown a token on this connection.
+    pub(super) fn is_of(&self, user: &Arc<str>) {
+        let mut holder = self.holder.lock();
+        if !matches!(&holder.identity, Identity::User(name) if name == user) {
+            holder.identity = Identity::User(Arc::clone(user));
+            self.place.pass_to(holder.identity.clone());
+        }
     }
 
     /// What it reads.
@@ -111,7 +126,16 @@ pub(super) struct Connection<S> {
     /// Whether the memory that frames are read into was touched.
     is_touched: bool,
     pongs: Pongs,
-    _present: Present,
+    _open: Open,
+}
+
+/// The place of a connection is free when the connection ends, though requests may still hold its peer.
+struct Open(Arc<Peer>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.place.free();
+    }
 }
 
 /// What is still to come before the client counts as one.
@@ -121,26 +145,47 @@ struct Preface {
 }
 
 impl<S> Connection<S> {
-    /// Admits a connection of a client with this certificate, unless there are too many.
-    pub(super) fn admit(replica: &Replica, io: S, certificate: Option<Certificate>) -> Option<Self> {
-        let limit = replica.options.connection_limit;
-        let Some(present) = replica.counters.connections.enter_below(limit) else {
+    /// Admits a connection from this address, of a client with this certificate, unless the client has its share of all.
+    pub(super) fn admit(
+        replica: &Replica,
+        io: S,
+        from: IpAddr,
+        certificate: Option<Certificate>,
+    ) -> Option<Self> {
+        let network = from.into();
+        let identity = match &certificate {
+            Some(certificate) => Identity::Certificate(certificate.identity()),
+            None if replica.access.is_enabled() => Identity::Unproven(network),
+            None => Identity::Address(network),
+        };
+        let (holder, cut) = (Holder { identity, network }, CancellationToken::new());
+        let Some(place) = replica.connections.take(holder.clone(), cut.clone()) else {
             replica.counters.connections_refused.add(1);
             if replica.news.is_news("too many connections") {
-                tracing::warn!(limit, "too many connections at once; new ones are closed");
+                let client = certificate.as_ref().and_then(Certificate::common_name).map(|name| &**name);
+                let limit = replica.options.connection_limit;
+                tracing::warn!(limit, %from, client, "too many connections at once; new ones of those who have most are closed");
             }
             return None;
         };
-        let cut = CancellationToken::new();
-        let client = Arc::new(replica.receptions.connect());
+        let peer = Arc::new(Peer {
+            certificate,
+            cut: cut.clone(),
+            holder: Mutex::new(holder),
+            place,
+            token: Mutex::default(),
+            client: Arc::new(replica.receptions.connect()),
+            room: Arc::new(Semaphore::new(PER_CONNECTION)),
+            watches: Gauge::default(),
+        });
         Some(Self {
             io,
-            cut: Box::pin(cut.clone().cancelled_owned()),
-            peer: Arc::new(Peer::new(certificate, cut, client)),
+            cut: Box::pin(cut.cancelled_owned()),
+            _open: Open(Arc::clone(&peer)),
+            peer,
             preface: Some(Preface::within(replica.options.preface_timeout)),
             is_touched: false,
             pongs: Pongs::behind(PREFACE),
-            _present: present,
         })
     }
 
@@ -157,16 +202,27 @@ impl<S> Connection<S> {
     }
 }
 
+/// Connections with the addresses that they come from.
+pub(super) fn addressed(
+    incoming: impl Stream<Item = io::Result<TcpStream>>,
+) -> impl Stream<Item = io::Result<(TcpStream, IpAddr)>> {
+    // One without an address has been reset by now.
+    incoming.try_filter_map(async |connection| {
+        let from = connection.peer_addr().ok();
+        Ok(from.map(|from| (connection, from.ip())))
+    })
+}
+
 /// The connections of a listener that encrypts nothing.
 pub(super) fn accept<S>(
-    incoming: impl Stream<Item = io::Result<S>>,
+    incoming: impl Stream<Item = io::Result<(S, IpAddr)>>,
     replica: Arc<Replica>,
 ) -> impl Stream<Item = Result<Connection<S>, Infallible>> {
     incoming.filter_map(move |accepted| {
         let replica = Arc::clone(&replica);
         async move {
             match accepted {
-                Ok(connection) => Connection::admit(&replica, connection, None).map(Ok),
+                Ok((connection, from)) => Connection::admit(&replica, connection, from, None).map(Ok),
                 Err(error) => {
                     listener_failed(&replica, &error).await;
                     None
@@ -268,6 +324,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
 #[cfg(test)]
 mod tests {
     use std::mem::MaybeUninit;
+    use std::net::Ipv4Addr;
 
     use futures::{future, stream};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -276,12 +333,15 @@ mod tests {
     use super::*;
     use crate::embedded::EmbeddedEtcd;
 
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
     #[tokio::test(start_paused = true)]
     async fn a_listener_that_fails_is_left_alone_for_a_moment_and_goes_on() {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let failures = (0..10).map(|_| Err(io::Error::other("no more files")));
         let incoming = stream::iter(failures.chain([Ok(tokio::io::empty())]));
         let started = Instant::now();
+        let incoming = incoming.map_ok(|connection| (connection, LOOPBACK));
         let accepted: Vec<_> = accept(incoming, Arc::clone(&etcd.replica)).collect().await;
         assert_eq!(accepted.len(), 1);
         assert_eq!(etcd.stats().connections, 1);
@@ -292,7 +352,7 @@ mod tests {
     async fn the_memory_that_frames_are_read_into_is_touched_before_the_first() {
         let etcd = EmbeddedEtcd::builder().start().await.unwrap();
         let (mut client, server) = tokio::io::duplex(64);
-        let mut connection = Connection::admit(&etcd.replica, server, None).unwrap();
+        let mut connection = Connection::admit(&etcd.replica, server, LOOPBACK, None).unwrap();
         client.write_all(&[0; PREFACE]).await.unwrap();
         connection.read_exact(&mut [0; PREFACE]).await.unwrap();
         client.write_all(&[0; 9]).await.unwrap();

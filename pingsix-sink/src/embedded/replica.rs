@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -19,8 +18,9 @@ use super::publication::{commits, cut};
 use super::readers::Readers;
 use super::receptions::Receptions;
 use super::rests::Rests;
-use super::revisions::{ADOPTION_WINDOW, Clock, Reservations, ReserveError, Supply};
+use super::revisions::{Clock, Reservations, ReserveError, Supply};
 use super::service::lease::LeaseTable;
+use super::shares::Shares;
 use super::stats::{Counters, Stats};
 use super::store::{EVENT_OVERHEAD, Store};
 use super::tls::LiveTls;
@@ -30,6 +30,9 @@ use crate::error::SinkError;
 use crate::plan::plan;
 use crate::revision::Revision;
 use crate::{Changed, Published};
+
+/// How many watch streams there may be for each connection that there may be. A client may have more of its own.
+const STREAMS_PER_CONNECTION: usize = 4;
 
 pub(super) struct Replica {
     /// Held by a publication from its first attempt to its commit: what waits for revisions must not be overtaken by a
@@ -41,13 +44,15 @@ pub(super) struct Replica {
     /// Told of each publication; watch streams wait for it.
     advanced: watch::Sender<()>,
     supply: Supply,
-    clock: Arc<dyn Clock>,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
     pub(super) access: Arc<LiveAccess>,
     pub(super) answers: Answers,
     pub(super) unread: Unread,
     pub(super) counters: Counters,
+    pub(super) connections: Shares,
+    pub(super) streams: Shares,
+    pub(super) watches: Shares,
     pub(super) leases: LeaseTable,
     pub(super) readers: Readers,
     /// The watches at rest.
@@ -63,19 +68,6 @@ pub(super) struct Replica {
 struct Held {
     documents: DocumentSet,
     revision: Revision,
-}
-
-/// Where a client was before it starts a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// This server has told it everything before the start, or knows what is no longer kept of that.
-    Here,
-    /// At another server.
-    Elsewhere,
-    /// At another server which was ahead of this one; the header is raised to what the client has seen.
-    Ahead,
-    /// Too far ahead to be believed.
-    Implausible,
 }
 
 impl fmt::Debug for Replica {
@@ -104,14 +96,16 @@ impl Replica {
             held: Mutex::default(),
             advanced: watch::Sender::new(()),
             store: RwLock::new(store),
-            supply: Supply::new(reservations, Arc::clone(&clock)),
-            clock,
+            supply: Supply::new(reservations, clock),
             options,
             tls,
             access,
             answers: Answers::new(options.stall_timeout, unread.clone()),
             unread,
             counters: Counters::default(),
+            connections: Shares::new(options.connection_limit),
+            streams: Shares::new(options.connection_limit.saturating_mul(STREAMS_PER_CONNECTION)),
+            watches: Shares::new(options.watch_limit),
             leases: LeaseTable::default(),
             readers: Readers::default(),
             rests: Rests::default(),
@@ -144,14 +138,33 @@ impl Replica {
 
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
         let _publishing = self.publishing.lock().await;
-        loop {
+        let passes = self.access.begin_to_pass(desired);
+        if passes {
+            self.dispossess(desired);
+        }
+        let published = loop {
             if let Some(published) = self.try_publish(desired)? {
-                return Ok(published);
+                break published;
             }
             let next = self.next_revision()?;
             let block = self.supply.take(next).await?;
             let _held = self.held.lock();
             self.store.write().extend(block);
+        };
+        if passes {
+            self.access.pass(desired);
+        }
+        Ok(published)
+    }
+
+    /// Closes the connections of those who read a scope for another owner, before what is published now could reach them.
+    fn dispossess(&self, desired: &Desired) {
+        let Some(tls) = &self.tls else { return };
+        let closed = tls.certified().dispossess(desired.scope(), desired.owner());
+        if closed > 0 {
+            self.counters.connections_lapsed.add(closed);
+            let scope = desired.scope();
+            tracing::info!(%scope, closed, "connections were closed: the prefix has another owner than their certificates name");
         }
     }
 
@@ -211,37 +224,11 @@ impl Replica {
         self.supply.fenced(fence).await
     }
 
-    /// Where a client comes from that starts a watch at `start`, having listed right below it.
-    pub(super) async fn origin_of(&self, start: i64) -> Result<Origin, ReserveError> {
-        let (header, compacted, is_given) =
-            self.read(|store| (store.header(), store.compacted(), store.has_given(start.saturating_sub(1))));
-        if start > header.saturating_add(1) {
-            self.adopt(start).await
-        } else if start >= compacted && !is_given {
-            Ok(Origin::Elsewhere)
-        } else {
-            Ok(Origin::Here)
-        }
-    }
-
-    /// Raises the header to what a client has seen.
-    async fn adopt(&self, seen: i64) -> Result<Origin, ReserveError> {
-        let now = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        if Duration::from_micros(seen.unsigned_abs()) > now.saturating_add(ADOPTION_WINDOW) {
-            return Ok(Origin::Implausible);
-        }
-        let Some(at_least) = Revision::new(seen) else { return Ok(Origin::Implausible) };
-        loop {
-            {
-                let _held = self.held.lock();
-                if self.store.write().raise(seen) {
-                    return Ok(Origin::Ahead);
-                }
-            }
-            let block = self.supply.take(at_least).await?;
-            let _held = self.held.lock();
-            self.store.write().extend(block);
-        }
+    /// Whether this server has handed out the list that a watch from `start` on continues, or knows that the changes since
+    /// are no longer kept. A start after any other list, or after none, changes nothing here: see
+    /// [`revisions`](super::revisions).
+    pub(super) fn has_listed_before(&self, start: i64) -> bool {
+        self.read(|store| start < store.compacted() || store.has_given(start.saturating_sub(1)))
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -249,10 +236,15 @@ impl Replica {
             self.read(|store| (store.header(), store.floor(), store.history_size()));
         let counters = &self.counters;
         Stats {
-            connections: counters.connections.get(),
+            connections: self.connections.taken(),
             connections_refused: counters.connections_refused.get(),
-            streams: counters.streams.get(),
-            watches: counters.watches.get(),
+            connections_displaced: [&self.connections, &self.streams, &self.watches]
+                .iter()
+                .map(|shares| shares.displaced())
+                .sum(),
+            watches_refused: counters.watches_refused.get(),
+            streams: self.streams.taken(),
+            watches: self.watches.taken(),
             lists: counters.lists.get(),
             list_bytes: counters.list_bytes.get(),
             answer_bytes_unread: self.unread.bytes() as u64,

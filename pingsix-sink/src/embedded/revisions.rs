@@ -2,7 +2,7 @@
 //!
 //! A PingSIX that reads a lower header revision than it has seen drops what it reads and says nothing, so the numbers a
 //! server hands out must lie above all that any server before it, or beside it, has handed out.
-//! Three sources work together, and none is trusted alone:
+//! Two sources work together, and neither is trusted alone:
 //!
 //! 1. **Reservations.** Before a number is used it lies in a [`Block`] reserved from a [`Reservations`] store, which
 //!    remembers the highest number it ever gave and has it on disk *before* it gives it. Let `r` be any number seen by a
@@ -14,9 +14,12 @@
 //!    (one publication takes one number, and takes longer than the microsecond it stands for). Without a state file
 //!    this source stands alone, and the server says so when it starts. Microseconds stay below 2^53 until the year
 //!    2255, so tools that read JSON numbers as floats show them exactly.
-//! 3. **The clients.** A watch that starts above our header comes from a client that has seen more than we gave. The
-//!    header is raised to what it has seen, so that the next event is one it accepts. A start more than
-//!    [`ADOPTION_WINDOW`] ahead of the clock is not believed; such a watch waits, as it would in etcd.
+//!
+//! **Clients are no source.** The start of a watch neither raises the header nor reserves anything, since a client may
+//! invent it. A watch that starts above the header is cancelled as one whose start was compacted, so its client lists
+//! again. That list is answered above everything that this server, and the servers it shares a store with, have handed
+//! out. PingSIX always lists before it watches, and starts its watch right after that list: raising the header for it
+//! would come too late.
 //!
 //! The header revision may therefore be greater than that of every stored key; every later event is greater than every
 //! header handed out, because both come from the one counter under the store's lock.
@@ -70,7 +73,7 @@ mod supply;
 
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -79,9 +82,6 @@ use crate::revision::Revision;
 pub use file::FileReservations;
 pub use shared::{LATENESS, LONGEST_LATENESS, SharedTime};
 pub(super) use supply::Supply;
-
-/// How far ahead of the clock a client may be and still be believed.
-pub const ADOPTION_WINDOW: Duration = Duration::from_hours(24);
 
 /// How many numbers a server that owns its store reserves at a time: a little more than a minute of the clock.
 pub(super) const BLOCK: u32 = 1 << 26;
@@ -232,6 +232,8 @@ impl ReserveError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     struct At(SystemTime);

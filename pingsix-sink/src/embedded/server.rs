@@ -50,12 +50,13 @@ pub(super) async fn serve(
     let stopped = shutdown.clone().cancelled_owned();
     let (server, rotation): (BoxFuture<'_, _>, BoxFuture<'_, Infallible>) = match tls {
         None => {
-            let incoming = connection::accept(incoming, replica);
+            let incoming = connection::accept(connection::addressed(incoming), replica);
             let server = router.serve_with_incoming_shutdown(incoming, stopped);
             (server.boxed(), pending().boxed())
         }
         Some(tls) => {
-            let incoming = tls::accept(incoming, Arc::clone(&tls), Arc::clone(&replica));
+            let incoming =
+                tls::accept(connection::addressed(incoming), Arc::clone(&tls), Arc::clone(&replica));
             let server = router.serve_with_incoming_shutdown(incoming, stopped);
             (server.boxed(), tls.keep_current(replica).boxed())
         }

@@ -11,8 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Stats {
     /// Connections that are open.
     pub connections: u64,
-    /// Connections closed at once because there were too many.
+    /// Connections closed at once because there were too many, and their client had most of them.
     pub connections_refused: u64,
+    /// Connections closed in favour of a client with fewer connections, watch streams or watches.
+    pub connections_displaced: u64,
+    /// Watches and watch streams refused because there were too many, and their client had most of them.
+    pub watches_refused: u64,
     /// Watch streams that are open.
     pub streams: u64,
     /// Watches that are open; a stream carries several.
@@ -50,7 +54,8 @@ pub struct Stats {
     pub watches_from_elsewhere: u64,
     /// Watch streams and large answers that a client left unread for too long; its connection was closed.
     pub streams_stalled: u64,
-    /// Connections closed because the certificate of their client had expired, or its authority is none any more.
+    /// Connections closed because the certificate of their client had expired, its authority is none any more, or a prefix
+    /// has another owner than it names.
     pub connections_lapsed: u64,
     /// TLS handshakes that failed, took too long, or were ended because there were too many.
     pub handshakes_failed: u64,
@@ -81,10 +86,8 @@ pub struct Stats {
 
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) connections: Gauge,
     pub(super) connections_refused: Counter,
-    pub(super) streams: Gauge,
-    pub(super) watches: Gauge,
+    pub(super) watches_refused: Counter,
     pub(super) lists: Counter,
     pub(super) list_bytes: Counter,
     pub(super) lists_encoded: Counter,
@@ -124,19 +127,11 @@ impl Counter {
 pub(super) struct Gauge(std::sync::Arc<AtomicU64>);
 
 impl Gauge {
-    pub(super) fn enter(&self) -> Present {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Present(self.clone())
-    }
-
     /// Enters unless that makes more than `limit`.
     pub(super) fn enter_below(&self, limit: usize) -> Option<Present> {
-        let present = self.enter();
-        (self.get() <= limit as u64).then_some(present)
-    }
-
-    pub(super) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        let present = Present(self.clone());
+        (before < limit as u64).then_some(present)
     }
 }
 

@@ -15,7 +15,7 @@
 //! - **Clients.** With a client CA, a client proves itself with a certificate of it or is not served. Sessions are
 //!   never resumed, so that whoever is served has proved itself under the CA in force.
 //! - **Bounds.** Handshakes run beside the listener, each for a limited time. When there are too many at once, the
-//!   oldest is ended in favour of the newest: an honest one takes milliseconds.
+//!   oldest of the address that has most is ended in favour of the newest: an honest one takes milliseconds.
 //! - **Protocol.** TLS 1.2 and 1.3, with HTTP/2 as the application protocol.
 
 mod fault;
@@ -135,7 +135,8 @@ impl ServerTls {
         self
     }
 
-    /// How many handshakes may run at once on a listener; one more ends the oldest. Default: 512.
+    /// How many handshakes may run at once on a listener; one more ends the oldest of the address that has most of them
+    /// (of IPv6: its first 64 bits). Default: 512.
     #[must_use]
     pub fn handshake_limit(mut self, handshakes: usize) -> Self {
         self.handshake_limit = handshakes.max(1);

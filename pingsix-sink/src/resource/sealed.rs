@@ -37,7 +37,7 @@ impl Sealer {
         }
         self.sealed = self.sealed.with_changes(changes);
         self.plain = desired.documents().clone();
-        Desired::new(desired.scope().clone(), self.sealed.clone())
+        Desired::new(desired.scope().clone(), self.sealed.clone()).owned_by(desired.owner().cloned())
     }
 }
 

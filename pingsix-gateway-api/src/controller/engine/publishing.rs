@@ -176,6 +176,10 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
+        // Certificates of data planes that the controller runs name the UID of the owner as well.
+        let infrastructure = self.parts.reconciler.infrastructure(owner);
+        let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
+        let publication = Publication { desired: publication.desired.owned_by(uid), ..publication };
         let data_plane = publication.data_plane.clone();
         let reach = self.parts.feed.reach(publication.desired.scope());
         if reach != Reach::All {

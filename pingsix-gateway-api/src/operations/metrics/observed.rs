@@ -117,6 +117,16 @@ impl Metrics {
 fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     page.gauge("feed_connections", "Connections that are open", signed(stats.connections))?;
     page.counter("feed_connections_refused", "Connections beyond the limit", stats.connections_refused)?;
+    page.counter(
+        "feed_connections_displaced",
+        "Connections closed in favour of clients that have fewer connections, watch streams or watches",
+        stats.connections_displaced,
+    )?;
+    page.counter(
+        "feed_watches_refused",
+        "Watches and watch streams beyond the limit",
+        stats.watches_refused,
+    )?;
     page.gauge("feed_streams", "Watch streams that are open", signed(stats.streams))?;
     page.gauge("feed_watches", "Watches that are open; a PingSIX instance has one", signed(stats.watches))?;
     page.counter("feed_lists", "Range requests answered", stats.lists)?;
@@ -160,7 +170,7 @@ fn feed(page: &mut Page<'_>, stats: &Stats) -> fmt::Result {
     )?;
     page.counter(
         "feed_connections_lapsed",
-        "Connections closed because a client's certificate had expired, or its authority is none any more",
+        "Connections closed because a client's certificate had expired, its authority is none any more, or a prefix has another owner than it names",
         stats.connections_lapsed,
     )?;
     page.counter("feed_handshakes_failed", "TLS handshakes that failed", stats.handshakes_failed)?;

@@ -10,12 +10,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::asn1::ObjectIdentifier;
-use x509_cert::der::{Decode as _, Tag, Tagged as _};
+use x509_cert::der::oid::AssociatedOid as _;
+use x509_cert::der::{Decode as _, Encode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use super::uri::{is_meant_for_us, scope_of};
+use super::uri::{Grant, grant_of, is_meant_for_us};
 use crate::desired::Scope;
+use crate::document::Digest;
 
 /// The attribute `commonName` of a distinguished name.
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
@@ -28,7 +30,9 @@ pub(in crate::embedded) struct Certificate {
     /// Its own first.
     chain: Vec<CertificateDer<'static>>,
     common_name: Option<Arc<str>>,
-    scopes: Arc<[Scope]>,
+    /// Of what a certificate and its successors have in common.
+    identity: Digest,
+    grants: Arc<[Grant]>,
     /// From then on it proves nothing; `None` when that cannot be read.
     end: Option<SystemTime>,
     /// The edition of the authorities that it was last verified with.
@@ -39,7 +43,7 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate")
             .field("common_name", &self.common_name)
-            .field("scopes", &self.scopes)
+            .field("grants", &self.grants)
             .field("end", &self.end)
             .finish_non_exhaustive()
     }
@@ -57,7 +61,8 @@ impl Certificate {
         Some(Self {
             chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
             common_name: parsed.as_ref().and_then(common_name),
-            scopes: Arc::default(),
+            identity: parsed.as_ref().and_then(identity).unwrap_or_else(|| Digest::of(own)),
+            grants: Arc::default(),
             end,
             verified: AtomicU64::new(edition),
         })
@@ -70,19 +75,19 @@ impl Certificate {
             complain("(the alternative names cannot be read)");
             return self;
         };
-        let mut scopes = BTreeSet::new();
+        let mut grants = BTreeSet::new();
         for name in &names {
             let GeneralName::UniformResourceIdentifier(uri) = name else { continue };
             let uri = uri.as_str();
-            match scope_of(uri) {
-                Some(scope) => {
-                    scopes.insert(scope);
+            match grant_of(uri) {
+                Some(grant) => {
+                    grants.insert(grant);
                 }
                 None if is_meant_for_us(uri) => complain(uri.get(..LOGGED_URI).unwrap_or(uri)),
                 None => {}
             }
         }
-        Self { scopes: scopes.into_iter().collect(), ..self }
+        Self { grants: grants.into_iter().collect(), ..self }
     }
 
     /// The common name of whom it was issued to; `None` unless there is exactly one.
@@ -90,9 +95,19 @@ impl Certificate {
         self.common_name.as_ref()
     }
 
-    /// The prefixes that it names itself.
-    pub(super) fn scopes(&self) -> &Arc<[Scope]> {
-        &self.scopes
+    /// Whom it was issued to: the same for all certificates with its subject and its alternative names.
+    pub(in crate::embedded) fn identity(&self) -> Digest {
+        self.identity
+    }
+
+    /// What it opens by itself, as far as prefixes have the owners that it names.
+    pub(super) fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    /// Whether it names this prefix for anybody but `owner`.
+    pub(super) fn is_of_another(&self, scope: &Scope, owner: Option<&Arc<str>>) -> bool {
+        self.grants.iter().any(|grant| grant.scope == *scope && grant.owner.as_ref() != owner)
     }
 
     /// Whether its time is over. One whose end cannot be read proves nothing to begin with.
@@ -127,6 +142,20 @@ fn common_name(certificate: &CertificateInner<Raw>) -> Option<Arc<str>> {
     // All kinds of strings that a name of ASCII or UTF-8 is written in.
     let is_text = matches!(name.value.tag(), Tag::Utf8String | Tag::PrintableString | Tag::Ia5String);
     std::str::from_utf8(name.value.value()).ok().filter(|_| is_text).map(Arc::from)
+}
+
+/// A digest of the subject and the alternative names; `None` for a certificate that has neither.
+fn identity(certificate: &CertificateInner<Raw>) -> Option<Digest> {
+    let certificate = certificate.tbs_certificate();
+    let names = certificate.extensions().into_iter().flatten();
+    let names = names.filter(|extension| extension.extn_id == SubjectAltName::OID);
+    let names: Vec<&[u8]> = names.map(|extension| extension.extn_value.as_bytes()).collect();
+    let subject = certificate.subject();
+    if subject.is_empty() && names.is_empty() {
+        return None;
+    }
+    // DER says how long it is, so the parts cannot be taken for each other.
+    Some(Digest::of(&[subject.to_der().ok()?, names.concat()].concat()))
 }
 
 /// All of them, or none: what stands beside a name that cannot be read may not be what it seems.

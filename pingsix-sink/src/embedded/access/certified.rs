@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 
 use super::certificate::Certificate;
+use crate::desired::Scope;
 use crate::embedded::connection::Peer;
 
 /// The connections whose clients are known by certificates. One that has ended is forgotten in passing.
@@ -31,6 +32,17 @@ impl Certified {
             open.retain(|peer| peer.strong_count() > 0);
         }
         open.push(Arc::downgrade(peer));
+    }
+
+    /// Cuts those whose certificates name a prefix for another owner, and says how many. Nothing that is served after this
+    /// returns is written to them.
+    pub(in crate::embedded) fn dispossess(&self, scope: &Scope, owner: Option<&Arc<str>>) -> usize {
+        let open: Vec<Arc<Peer>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
+        let of_others = open.iter().filter(|peer| {
+            !peer.is_cut()
+                && peer.certificate().is_some_and(|certificate| certificate.is_of_another(scope, owner))
+        });
+        of_others.map(|peer| peer.cut()).count()
     }
 
     /// Cuts those whose certificates prove nothing any more, and tells of each. `authorities` are those in force, with

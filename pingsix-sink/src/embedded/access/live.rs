@@ -1,5 +1,6 @@
 //! The clients in force, and their replacement.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use tonic::metadata::MetadataMap;
 
 use super::clients::{Clients, ClientsError, ClientsProblem, User};
 use super::token::{self, Claim};
-use super::{Access, Source, TOKEN_LIFETIME};
-use crate::desired::Scope;
+use super::uri::Grant;
+use super::{Access, Certificate, Source, TOKEN_LIFETIME};
+use crate::desired::{Desired, Scope};
 use crate::document::Digest;
 use crate::embedded::connection::Peer;
 use crate::embedded::revisions::Clock;
@@ -32,6 +34,17 @@ pub(in crate::embedded) struct LiveAccess {
     /// `None` while anybody may read anything.
     clients: RwLock<Option<Arc<Clients>>>,
     changes: watch::Sender<u64>,
+    /// Whose each scope is that was published.
+    owners: RwLock<BTreeMap<Scope, Ownership>>,
+}
+
+/// Whose a scope is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ownership {
+    /// It has this owner, or none.
+    Of(Option<Arc<str>>),
+    /// It holds what another owner had than the one that it is to have.
+    Passing,
 }
 
 /// A file that is looked at again and again.
@@ -118,7 +131,8 @@ impl LiveAccess {
     ) -> Self {
         let clients = RwLock::new(clients.map(Arc::new));
         let changes = watch::Sender::new(0);
-        Self { clock, certificate_uris: false, token_lifetime, source, clients, changes }
+        let owners = RwLock::default();
+        Self { clock, certificate_uris: false, token_lifetime, source, clients, changes, owners }
     }
 
     pub(in crate::embedded) fn is_enabled(&self) -> bool {
@@ -133,6 +147,23 @@ impl LiveAccess {
     pub(in crate::embedded) fn replace(&self, clients: Clients) {
         *self.clients.write() = Some(Arc::new(clients));
         self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Closes a scope to certificates that name it, before it is published for another owner than it has. Returns whether
+    /// that is so.
+    pub(in crate::embedded) fn begin_to_pass(&self, desired: &Desired) -> bool {
+        let owner = Ownership::Of(desired.owner().cloned());
+        let is_same = self.owners.read().get(desired.scope()) == Some(&owner);
+        if is_same || desired.documents().is_empty() {
+            return false;
+        }
+        self.owners.write().insert(desired.scope().clone(), Ownership::Passing);
+        true
+    }
+
+    /// Opens it to the owner it was published for.
+    pub(in crate::embedded) fn pass(&self, desired: &Desired) {
+        self.owners.write().insert(desired.scope().clone(), Ownership::Of(desired.owner().cloned()));
     }
 
     /// Changes whenever somebody may read more or less than before.
@@ -200,19 +231,31 @@ impl LiveAccess {
             return Err(Denied::Expired);
         }
         let named = certificate.common_name().map(|name| clients.scopes_of_certificate(name));
-        let own = certificate.scopes();
+        let own = self.open_to(certificate);
         match named {
-            None if own.is_empty() => Err(Denied::Unnamed),
-            Some(None) if own.is_empty() => Err(Denied::NotPermitted),
-            None | Some(None) => Ok(Reader::Client(Arc::clone(own))),
+            None if certificate.grants().is_empty() => Err(Denied::Unnamed),
+            None | Some(None) if own.is_empty() => Err(Denied::NotPermitted),
+            None | Some(None) => Ok(Reader::Client(own)),
             Some(Some(named)) if own.is_empty() => Ok(Reader::Client(Arc::clone(named))),
-            Some(Some(named)) => Ok(Reader::Client(named.iter().chain(&**own).cloned().collect())),
+            Some(Some(named)) => Ok(Reader::Client(named.iter().chain(&*own).cloned().collect())),
         }
+    }
+
+    /// The prefixes that a certificate names and that have the owners it names. One that was never published has nobody's
+    /// documents.
+    fn open_to(&self, certificate: &Certificate) -> Arc<[Scope]> {
+        let owners = self.owners.read();
+        let is_open = |grant: &&Grant| match owners.get(&grant.scope) {
+            None => true,
+            Some(Ownership::Of(owner)) => *owner == grant.owner,
+            Some(Ownership::Passing) => false,
+        };
+        certificate.grants().iter().filter(is_open).map(|grant| grant.scope.clone()).collect()
     }
 
     fn scopes_of_token(&self, clients: &Clients, token: &str, peer: Option<&Peer>) -> Option<Arc<[Scope]>> {
         let claim = Claim::read(token)?;
-        let (_, user) = clients.user_named(&claim.name)?;
+        let (name, user) = clients.user_named(&claim.name)?;
         if !claim.is_signed_with(user.key()) {
             return None;
         }
@@ -221,6 +264,9 @@ impl LiveAccess {
             peer.filter(|peer| peer.has_shown(&digest))?;
         } else if let Some(peer) = peer {
             peer.shows(digest);
+        }
+        if let Some(peer) = peer {
+            peer.is_of(name);
         }
         Some(Arc::clone(&user.scopes))
     }

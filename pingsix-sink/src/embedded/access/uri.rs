@@ -2,7 +2,10 @@
 //!
 //! `pingsix-feed:///pingsix/shop/web:80` is the prefix `/pingsix/shop/web:80`: the scheme, no authority, and the prefix
 //! as the path. A prefix has exactly one spelling. Letters, digits and `-._~/:` stand for themselves, every other byte is
-//! a percent sign and two capital hexadecimal digits; nothing follows the path.
+//! a percent sign and two capital hexadecimal digits. Only `?uid=` with the [owner](crate::Desired::owned_by) of the
+//! prefix may follow the path, written in the same way.
+
+use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -13,6 +16,9 @@ const BEGINNING: &str = "pingsix-feed://";
 
 /// The scheme alone, which is enough for a URI to be meant for us.
 const SCHEME: &str = "pingsix-feed:";
+
+/// What stands between a prefix and its owner.
+const OWNER: &str = "?uid=";
 
 /// What does not stand for itself.
 const ENCODED: &AsciiSet =
@@ -33,13 +39,34 @@ pub fn feed_uri(scope: &Scope) -> String {
     format!("{BEGINNING}{}", utf8_percent_encode(scope.as_str(), ENCODED))
 }
 
+/// The same of one [owner](crate::Desired::owned_by) of the prefix, and of no owner before or after it.
+pub fn feed_uri_of_owner(scope: &Scope, owner: &str) -> String {
+    format!("{}{OWNER}{}", feed_uri(scope), utf8_percent_encode(owner, ENCODED))
+}
+
+/// What a URI opens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Grant {
+    pub(super) scope: Scope,
+    pub(super) owner: Option<Arc<str>>,
+}
+
 /// Whether a URI is meant to name a prefix, rightly or wrongly. Schemes are the same in capitals.
 pub(super) fn is_meant_for_us(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
-/// The prefix that a URI names; `None` unless it is written in the one way there is.
-pub(super) fn scope_of(uri: &str) -> Option<Scope> {
+/// What a URI opens; `None` unless it is written in the one way there is.
+pub(super) fn grant_of(uri: &str) -> Option<Grant> {
+    let Some((prefix, owner)) = uri.split_once(OWNER) else {
+        return Some(Grant { scope: scope_of(uri)?, owner: None });
+    };
+    let (scope, owner) = (scope_of(prefix)?, percent_decode_str(owner).decode_utf8().ok()?);
+    let is_canonical = !owner.is_empty() && feed_uri_of_owner(&scope, &owner) == uri;
+    is_canonical.then(|| Grant { scope, owner: Some(owner.into()) })
+}
+
+fn scope_of(uri: &str) -> Option<Scope> {
     let path = percent_decode_str(uri.strip_prefix(BEGINNING)?).decode_utf8().ok()?;
     // Whoever handles URIs may take such segments away, and the rest would be another prefix.
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
@@ -64,7 +91,11 @@ mod tests {
         ] {
             let scope = Scope::new(prefix).unwrap();
             assert_eq!(feed_uri(&scope), uri);
-            assert_eq!(scope_of(uri), Some(scope));
+            let of_owner = feed_uri_of_owner(&scope, "0f8f ad5b?");
+            assert_eq!(of_owner, format!("{uri}?uid=0f8f%20ad5b%3F"));
+            let owner = Some("0f8f ad5b?".into());
+            assert_eq!(grant_of(&of_owner), Some(Grant { scope: scope.clone(), owner }));
+            assert_eq!(grant_of(uri), Some(Grant { scope, owner: None }));
         }
     }
 
@@ -89,22 +120,30 @@ mod tests {
             "pingsix-feed:///a b",
             "pingsix-feed:///a%00",
             "pingsix-feed:///pingsix/shop/web?x",
+            "pingsix-feed:///pingsix/shop/web?uid=",
+            "pingsix-feed:///pingsix/shop/web?uid=1?uid=2",
+            "pingsix-feed:///pingsix/shop/web?uid=1&x",
+            "pingsix-feed:///pingsix/shop/web?uid=%31",
+            "pingsix-feed:///pingsix/shop/web?UID=1",
             "pingsix-feed:///pingsix/shop/web#x",
             "pingsix-feed:///*",
             "PINGSIX-FEED:///pingsix/shop/web",
             "https:///pingsix/shop/web",
         ] {
-            assert_eq!(scope_of(uri), None, "{uri}");
+            assert_eq!(grant_of(uri), None, "{uri}");
         }
         assert!(is_meant_for_us("Pingsix-Feed:x") && !is_meant_for_us("spiffe://x") && !is_meant_for_us("ä"));
     }
 
     proptest! {
         #[test]
-        fn whatever_is_taken_is_the_spelling_of_what_it_names(rest in "[/a.:%2eE ä]{0,12}") {
-            let uri = format!("{BEGINNING}{rest}");
-            if let Some(scope) = scope_of(&uri) {
-                prop_assert_eq!(feed_uri(&scope), uri);
+        fn whatever_is_taken_is_the_spelling_of_what_it_names(
+            rest in "[/a.:%2eE ä]{0,12}",
+            owner in prop::option::of("[?a%2=]{0,4}"),
+        ) {
+            let uri = format!("{BEGINNING}{rest}{}", owner.map(|owner| format!("{OWNER}{owner}")).unwrap_or_default());
+            if let Some(Grant { scope, owner }) = grant_of(&uri) {
+                prop_assert_eq!(owner.map_or_else(|| feed_uri(&scope), |owner| feed_uri_of_owner(&scope, &owner)), uri);
             }
         }
 

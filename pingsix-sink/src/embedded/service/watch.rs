@@ -4,13 +4,11 @@ mod outlet;
 mod state;
 mod stream;
 
-use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Services, own_body};
 use crate::embedded::access::Credentials;
-use crate::embedded::connection::Peer;
 use crate::embedded::store::{KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::{WatchRequest, WatchResponse, watch_server};
 use stream::WatchStream;
@@ -31,14 +29,21 @@ impl watch_server::Watch for Watch {
             let everything = KeyRange::new(b"\0", b"\0");
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
-        let present = services.replica.counters.streams.enter();
         let credentials = Credentials::of(&request);
-        let cut = credentials.peer().map_or_else(CancellationToken::new, Peer::to_cut);
+        let (place, cut) = credentials
+            .peer()
+            .and_then(|peer| {
+                Some((services.replica.streams.take(peer.holder(), peer.to_cut())?, peer.to_cut()))
+            })
+            .ok_or_else(|| {
+                services.replica.counters.watches_refused.add(1);
+                Status::resource_exhausted("etcdserver: too many requests")
+            })?;
         let (outlet, body) = outlet::outlet(services.replica.unread.clone(), cut);
         let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
         services.tasks.spawn(async move {
             stream.run().await;
-            drop(present);
+            drop(place);
         });
         Ok(own_body::with_body(futures::stream::pending(), Body::new(body)))
     }

@@ -1,33 +1,35 @@
 //! From accepted connections to encrypted ones, with the name of the client if it has proved one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tonic::transport::server::TcpIncoming;
 
 use super::LiveTls;
 use crate::embedded::access::Certificate;
 use crate::embedded::connection::{Connection, listener_failed};
 use crate::embedded::news::News;
 use crate::embedded::replica::Replica;
+use crate::embedded::shares::Network;
 
 /// The connections of a listener whose handshake succeeded.
 ///
 /// Handshakes run in tasks of their own: one that takes long holds up neither the listener nor the others.
 pub(in crate::embedded) fn accept(
-    tcp: TcpIncoming,
+    tcp: impl Stream<Item = io::Result<(TcpStream, IpAddr)>> + Send + 'static,
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
 ) -> impl Stream<Item = Result<Connection<TlsStream<TcpStream>>, Infallible>> {
     let handshakes = Handshakes {
-        tcp,
+        tcp: tcp.boxed(),
         tls,
         replica,
         running: JoinSet::new(),
@@ -41,18 +43,25 @@ pub(in crate::embedded) fn accept(
 }
 
 struct Handshakes {
-    tcp: TcpIncoming,
+    tcp: BoxStream<'static, io::Result<(TcpStream, IpAddr)>>,
     tls: Arc<LiveTls>,
     replica: Arc<Replica>,
     running: JoinSet<Option<Done>>,
     /// Those that run, and some that have ended.
-    oldest_first: VecDeque<AbortHandle>,
+    oldest_first: VecDeque<Running>,
     failures: Arc<News>,
+}
+
+/// A handshake with a client at this address.
+struct Running {
+    network: Network,
+    task: AbortHandle,
 }
 
 /// A handshake that succeeded, with the edition of what it was made with.
 struct Done {
     connection: TlsStream<TcpStream>,
+    from: IpAddr,
     edition: u64,
 }
 
@@ -62,7 +71,7 @@ impl Handshakes {
         loop {
             tokio::select! {
                 accepted = self.tcp.next() => match accepted? {
-                    Ok(connection) => self.begin(connection),
+                    Ok((connection, from)) => self.begin(connection, from),
                     Err(error) => listener_failed(&self.replica, &error).await,
                 },
                 Some(ended) = self.running.join_next() => {
@@ -79,11 +88,11 @@ impl Handshakes {
 
     /// Admits a connection of a client whose certificate, if it has one, the handshake has verified.
     fn admit(&self, done: Done) -> Option<Connection<TlsStream<TcpStream>>> {
-        let Done { connection, edition } = done;
+        let Done { connection, from, edition } = done;
         let (_, session) = connection.get_ref();
         let certificate = session.peer_certificates().and_then(|chain| Certificate::of(chain, edition));
         if !self.replica.access.goes_by_certificates() {
-            return Connection::admit(&self.replica, connection, certificate);
+            return Connection::admit(&self.replica, connection, from, certificate);
         }
         let complain = |uri: &str| {
             self.replica.counters.denied.add(1);
@@ -92,12 +101,12 @@ impl Handshakes {
             }
         };
         let certificate = certificate.map(|certificate| certificate.with_uris(complain));
-        let connection = Connection::admit(&self.replica, connection, certificate)?;
+        let connection = Connection::admit(&self.replica, connection, from, certificate)?;
         self.tls.certified().enter(connection.peer());
         Some(connection)
     }
 
-    fn begin(&mut self, connection: TcpStream) {
+    fn begin(&mut self, connection: TcpStream, from: IpAddr) {
         let Some((config, edition)) = self.tls.config() else {
             self.replica.counters.handshakes_failed.add(1);
             if self.replica.news.is_news("no certificate yet") {
@@ -109,40 +118,54 @@ impl Handshakes {
         let acceptor = TlsAcceptor::from(config);
         let limit = self.tls.options().handshake_timeout;
         let (replica, failures) = (Arc::clone(&self.replica), Arc::clone(&self.failures));
-        let handshake = self.running.spawn(async move {
-            let peer = connection.peer_addr().ok();
+        let task = self.running.spawn(async move {
             let ended = tokio::time::timeout(limit, acceptor.accept(connection)).await;
             let error = match ended {
-                Ok(Ok(connection)) => return Some(Done { connection, edition }),
+                Ok(Ok(connection)) => return Some(Done { connection, from, edition }),
                 Ok(Err(error)) => error,
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it took too long"),
             };
             replica.counters.handshakes_failed.add(1);
             // Whoever only looks whether the port is open leaves without a word.
             if error.kind() != io::ErrorKind::UnexpectedEof && failures.is_news(&error.to_string()) {
-                tracing::warn!(?peer, %error, "a TLS handshake failed");
+                tracing::warn!(%from, %error, "a TLS handshake failed");
             } else {
-                tracing::debug!(?peer, %error, "a TLS handshake failed");
+                tracing::debug!(%from, %error, "a TLS handshake failed");
             }
             None
         });
-        self.oldest_first.push_back(handshake);
+        self.oldest_first.push_back(Running { network: from.into(), task });
     }
 
-    /// Sees to it that one more handshake may run.
+    /// Sees to it that one more handshake may run: when there are too many, the oldest ends of the address with most. An
+    /// honest one takes milliseconds.
     fn make_room(&mut self) {
         let limit = self.tls.options().handshake_limit;
         if self.oldest_first.len() < limit {
             return;
         }
-        self.oldest_first.retain(|handshake| !handshake.is_finished());
+        self.oldest_first.retain(|handshake| !handshake.task.is_finished());
         while self.oldest_first.len() >= limit {
-            let Some(oldest) = self.oldest_first.pop_front() else { return };
-            oldest.abort();
+            let Some(ended) = oldest_of_most(&self.oldest_first).and_then(|at| self.oldest_first.remove(at))
+            else {
+                return;
+            };
+            ended.task.abort();
             self.replica.counters.handshakes_failed.add(1);
             if self.replica.news.is_news("too many handshakes") {
-                tracing::warn!(limit, "too many TLS handshakes at once; the oldest are ended");
+                let most = ended.network;
+                tracing::warn!(limit, %most, "too many TLS handshakes at once; the oldest of the address with most are ended");
             }
         }
     }
+}
+
+/// Where the oldest handshake is of the address that has most of them.
+fn oldest_of_most(oldest_first: &VecDeque<Running>) -> Option<usize> {
+    let mut counts: BTreeMap<Network, usize> = BTreeMap::new();
+    for running in oldest_first {
+        *counts.entry(running.network).or_default() += 1;
+    }
+    let most = counts.values().max()?;
+    oldest_first.iter().position(|running| counts.get(&running.network) == Some(most))
 }

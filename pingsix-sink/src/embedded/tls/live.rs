@@ -82,7 +82,7 @@ impl LiveTls {
     }
 
     /// The connections that end when the certificates of their clients do.
-    pub(super) fn certified(&self) -> &Certified {
+    pub(in crate::embedded) fn certified(&self) -> &Certified {
         &self.certified
     }
 

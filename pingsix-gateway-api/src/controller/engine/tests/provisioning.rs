@@ -198,6 +198,39 @@ async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
     assert_eq!(held(&ends), (false, false, true));
 }
 
+/// Certificates of a data plane name the UID of its owner, so what is published for an owner has to as well, for as long as
+/// certificates that name it may be in use.
+#[tokio::test(start_paused = true)]
+async fn what_is_published_is_of_the_very_gateway_that_it_was_made_of() {
+    let (mut rig, _ends) = Rig::managing();
+    let owner = |rig: &Rig| rig.engine.parts.feed.owners.lock()["/pingsix/infra/web:80"].clone();
+    assert_eq!(owner(&rig).as_deref(), Some("4a1c8f06"));
+    // Also while nobody knows how it is to be run.
+    rig.tell(Kind::PingsixProxy, watcher::Event::Delete(proxy(json!({"managed": {}}))));
+    rig.settle();
+    rig.apply(Kind::HttpRoute, another_route());
+    rig.settle();
+    assert_eq!(owner(&rig).as_deref(), Some("4a1c8f06"));
+    rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
+    rig.settle();
+    assert_eq!(owner(&rig).as_deref(), Some("4a1c8f06"));
+
+    rig.tell(Kind::Gateway, watcher::Event::Delete(managed_gateway()));
+    rig.settle();
+    assert_eq!(documents(&rig), Some(0), "it is withdrawn");
+    let mut next = managed_gateway();
+    next["metadata"]["uid"] = json!("77b1d2c9");
+    rig.apply(Kind::Gateway, next.clone());
+    rig.settle();
+    assert_eq!(owner(&rig).as_deref(), Some("77b1d2c9"));
+    // And when the deletion was never seen.
+    next["metadata"]["uid"] = json!("c3f5e000");
+    next["metadata"]["resourceVersion"] = json!("900");
+    rig.apply(Kind::Gateway, next);
+    rig.settle();
+    assert_eq!(owner(&rig).as_deref(), Some("c3f5e000"));
+}
+
 /// How many documents the data plane of port 80 has.
 fn documents(rig: &Rig) -> Option<usize> {
     rig.engine.parts.feed.held("/pingsix/infra/web:80")

@@ -10,6 +10,7 @@ use crate::embedded::readers::Reading;
 use crate::embedded::receptions::Client;
 use crate::embedded::rests::Rest;
 use crate::embedded::service::header;
+use crate::embedded::shares::Place;
 use crate::embedded::stats::Present;
 use crate::embedded::store::{Change, Commit, EVENT_OVERHEAD, KeyRange, Store};
 use crate::proto::etcdserverpb::watch_create_request::FilterType;
@@ -36,7 +37,7 @@ pub(super) struct WatchState {
 }
 
 /// A watch counts in all, and on its connection.
-pub(super) type Counted = (Present, Option<Present>);
+pub(super) type Counted = (Place, Present);
 
 /// What the client of a watch is known to have been told, until the watch ends.
 #[derive(Debug)]

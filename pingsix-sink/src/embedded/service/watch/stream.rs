@@ -13,7 +13,6 @@ use tonic::{Status, Streaming};
 use super::outlet::{Gone, Outlet};
 use super::state::{Counted, Telling, WatchState};
 use crate::embedded::access::Credentials;
-use crate::embedded::replica::Origin;
 use crate::embedded::service::{Services, header, refusal};
 use crate::embedded::store::{Compacted, EVENT_OVERHEAD, KeyRange, Refusal, Store};
 use crate::proto::etcdserverpb::watch_request::RequestUnion;
@@ -21,9 +20,6 @@ use crate::proto::etcdserverpb::{WatchCreateRequest, WatchRequest, WatchResponse
 
 /// How many watches one connection may carry, on all of its streams. PingSIX has one.
 const MOST_WATCHES: usize = 256;
-
-/// How many there may be in all: several on each connection.
-const MOST_WATCHES_IN_ALL: usize = 65_536;
 
 /// How many responses are made for one watch, one by one, before the others have their turn.
 const TURN: usize = 64;
@@ -233,7 +229,9 @@ impl WatchStream {
             ..WatchResponse::default()
         };
         self.send(created).await?;
-        if self.comes_from_elsewhere(next).await? {
+        // What the client missed since its list on another server, or on this one before a restart, is not known: it has to
+        // list again.
+        if !self.services.replica.has_listed_before(next) {
             self.services.replica.counters.watches_from_elsewhere.add(1);
             let header = self.services.replica.read(Store::header);
             return self.lose(id, Lost::Compacted(header)).await;
@@ -246,14 +244,16 @@ impl WatchStream {
         Ok(())
     }
 
-    /// Counts one watch more, unless there are too many.
+    /// Counts one watch more, unless the connection has too many, or its client has its share of all.
     fn admit(&self) -> Option<Counted> {
-        let all = self.services.replica.counters.watches.enter_below(MOST_WATCHES_IN_ALL)?;
-        let of_connection = match self.credentials.peer() {
-            Some(peer) => Some(peer.watches().enter_below(MOST_WATCHES)?),
-            None => None,
-        };
-        Some((all, of_connection))
+        let peer = self.credentials.peer()?;
+        let of_connection = peer.watches().enter_below(MOST_WATCHES);
+        let replica = &self.services.replica;
+        let counted = of_connection.and_then(|of_connection| {
+            Some((replica.watches.take(peer.holder(), peer.to_cut())?, of_connection))
+        });
+        replica.counters.watches_refused.add(usize::from(counted.is_none()));
+        counted
     }
 
     /// Whether the client may watch all of `range`, or what etcd says when it may not.
@@ -307,32 +307,6 @@ impl WatchStream {
         }
         self.next_id += 1;
         Ok(self.next_id - 1)
-    }
-
-    /// Whether a client has listed on another server, or on this one before a restart. What it missed since is not known,
-    /// so it has to list again.
-    async fn comes_from_elsewhere(&mut self, start: i64) -> Result<bool, Ending> {
-        match self.services.replica.origin_of(start).await {
-            Ok(Origin::Here) => Ok(false),
-            Ok(Origin::Elsewhere) => Ok(true),
-            Ok(Origin::Ahead) => {
-                tracing::info!(start, "a client has seen a later revision; ours was raised to it");
-                Ok(true)
-            }
-            Ok(Origin::Implausible) => {
-                tracing::warn!(
-                    start,
-                    "a watch starts at a revision too far ahead to be believed; it will wait"
-                );
-                Ok(false)
-            }
-            Err(error) => {
-                tracing::warn!(%error, start, "revisions up to the start of a watch could not be reserved");
-                Err(Ending::Told(Status::unavailable(
-                    "no revision above the start of the watch could be reserved",
-                )))
-            }
-        }
     }
 
     /// Tells every watch what it has not seen, a bounded part at a time.

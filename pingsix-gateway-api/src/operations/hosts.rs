@@ -1,0 +1,84 @@
+//! The names under which the HTTP servers answer.
+//!
+//! A web page of a stranger can have its own name resolve to an address of this server (DNS rebinding), and a browser on a
+//! machine that reaches the server then lets the page read the answers. The page cannot choose the `Host` of its requests:
+//! it is the stranger's name. So a request is answered only when its `Host` is no name that a stranger can have: an address,
+//! a name of a single label, or one below a domain that nobody can register.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+/// Domains that nobody can register: of one machine, one network or one cluster (RFC 6761, RFC 6762, RFC 9476).
+const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
+
+/// Answers a request whose `Host` a stranger cannot have, and no other.
+pub(super) async fn local_only(request: Request, next: Next) -> Response {
+    if is_local(request.headers()) {
+        return next.run(request).await;
+    }
+    let why = "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
+    (StatusCode::MISDIRECTED_REQUEST, why).into_response()
+}
+
+/// Browsers always name a host, so a request that names none is not of a browser.
+fn is_local(headers: &HeaderMap) -> bool {
+    headers.get_all(header::HOST).iter().all(|host| {
+        host.to_str()
+            .ok()
+            .and_then(|host| host.parse().ok())
+            .is_some_and(|host: Authority| is_local_name(&host))
+    })
+}
+
+fn is_local_name(authority: &Authority) -> bool {
+    let host = authority.host();
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let name = bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase();
+    bare.parse::<IpAddr>().is_ok()
+        || !name.is_empty() && !name.contains('.')
+        || LOCAL_DOMAINS.iter().any(|domain| name.len() > domain.len() && name.ends_with(domain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_stranger_can_have_are_told_from_others() {
+        for (host, expected) in [
+            ("127.0.0.1", true),
+            ("10.2.3.4:8080", true),
+            ("[::1]:8080", true),
+            ("localhost:8080", true),
+            ("LOCALHOST.", true),
+            ("controller.localhost", true),
+            ("pingsix-gateway-controller", true),
+            ("pingsix-gateway-controller.pingsix-system.svc:8080", true),
+            ("pingsix-gateway-controller.pingsix-system.svc.cluster.local", true),
+            ("evil.example.com", false),
+            ("127.0.0.1.evil.example.com", false),
+            ("localhost.evil.example.com:8080", false),
+            ("svc.example.com", false),
+            ("evil-svc.example", false),
+            ("user@evil.example.com", false),
+            ("evil.example.com:80@127.0.0.1", true),
+            (".local", false),
+            ("", false),
+            ("a b", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            assert_eq!(is_local(&headers), expected, "{host}");
+        }
+        assert!(is_local(&HeaderMap::new()));
+        let mut two = HeaderMap::new();
+        two.append(header::HOST, "localhost".parse().unwrap());
+        two.append(header::HOST, "evil.example.com".parse().unwrap());
+        assert!(!is_local(&two));
+    }
+}
