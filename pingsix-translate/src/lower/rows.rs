@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Zone};
-use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
+use crate::attach::{
+    Attachment, Hostname, Protocol, ServedName, attached_listeners, hostname_precedence, served_names,
+};
 use crate::few::Few;
 use crate::resolve::ResolvedRule;
 use crate::route::Route;
@@ -197,7 +199,7 @@ impl<'a> PlaneRows<'a> {
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
         for (route, placement) in &self.zones[zone] {
             for name in &placement.names {
-                let rows = rows(*route, &self.routes[*route], placement.audience)
+                let rows = rows(*route, &self.routes[*route], name.original.as_ref(), placement.audience)
                     .filter(|row| admitted.is_none_or(|admitted| admitted.contains(&row.rule)));
                 groups.entry(name.original.clone()).or_default().extend(rows);
             }
@@ -207,12 +209,14 @@ impl<'a> PlaneRows<'a> {
 }
 
 /// The rows of a route in a zone, under one of its names.
-pub(super) fn rows(
+pub(super) fn rows<'a>(
     position: usize,
-    input: &RouteInput,
+    input: &'a RouteInput,
+    original: Option<&Hostname>,
     audience: Result<Audience, ZoneRefusalCause>,
-) -> impl Iterator<Item = Row<'_>> {
+) -> impl Iterator<Item = Row<'a>> + use<'a> {
     let route = &input.route;
+    let specificity = hostname_precedence(original);
     let is_refused = audience.is_err();
     let audience = audience.unwrap_or(Audience::Everybody);
     route.rules.iter().enumerate().flat_map(move |(rule, content)| {
@@ -221,6 +225,7 @@ pub(super) fn rows(
             route: &route.key,
             age: route.age,
             section: route.part.section(content, matched),
+            specificity,
             path: &matched.path,
             method: matched.method,
             conditions: &matched.conditions,

@@ -86,7 +86,7 @@ impl LoweredPlane {
             let input = &lowering.routes[route];
             let places = self.placed.places(lowering.plane, input).into_iter();
             let audiences = places.filter(move |place| place.zone == zone).map(|place| place.audience);
-            audiences.flat_map(move |audience| rows(route, input, audience))
+            audiences.flat_map(move |audience| rows(route, input, original, audience))
         });
         Ok(Some(of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).collect()))
     }
