@@ -165,7 +165,7 @@ impl<'a> Writer<'a, '_> {
         let first = filtered().next()?.1;
         let of_cell = filtered().map(|(_, row)| row).take_while(|row| row.is_of_one_cell(first));
         let owner = of_cell.min_by(|one, other| one.compare_age(other))?.route;
-        let (counts, of) = filtered().filter(|(_, row)| row.route == owner).next_back()?;
+        let (counts, of) = filtered().rfind(|(_, row)| row.route == owner)?;
         let (agreed, of) = (counts.filters, *of);
         let differ = filtered().any(|(step, _)| step.filters != agreed);
         if differ {
