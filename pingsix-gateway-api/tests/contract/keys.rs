@@ -102,8 +102,8 @@ async fn whatever_certificates_and_keys_pass_pingsix_takes() {
     let Some(binary) = binary(TEST) else { return };
     let program = Program::find(TEST);
     let all = material::all(program.as_ref());
-    let names: BTreeSet<&str> = all.iter().map(|odd| odd.what.as_str()).collect();
-    assert_eq!(names.len(), all.len(), "two have one name");
+    let distinct: BTreeSet<&str> = all.iter().map(|odd| odd.what.as_str()).collect();
+    assert_eq!(distinct.len(), all.len(), "two have one name");
     let (passing, others): (Vec<&Odd>, Vec<&Odd>) = all.iter().partition(|odd| passes(odd));
 
     let mut bench = Bench::start(&binary).await;

@@ -1,5 +1,7 @@
 //! Keys whose numbers do not belong together.
 
+use std::slice::from_ref;
+
 use super::super::der::{BITS, INTEGER, OCTETS, SEQUENCE, decode, encode, parts, sequence, value};
 use super::{Base, Odd};
 
@@ -33,17 +35,17 @@ pub(super) fn elliptic(one: &Base, other: &Base) -> Vec<Odd> {
         0xad, 0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
     ];
     add("without a public key", true, &scalar, &[]);
-    add("with the name of its curve", true, &scalar, &[named.clone()]);
+    add("with the name of its curve", true, &scalar, from_ref(&named));
     add("with both", true, &scalar, &[named.clone(), own_public.clone()]);
     add("with another curve", false, &scalar, &[of_p384, own_public.clone()]);
     add("with another's public key", false, &scalar, &[value(0xa1, &public(&others))]);
-    add("with another's scalar", false, &others[1].1, &[own_public.clone()]);
-    add("of another without a public key", false, &others[1].1, &[named.clone()]);
-    add("with scalar 0", false, &[0; 32], &[own_public.clone()]);
-    add("with the order for a scalar", false, &order, &[own_public.clone()]);
-    add("with no scalar", false, &[], &[own_public.clone()]);
-    add("with a scalar of a byte", false, &[5], &[own_public.clone()]);
-    add("with a scalar with a zero before", false, &[&[0], &scalar[..]].concat(), &[own_public.clone()]);
+    add("with another's scalar", false, &others[1].1, from_ref(&own_public));
+    add("of another without a public key", false, &others[1].1, from_ref(&named));
+    add("with scalar 0", false, &[0; 32], from_ref(&own_public));
+    add("with the order for a scalar", false, &order, from_ref(&own_public));
+    add("with no scalar", false, &[], from_ref(&own_public));
+    add("with a scalar of a byte", false, &[5], from_ref(&own_public));
+    add("with a scalar with a zero before", false, &[&[0], &scalar[..]].concat(), from_ref(&own_public));
     add("with a compressed point", true, &scalar, &[bits(&compressed)]);
     add("with a point of the other sign", false, &scalar, &[bits(&wrong_sign)]);
     add("with a hybrid point", false, &scalar, &[bits(&hybrid)]);

@@ -6,6 +6,7 @@ use crate::dice::Dice;
 use crate::run::seed;
 
 /// A certificate and a key with parts more, less and twice.
+#[expect(clippy::too_many_lines, reason = "it is a list of cases")]
 pub(super) fn shapes(Base { name, cert, key }: &Base) -> Vec<Odd> {
     let mut all = Vec::new();
     let (of_cert, of_key) = (decode(cert), decode(key));

@@ -4,6 +4,7 @@ use super::super::der::{decode, encode};
 use super::{Base, Odd};
 
 /// What surrounds the sections, and how they are written.
+#[expect(clippy::too_many_lines, reason = "it is a list of cases")]
 pub(super) fn texts(base: &Base, other: &Base) -> Vec<Odd> {
     let Base { name, cert, key } = base;
     let (of_cert, of_key) = (decode(cert), decode(key));
