@@ -21,6 +21,7 @@ mod findings;
 mod groups;
 mod named;
 mod parts;
+mod probation;
 mod recollection;
 mod retry;
 mod search;
@@ -44,6 +45,7 @@ pub use findings::{Culprit, Finding, Findings};
 pub(crate) use named::named_sources;
 pub(crate) use parts::put;
 use parts::{differences, only};
+use probation::Record;
 pub use recollection::Recollection;
 use retry::{Held, Retry};
 use search::{Clues, Content, Fallback, Outcome, Search};
@@ -134,6 +136,10 @@ pub struct Acceptance {
     told_back: Vec<ToldBack>,
     search: Option<Box<Search>>,
     retry: Option<Box<Retry>>,
+    /// Namespaces whose objects were found to be at fault lately.
+    records: BTreeMap<Arc<str>, Record>,
+    /// What of them waits, with what PingSIX said.
+    waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
     /// Whether what was there before a retry is being put back.
     is_restoring: bool,
     waiting: Option<Waiting>,
@@ -235,7 +241,7 @@ impl Acceptance {
     }
 
     /// What is there, with what is at fault held back and in quarantine.
-    fn wanted(&self, newest: &OwnerSnapshot) -> Content {
+    fn wanted(&mut self, newest: &OwnerSnapshot) -> Content {
         let mut snapshot = newest.clone();
         for HeldBack { parts, held, .. } in &self.held_back {
             put(&mut snapshot, held, parts);
@@ -243,7 +249,9 @@ impl Acceptance {
         let adopted = self.adopted.iter().map(|(source, adopted)| (source, &adopted.held));
         let quarantined = self.quarantined.iter().chain(adopted);
         let quarantine = quarantined.map(|(source, held)| (source.clone(), held.said.clone())).collect();
-        Content { snapshot, quarantine }
+        let mut content = Content { snapshot, quarantine };
+        self.hold_on_probation(newest, &mut content);
+        content
     }
 
     /// Numbers what is to be published.
@@ -355,7 +363,7 @@ impl Acceptance {
                 "PingSIX refuses what becomes of it, so it counts as it was before, until it changes: {said}"
             ),
         };
-        self.held_back().chain(self.told_back()).map(problem).collect()
+        self.held_back().chain(self.told_back()).map(problem).chain(self.waiting_problems()).collect()
     }
 
     /// Gives up what is being found out, and publishes what there is: nobody listens to PingSIX any more. Returns whether
@@ -364,6 +372,8 @@ impl Acceptance {
         self.heard.clear();
         self.fault = None;
         self.published.clear();
+        // Without anybody who refuses there are no searches that others would wait for.
+        self.records.clear();
         (self.is_restoring, self.waiting) = (false, None);
         let was_tried = self.retry.take().is_some();
         self.search.take().is_some() || was_tried
@@ -519,12 +529,14 @@ impl Acceptance {
                 let parts = parts_of(&source);
                 let version = only(&search.goal().snapshot, &parts);
                 self.adopted.remove(&source);
+                fault.found.insert(source.clone());
+                self.charge(&parts, &said);
                 let held = Quarantined { said, retries, parts, version, is_proven: false };
                 self.quarantined.insert(source.clone(), held);
-                fault.found.insert(source.clone());
                 Heard::Found(source)
             }
             Outcome::Parts(parts) => {
+                self.charge(&parts, &said);
                 self.quarantined.retain(|_, held| held.parts.is_disjoint(&parts));
                 self.adopted.retain(|_, adopted| adopted.held.parts.is_disjoint(&parts));
                 self.held_back.retain(|held| held.parts.is_disjoint(&parts));

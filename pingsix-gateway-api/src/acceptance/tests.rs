@@ -2,6 +2,7 @@
 
 mod findings;
 mod instances;
+mod probation;
 mod restarts;
 mod retries;
 mod searches;
@@ -57,6 +58,9 @@ struct Lab {
     now: Instant,
     /// Says which rule it refuses.
     is_chatty: bool,
+    /// Whether it matters who was found to be at fault before. Most histories are about searches, with more of them than
+    /// anybody has free.
+    remembers: bool,
     /// Publications since the last change.
     publications: usize,
     turns: usize,
@@ -87,7 +91,10 @@ impl Lab {
         objects.insert(Object::Gateway(object(json!({
             "metadata": {"namespace": "infra", "name": "web", "generation": 1},
             "spec": {
-                "gatewayClassName": "pingsix", "listeners": [{"name": "a", "port": 80, "protocol": "HTTP"}],
+                "gatewayClassName": "pingsix",
+                "listeners": [{
+                    "name": "a", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}},
+                }],
             },
         }))));
         Self {
@@ -104,6 +111,7 @@ impl Lab {
             outlawed: BTreeSet::new(),
             now: Instant::now(),
             is_chatty: false,
+            remembers: false,
             publications: 0,
             turns: 0,
             generation: 1,
@@ -115,6 +123,12 @@ impl Lab {
 
     /// Puts a route there with these rules.
     fn route(&mut self, name: &str, rules: &[Rule]) {
+        self.route_in("infra", name, rules);
+        self.routes.insert(name.to_owned(), rules.to_vec());
+    }
+
+    /// Puts a route into a namespace.
+    fn route_in(&mut self, namespace: &str, name: &str, rules: &[Rule]) {
         self.generation += 1;
         let generation = self.generation;
         let written: Vec<_> = rules
@@ -127,10 +141,9 @@ impl Lab {
             })
             .collect();
         self.objects.insert(Object::HttpRoute(object(json!({
-            "metadata": {"namespace": "infra", "name": name, "generation": generation},
-            "spec": {"parentRefs": [{"name": "web"}], "rules": written},
+            "metadata": {"namespace": namespace, "name": name, "generation": generation},
+            "spec": {"parentRefs": [{"namespace": "infra", "name": "web"}], "rules": written},
         }))));
-        self.routes.insert(name.to_owned(), rules.to_vec());
     }
 
     /// Takes routes away: the collection has no way to.
@@ -174,7 +187,8 @@ impl Lab {
         for (name, route) in &snapshot.http_routes {
             for (index, rule) in route.spec().rules.iter().flatten().enumerate() {
                 let path = rule.matches.as_ref().unwrap()[0].path.as_ref().unwrap().value.clone().unwrap();
-                let is_held = quarantine.contains_key(&rule_of(&name.name, index));
+                let object = Arc::new(ObjectKey { kind: Kind::HttpRoute, name: name.clone() });
+                let is_held = quarantine.contains_key(&Origin { object, section: Section::Rule(index) });
                 if path.starts_with("/Pattern") || path.starts_with("/Poison") && !is_held {
                     found.push(format!("{} {index}", name.name));
                 }
@@ -199,6 +213,9 @@ impl Lab {
 
     /// Publishes what is to be published, and has PingSIX take or refuse it.
     fn turn(&mut self) -> Heard {
+        if !self.remembers {
+            self.acceptance.records.clear();
+        }
         let draft = self.acceptance.draft(&self.newest());
         let is_same = self.content.as_ref().is_some_and(|content| {
             differences(content, &draft.snapshot).is_empty()

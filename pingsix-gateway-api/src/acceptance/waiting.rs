@@ -28,8 +28,12 @@ impl Acceptance {
     /// Does what the time has come for: ends a trial that nobody says anything of, looks into what is refused for a reason
     /// that was not found, and tries something again that is held. To be called every few seconds.
     pub fn beat(&mut self, now: Instant) -> Heard {
+        let is_released = self.end_probations(now);
         if !self.is_busy() && !self.is_restoring {
             self.waiting = None;
+            if is_released {
+                return Heard::Search;
+            }
             return if self.fault.is_some() { self.reconsider(now) } else { self.retry(now) };
         }
         let trial = (self.last_number, self.is_restoring);

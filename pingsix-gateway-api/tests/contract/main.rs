@@ -24,6 +24,7 @@ mod dice;
 mod echo;
 mod etcd;
 mod feed;
+mod keys;
 mod mirror;
 mod nodes;
 mod plugins;

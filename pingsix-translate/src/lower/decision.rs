@@ -157,29 +157,31 @@ impl<'a> Writer<'a, '_> {
         }
     }
 
-    /// The filters of a list. PingSIX runs plugins per Route, so rules with others than the oldest route's are
-    /// refused; of that route, the rule that comes last counts, which has the fewest conditions.
+    /// The filters of a list. PingSIX runs plugins per Route, so rules with others are refused.
+    ///
+    /// The owner of the list is the oldest route of the first cell, which is the most specific one: a wider rule must
+    /// not change what it does, however old it is. Of the owner, the rule that comes last counts, which has the fewest
+    /// conditions.
     fn agree_on_filters(&mut self, rows: &[&Row<'_>], steps: &mut [Step<'a>]) -> Option<&'a Filters> {
-        let mut filtered = steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
-        let (first, row) = filtered.next()?;
-        let (mut agreed, mut of) = (first.filters, *row);
-        let mut differ = false;
-        for (step, row) in filtered {
-            differ |= step.filters != agreed;
-            if row.compare_age(of).is_le() {
-                (agreed, of) = (step.filters, row);
-            }
-        }
+        let filtered = || steps.iter().zip(rows).filter(|(step, _)| step.action.is_filtered());
+        let first = filtered().next()?.1;
+        let of_cell = filtered().map(|(_, row)| row).take_while(|row| row.is_of_one_cell(first));
+        let owner = of_cell.min_by(|one, other| one.compare_age(other))?.route;
+        let (counts, of) = filtered().rfind(|(_, row)| row.route == owner)?;
+        let (agreed, of) = (counts.filters, *of);
+        let differ = filtered().any(|(step, _)| step.filters != agreed);
         if differ {
             let (route, rule) = (of.route, self.field_of(of));
             for (step, row) in steps.iter_mut().zip(rows) {
                 if step.action.is_filtered() && step.filters != agreed {
-                    step.action = Action::status(self.failure(row));
+                    let failure = self.failure(row);
+                    step.action = Action::status(failure);
                     self.refuse(
                         row,
                         &format!(
-                            "PingSIX runs one set of filters for requests with the same host, path and method, and \
-                             {rule} of {route} has others; give both rules the same filters.",
+                            "PingSIX runs one set of filters for requests with the same host, path and method. \
+                             {rule} of {route} takes precedence and has other filters, so requests to its host and \
+                             path that reach this rule are answered with {failure}; give both rules the same filters.",
                         ),
                     );
                 }

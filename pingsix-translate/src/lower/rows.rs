@@ -7,7 +7,9 @@ use super::budget::{Admission, Kept};
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Standing, Zone};
-use crate::attach::{Attachment, Hostname, Protocol, ServedName, attached_listeners, served_names};
+use crate::attach::{
+    Attachment, Hostname, Protocol, ServedName, attached_listeners, hostname_precedence, served_names,
+};
 use crate::few::Few;
 use crate::resolve::ResolvedRule;
 use crate::route::Route;
@@ -202,9 +204,10 @@ impl<'a> PlaneRows<'a> {
         let mut groups: BTreeMap<Option<Hostname>, Vec<Row<'a>>> = BTreeMap::new();
         for (route, placement) in &self.zones[zone] {
             for name in &placement.names {
-                let group = (zone, name.original.clone());
+                let (group, original) = ((zone, name.original.clone()), name.original.as_ref());
                 let kept = |rule| admission.kept(rule, &group);
-                let mut rows = rows(*route, &self.routes[*route], placement.audience, kept).peekable();
+                let mut rows =
+                    rows(*route, &self.routes[*route], original, placement.audience, kept).peekable();
                 if rows.peek().is_some() {
                     groups.entry(name.original.clone()).or_default().extend(rows);
                 }
@@ -218,13 +221,15 @@ impl<'a> PlaneRows<'a> {
 }
 
 /// The rows of a route in a zone, under one of its names.
-pub(super) fn rows(
+pub(super) fn rows<'a>(
     position: usize,
-    input: &RouteInput,
+    input: &'a RouteInput,
+    original: Option<&Hostname>,
     audience: Result<Audience, ZoneRefusalCause>,
     kept: impl Fn(RuleRef) -> Kept,
-) -> impl Iterator<Item = Row<'_>> {
+) -> impl Iterator<Item = Row<'a>> {
     let route = &input.route;
+    let specificity = hostname_precedence(original);
     let (served, audience) = match audience {
         Ok(audience) => (Standing::Served, audience),
         Err(_) => (Standing::Refused, Audience::Everybody),
@@ -240,6 +245,7 @@ pub(super) fn rows(
             route: &route.key,
             age: route.age,
             section: route.part.section(content, matched),
+            specificity,
             path: &matched.path,
             method: matched.method,
             conditions: if kept == Kept::Closed { &[] } else { &matched.conditions },

@@ -91,6 +91,8 @@ pub(crate) struct Row<'a> {
     pub(crate) age: Age,
     /// Which part of its object the row is.
     pub(crate) section: Section,
+    /// How specific the original hostname is ([`hostname_precedence`]).
+    pub(crate) specificity: u32,
     pub(crate) path: &'a Path,
     pub(crate) method: Option<&'static str>,
     pub(crate) conditions: &'a [Condition],
@@ -135,6 +137,12 @@ impl Row<'_> {
     /// The older route comes first; of one age, the one whose `namespace/name` does.
     pub(crate) fn compare_age(&self, other: &Self) -> Ordering {
         compare_age((self.age, self.route), (other.age, other.route))
+    }
+
+    /// Whether PingSIX cannot tell the requests of both rows apart by host, path and method. Original hostnames that
+    /// meet in one decision list lie on one chain of suffixes, so they are equal if they are as specific.
+    pub(crate) fn is_of_one_cell(&self, other: &Self) -> bool {
+        (self.specificity, self.path, self.method) == (other.specificity, other.path, other.method)
     }
 
     /// The order inside a cell (Gateway API, `HTTPRouteRule.matches`): most headers, most query parameters,

@@ -28,6 +28,7 @@ pub(crate) struct Certificate {
     pub(crate) at: FieldPath,
     /// As PEM, leaf first.
     pub(crate) chain: Arc<str>,
+    /// As PEM of PKCS#8, encoded anew.
     pub(crate) key: Arc<str>,
     /// The DNS names of the leaf. Unlike that of any other [`Hostname`], a wildcard stands for one label only
     /// (RFC 6125, section 6.4.3).
@@ -155,7 +156,7 @@ impl KeyPair {
         let chain = text("tls.crt")?;
         let key = text("tls.key")?;
         // One bad pair would freeze every route of the data plane.
-        check_leaf_and_key(&chain, &key)
+        let key = check_leaf_and_key(&chain, &key)
             .map_err(|fault| format!("Secret {name} cannot be used: {fault}."))?;
         let Chain { names, intermediates } = Chain::read(&chain);
         Ok(Self { chain: chain.into(), key: key.into(), names, intermediates })

@@ -222,7 +222,7 @@ pub(super) mod rules {
 
     pub(in crate::stream) fn key(chain: &str) -> impl FnOnce(&String, &()) -> garde::Result {
         move |key, ()| match check_chain_and_key(chain, key) {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(fault) => refuse(format_args!("The certificate cannot be used: {fault}.")),
         }
     }

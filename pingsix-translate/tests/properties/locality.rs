@@ -56,17 +56,14 @@ pub(crate) fn changes(objects: &[Value], setting: Setting) -> Result<Changes, St
             if other == Some(verdict) {
                 continue;
             }
-            // Rules that are decided among must have the same filters, and the oldest route has the say; and what is
-            // never reached is not refused for what it would do.
+            // Rules that are decided among must have the same filters, and the most specific route has the say; and what
+            // is never reached is not refused for what it would do.
             let disagrees = |verdict: &RouteVerdict| {
                 let said = format!("{verdict:?}");
                 said.contains("runs one set of filters") || said.contains("cannot tell ports apart")
             };
             if !disagrees(verdict) && !other.is_some_and(disagrees) {
                 return Err(format!("without {}, the verdict on {key} is another", route.name));
-            }
-            if !disagrees(verdict) && route.is_younger_than(objects, key) {
-                return Err(format!("because of {}, which is younger, {key} is refused", route.name));
             }
         }
         let planes = with.translation.data_planes.len();
@@ -83,8 +80,6 @@ pub(crate) fn changes(objects: &[Value], setting: Setting) -> Result<Changes, St
 /// The HTTPRoute that is taken away.
 struct Owner {
     name: String,
-    /// When it was made; without a date, after all others.
-    made: String,
     paths: BTreeSet<String>,
 }
 
@@ -113,19 +108,7 @@ impl Owner {
         }
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        Self { name: format!("{}/{}", text("namespace"), text("name")), made: made(object), paths }
-    }
-
-    fn is_younger_than(&self, objects: &[Value], key: &ObjectKey) -> bool {
-        let name = key.name.to_string();
-        let is_other = |object: &&Value| {
-            let metadata = &object["metadata"];
-            let own =
-                [&metadata["namespace"], &metadata["name"]].map(|text| text.as_str().unwrap_or_default());
-            object["kind"] == key.kind.as_str() && own.join("/") == name
-        };
-        let other = objects.iter().find(is_other).map(made).unwrap_or_default();
-        (&other, &name) < (&self.made, &self.name)
+        Self { name: format!("{}/{}", text("namespace"), text("name")), paths }
     }
 
     fn compare(&self, with: &DataPlane, without: &DataPlane) -> Result<Changes, String> {
@@ -222,10 +205,6 @@ impl Owner {
     fn is(&self, object: &ObjectKey) -> bool {
         object.name.to_string() == self.name
     }
-}
-
-fn made(object: &Value) -> String {
-    object["metadata"]["creationTimestamp"].as_str().unwrap_or("~").to_owned()
 }
 
 /// Whether a Route refers to an upstream.

@@ -31,6 +31,7 @@ mod listener_set;
 mod locality;
 mod oracle;
 mod order;
+mod precedence;
 mod probe;
 mod regressions;
 mod shrink;
@@ -245,6 +246,35 @@ fn it_does_not_matter_in_whose_spec_a_listener_stands() {
 #[test]
 fn the_order_of_objects_changes_nothing() {
     check_tables(table, order::difference);
+}
+
+#[test]
+fn a_wider_route_never_changes_what_a_more_specific_rule_answers() {
+    let compared = Cell::new(precedence::Compared::default());
+    for seed in 0..cases() {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let objects = table(&mut rng, Taste { https: seed % 2 == 1 });
+        let hosts = hosts(&objects);
+        let probes: Vec<Probe> = (0..80).map(|_| probe(&mut rng, &hosts)).collect();
+        // A data plane for several ports may have to refuse rules for what requests without TLS would get.
+        let setting = Setting { layout: Layout::PerPort, responder: true };
+        let failure = |objects: &[Value]| match precedence::compare(objects, setting, &probes) {
+            Ok(of_table) => {
+                let mut all = compared.get();
+                all.add(of_table);
+                compared.set(all);
+                None
+            }
+            Err(fault) => Some(fault),
+        };
+        if failure(&objects).is_some() {
+            report(seed, setting, objects, failure);
+            return;
+        }
+    }
+    let precedence::Compared { all, younger } = compared.get();
+    println!("{:?}", compared.get());
+    assert!(younger > cases() && all - younger > cases(), "hardly anything was compared");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::admit::room;
 use super::ledger::Ledger;
 use super::table::Group;
 use super::{Older, refusal};
-use crate::attach::{Hostname, ServerName};
+use crate::attach::{Hostname, ServerName, hostname_precedence};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, Row, Standing};
@@ -136,6 +136,7 @@ impl Admission {
             route: &route.key,
             age: route.age,
             section: route.part.section_of_rule(content),
+            specificity: hostname_precedence(group.1.as_ref()),
             path: &EVERY_PATH,
             method: None,
             conditions: &[],

@@ -41,6 +41,7 @@ impl Parts {
                 route: &self.route,
                 age: Age::of(&kube::core::ObjectMeta::default()),
                 section: Section::Match { rule: index, index: 0 },
+                specificity: hostname_precedence(hostname.as_ref()),
                 path,
                 method: *method,
                 conditions,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::document::Context;
-use super::pem::{self, Envelope, Fault};
+use super::pem::{self, Envelope};
 use super::{Rule, Severity, Subject, Violation};
 use crate::pingsix::router::{inspect_pattern, reverse_host};
 use crate::pingsix::{Config, DocumentKey, Ssl};
@@ -14,12 +14,8 @@ pub(super) fn check(ssl: &Ssl, context: &Context<'_>, out: &mut Vec<Violation>) 
         Envelope::Sealed => {}
         Envelope::Plain => {
             if let Err(fault) = pem::check_leaf_and_key(&ssl.cert, &ssl.key) {
-                let (field, message) = match fault {
-                    Fault::Certificate => ("cert", "The certificate is no PEM certificate."),
-                    Fault::Key => ("key", "The key is no PEM private key."),
-                    Fault::Mismatch => ("key", "The key does not belong to the certificate."),
-                    Fault::LeafNotFirst => ("cert", "The key belongs to a certificate behind the first."),
-                };
+                let field = if fault.is_of_key() { "key" } else { "cert" };
+                let message = format!("The certificate cannot be used: {fault}.");
                 out.push(context.fault(Rule::Certificate, Severity::RejectedLate, field, message));
             }
         }

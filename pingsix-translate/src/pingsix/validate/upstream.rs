@@ -74,14 +74,8 @@ fn check_client_certificate(
     out: &mut Vec<Violation>,
 ) {
     if let Err(fault) = pem::check_chain_and_key(cert, key) {
-        let (part, message) = match fault {
-            pem::Fault::Certificate => ("client_cert", "The client certificate is no PEM certificate."),
-            pem::Fault::Key => ("client_key", "The client key is no PEM private key."),
-            pem::Fault::Mismatch => ("client_key", "The client key does not belong to the certificate."),
-            pem::Fault::LeafNotFirst => {
-                ("client_cert", "The client key belongs to a certificate behind the first.")
-            }
-        };
+        let part = if fault.is_of_key() { "client_key" } else { "client_cert" };
+        let message = format!("The client certificate cannot be used: {fault}.");
         let field = format!("{at}{}tls.{part}", dot(at));
         out.push(context.fault(Rule::ClientCertificate, Severity::RejectedLate, field, message));
     }

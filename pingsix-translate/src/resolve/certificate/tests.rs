@@ -58,6 +58,44 @@ fn keys_of_every_usual_encoding_are_taken() {
 }
 
 #[test]
+fn a_key_is_encoded_anew_with_nothing_beside_it() {
+    let Pair { cert, key } = pair(&["a.test"]);
+    let comments = "a comment\n".repeat(1_000);
+    let parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+    let noisy = format!("{comments}{parameters}{}{comments}{cert}", key.replace('\n', "\r\n"));
+    assert_eq!(*resolve_pair(&cert, &noisy).unwrap().key, *key);
+    // Every form of a key becomes the same.
+    let of = |key: &str| resolve_pair(RSA_CERT, key).unwrap().key;
+    assert_eq!(*of(RSA_KEY_PKCS1), *RSA_KEY_PKCS8);
+    assert_eq!(*of(RSA_KEY_PKCS8), *RSA_KEY_PKCS8);
+}
+
+#[test]
+fn keys_that_cannot_be_used_are_named() {
+    let Pair { cert, key } = pair(&["a.test"]);
+    let dsa = "-----BEGIN DSA PRIVATE KEY-----\nMAA=\n-----END DSA PRIVATE KEY-----\n";
+    let encrypted = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+    // The seed of an X25519 key, which signs nothing.
+    let agreement = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VuBCIEIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n\
+                     -----END PRIVATE KEY-----\n";
+    let unknown = key.replace("PRIVATE KEY", "c2VjcmV0");
+    for (key, named) in [
+        (dsa, "a DSA key"),
+        (&*encrypted, "an encrypted key"),
+        (agreement, "an X25519 key"),
+        (&*unknown, "in a section with a label that is not known"),
+    ] {
+        assert_eq!(
+            message(&cert, key),
+            format!(
+                "at: Secret infra/cert cannot be used: the private key is {named}; use RSA of 2048 to 8192 bits, ECDSA on \
+                 P-256, P-384 or P-521, or Ed25519."
+            )
+        );
+    }
+}
+
+#[test]
 fn the_entries_of_a_secret_decide_and_not_its_type() {
     let Pair { cert, key } = pair(&["a.test"]);
     for kind in ["kubernetes.io/tls", "Opaque"] {

@@ -74,7 +74,8 @@ impl World {
         choices
     }
 
-    /// Settles which filters count: those of the oldest route, and of its rules those of the last.
+    /// Settles which filters count: those of the oldest route with the narrowest hostname, path and method, and of its
+    /// rules those of the last.
     pub(super) fn agree(&self, port: Option<u16>, request: &Probe, choices: &[Choice<'_>]) -> Agreement {
         let origins = self.origins(&self.listeners_for(port, request.routing_host().as_deref()));
         let alone = matches!(choices, [only] if only.row.conditions().is_empty());
@@ -87,13 +88,33 @@ impl World {
                 filtered.push(choice);
             }
         }
-        let Some(oldest) = filtered.iter().map(|choice| choice.row.age()).min() else { return agreement };
-        let counts = filtered.iter().rev().find(|choice| choice.row.age() == oldest).unwrap();
+        let Some(first) = filtered.first() else { return agreement };
+        let narrowest = filtered.iter().filter(|choice| choice.row.width() == first.row.width());
+        let owner = narrowest.map(|choice| choice.row.age()).min();
+        let counts = filtered.iter().rev().find(|choice| Some(choice.row.age()) == owner).unwrap();
         for choice in filtered.iter().filter(|choice| choice.filters != counts.filters) {
             agreement.refused.insert((choice.row.route, choice.row.rule));
         }
         agreement.filters = Some(counts.filters.clone());
         agreement
+    }
+
+    /// Whether a rule that admits a request is more specific, by hostname, path and method, than all rules of a route for
+    /// the request, of which there are some; then also whether it is younger than the route.
+    pub(crate) fn outranks(
+        &self,
+        port: Option<u16>,
+        request: &Probe,
+        (name, rule): &(String, usize),
+        over: &str,
+    ) -> Option<bool> {
+        let host = request.routing_host();
+        let rows = self.rows(&self.listeners_for(port, host.as_deref()), host.as_deref());
+        let rows = || rows.iter().filter(|row| row.stands_for(request));
+        let own = rows().find(|row| row.age().1 == name && row.rule == *rule && row.admits(request))?;
+        let mut wider = rows().filter(|row| row.age().1 == over).peekable();
+        let age = wider.peek()?.age();
+        wider.all(|row| row.width() < own.width()).then(|| age < own.age())
     }
 
     /// The rules that fail beside others, on the data plane for all ports or on those for each.

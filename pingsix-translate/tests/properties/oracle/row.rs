@@ -83,6 +83,12 @@ impl<'w> Row<'w> {
         (hostnames, Reverse(call.specificity()), Reverse(headers), (age, name, position))
     }
 
+    /// Its hostnames, its path, and whether it asks for a method.
+    pub(crate) fn width(&self) -> (Hostnames, Path, bool) {
+        let (Reverse(hostnames), Reverse(path), Reverse((method, ..)), ..) = self.rank;
+        (hostnames, path, method)
+    }
+
     /// Age and `namespace/name` of the route; less is older.
     pub(crate) fn age(&self) -> (Option<&str>, &str) {
         let (.., age, name, _) = &self.rank;

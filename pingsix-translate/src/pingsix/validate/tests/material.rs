@@ -26,6 +26,17 @@ fn ssl(cert: &str, key: &str, snis: &Value) -> Value {
     json!({"ssls/s": {"cert": cert, "key": key, "snis": snis}})
 }
 
+/// [`EC_KEY_SEC1`] with nothing but its scalar and its curve.
+fn ec_key_without_public_half() -> String {
+    use base64::Engine as _;
+    let engine = base64::engine::general_purpose::STANDARD;
+    let body: String = EC_KEY_SEC1.lines().filter(|line| !line.starts_with('-')).collect();
+    let whole = engine.decode(body).unwrap();
+    // Version, scalar and curve take 49 bytes.
+    let der = [&[0x30, 49], &whole[2..51]].concat();
+    format!("-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n", engine.encode(der))
+}
+
 #[test]
 fn certificates_that_fit_their_keys_are_accepted() {
     for algorithm in [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ED25519] {
@@ -38,6 +49,7 @@ fn certificates_that_fit_their_keys_are_accepted() {
     accepted(&ssl(RSA_CERT, RSA_KEY_PKCS1, &json!(["a.t"])));
     accepted(&ssl(RSA_CERT, RSA_KEY_PKCS8, &json!(["a.t"])));
     accepted(&ssl(EC_CERT, EC_KEY_SEC1, &json!(["a.t"])));
+    accepted(&ssl(EC_CERT, &ec_key_without_public_half(), &json!(["a.t"])));
     let parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
     accepted(&ssl(EC_CERT, &format!("{parameters}{EC_KEY_SEC1}"), &json!(["a.t"])));
 }
@@ -50,6 +62,18 @@ fn certificates_that_do_not_fit_are_refused_late() {
         (one.cert.as_str(), other.key.as_str()),
         (&format!("{}{}", other.cert, one.cert), &one.key),
         (&one.cert, &edwards.key),
+        (&edwards.cert, &pair(&rcgen::PKCS_ED25519).key),
+        (&edwards.cert, &one.key),
+        (&one.cert, "-----BEGIN DSA PRIVATE KEY-----\nMAA=\n-----END DSA PRIVATE KEY-----\n"),
+        (
+            &one.cert,
+            &format!("-----BEGIN DSA PRIVATE KEY-----\nMAA=\n-----END DSA PRIVATE KEY-----\n{}", one.key),
+        ),
+        (&one.cert, &one.key.replace("PRIVATE", "ENCRYPTED PRIVATE")),
+        (&format!("{}{}", other.cert.replace("CERTIFICATE", "X509 CERTIFICATE"), one.cert), &one.key),
+        (&one.cert, &format!("-----BEGIN PRIVATE KEY-----\n{}", one.key)),
+        (&one.cert, &one.key.replace('\n', "\r")),
+        (&one.cert, &ec_key_without_public_half()),
         (&one.cert, RSA_KEY_PKCS1),
         (RSA_CERT, &one.key),
         (EC_CERT, &one.key),

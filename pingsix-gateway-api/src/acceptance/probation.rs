@@ -1,0 +1,165 @@
+//! Namespaces whose objects are found to be at fault again and again.
+//!
+//! A search takes seconds, and other changes wait for it. A source that changes is tried again at once, so an author who
+//! mends something need not wait. But somebody who changes a faulty object faster than a search ends, or makes a new one
+//! each time, would keep one search after another going.
+//!
+//! So each namespace has a few findings free. With the next one, the namespace is on **probation**: its ListenerSets,
+//! routes, Ingresses, Services and Secrets count as PingSIX took them last, and later changes of them wait. All other
+//! changes are published meanwhile, without a search. The time doubles with every finding.
+//!
+//! Deletions and endpoints do not wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{FieldPath, Kind, ObjectKey, Origin};
+use tokio::time::Instant;
+
+use super::Acceptance;
+use super::parts::{differences, has, put};
+use super::search::Content;
+use super::sources::parts_of;
+use crate::world::OwnerSnapshot;
+
+/// How many findings have no consequence but quarantine, until [`MEMORY`] has passed without any.
+const FREE: u32 = 3;
+
+/// How long the first probation lasts.
+const FIRST: Duration = Duration::from_secs(10);
+
+const MOST: Duration = Duration::from_mins(1);
+
+/// After how long without a finding everything is forgotten.
+const MEMORY: Duration = Duration::from_mins(10);
+
+/// What is remembered of a namespace.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    findings: u32,
+    /// When that was the last time; `None` until the next beat.
+    last: Option<Instant>,
+    held: Option<Held>,
+}
+
+/// A probation.
+#[derive(Debug)]
+struct Held {
+    /// What PingSIX took last when it began.
+    content: Content,
+    said: Arc<str>,
+    /// When it ends; `None` until the next beat.
+    end: Option<Instant>,
+}
+
+/// Whether changes of this kind are held back. Of the other kinds there is nothing that PingSIX could refuse, or they
+/// are not a tenant's.
+const fn is_held(kind: Kind) -> bool {
+    match kind {
+        Kind::ListenerSet
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::Ingress
+        | Kind::Service
+        | Kind::Secret => true,
+        Kind::GatewayClass
+        | Kind::Gateway
+        | Kind::TlsRoute
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::ReferenceGrant
+        | Kind::BackendTlsPolicy
+        | Kind::IngressClass
+        | Kind::EndpointSlice
+        | Kind::ConfigMap
+        | Kind::Namespace
+        | Kind::PingsixProxy => false,
+    }
+}
+
+/// The namespaces that these parts are charged to: those of routes and Ingresses, for what they refer to may be
+/// somebody else's; without any, those of all parts.
+fn charged(parts: &BTreeSet<ObjectKey>) -> BTreeSet<Arc<str>> {
+    let of = |kinds: &[Kind]| -> BTreeSet<Arc<str>> {
+        parts
+            .iter()
+            .filter(|part| kinds.contains(&part.kind))
+            .map(|part| part.name.namespace.clone())
+            .collect()
+    };
+    let of_routes = of(&[Kind::HttpRoute, Kind::GrpcRoute, Kind::Ingress]);
+    if of_routes.is_empty() { of(&[Kind::ListenerSet, Kind::Service, Kind::Secret]) } else { of_routes }
+}
+
+impl Acceptance {
+    /// These parts were found to be at fault.
+    pub(super) fn charge(&mut self, parts: &BTreeSet<ObjectKey>, said: &Arc<str>) {
+        let Some(accepted) = &self.accepted else { return };
+        for namespace in charged(parts) {
+            let record = self.records.entry(namespace).or_default();
+            record.findings = record.findings.saturating_add(1);
+            record.last = None;
+            if record.findings > FREE {
+                let content = accepted.content.clone();
+                record.held = Some(Held { content, said: said.clone(), end: None });
+            }
+        }
+    }
+
+    /// Ends what has lasted long enough. Returns whether something else is to be published then.
+    pub(super) fn end_probations(&mut self, now: Instant) -> bool {
+        let mut has_ended = false;
+        self.records.retain(|_, record| {
+            let last = *record.last.get_or_insert(now);
+            let doublings = record.findings.saturating_sub(FREE + 1).min(16);
+            let time = FIRST.saturating_mul(1 << doublings).min(MOST);
+            let is_over = record.held.as_mut().is_some_and(|held| now >= *held.end.get_or_insert(now + time));
+            if is_over {
+                record.held = None;
+                has_ended = true;
+            }
+            record.held.is_some() || now.duration_since(last) < MEMORY
+        });
+        has_ended
+    }
+
+    /// Puts what waits back to what it was, and notes it.
+    pub(super) fn hold_on_probation(&mut self, newest: &OwnerSnapshot, content: &mut Content) {
+        let mut waiting = BTreeMap::new();
+        for record in
+            self.records.iter().filter_map(|(namespace, record)| Some((namespace, record.held.as_ref()?)))
+        {
+            let (namespace, Held { content: before, said, .. }) = record;
+            let mut parts = differences(newest, &before.snapshot);
+            parts.retain(|part| is_held(part.kind) && part.name.namespace == *namespace && has(newest, part));
+            put(&mut content.snapshot, &before.snapshot, &parts);
+            let is_of_them = |source: &&Origin| !parts_of(source).is_disjoint(&parts);
+            let sources: Vec<Origin> = content.quarantine.keys().filter(is_of_them).cloned().collect();
+            for source in sources {
+                content.quarantine.remove(&source);
+            }
+            for (source, said) in before.quarantine.iter().filter(|(source, _)| is_of_them(source)) {
+                content.quarantine.insert(source.clone(), said.clone());
+            }
+            waiting.extend(parts.into_iter().map(|part| (part, said.clone())));
+        }
+        self.waiting_parts = waiting;
+    }
+
+    /// What is said of objects that wait.
+    pub(super) fn waiting_problems(&self) -> impl Iterator<Item = Problem> {
+        self.waiting_parts.iter().map(|(part, said)| Problem {
+            object: Arc::new(part.clone()),
+            field: FieldPath::new("spec"),
+            severity: Severity::Error,
+            reason: Reason::Quarantined,
+            message: format!(
+                "PingSIX has refused objects of namespace {} again and again, so its changes wait for up to a minute, \
+                 and until then this object counts as it was before: {said}",
+                part.name.namespace
+            ),
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! Somebody who changes what is at fault faster than a search ends.
+
+use super::*;
+
+/// How long PingSIX takes to say what it makes of a publication.
+const TURN: Duration = Duration::from_millis(500);
+
+/// A namespace that publishes poison in all the ways there are, and one that goes on with its work.
+struct Siege {
+    lab: Lab,
+    /// The last change of the other namespace, if it is not in force yet: its generation, and how long ago it was.
+    pending: Option<(i64, usize)>,
+    /// How many turns the slowest change took.
+    slowest: usize,
+    turns: usize,
+    searching: usize,
+}
+
+impl Siege {
+    fn new() -> Self {
+        let mut lab = ready(3);
+        lab.remembers = true;
+        Self { lab, pending: None, slowest: 0, turns: 0, searching: 0 }
+    }
+
+    fn change(&mut self) {
+        self.lab.route("good-0", &[Good]);
+        self.pending.get_or_insert((self.lab.generation, 0));
+    }
+
+    fn turn(&mut self) {
+        self.lab.turn();
+        self.lab.now += TURN;
+        self.turns += 1;
+        self.searching += usize::from(self.lab.acceptance.search.is_some());
+        if self.turns.is_multiple_of(10) {
+            self.lab.acceptance.beat(self.lab.now);
+        }
+        if let Some((generation, turns)) = &mut self.pending {
+            *turns += 1;
+            let is_there = in_force(&self.lab, "infra", "good-0").is_some_and(|it| it >= *generation);
+            self.slowest = self.slowest.max(*turns);
+            if is_there {
+                self.pending = None;
+            }
+        }
+    }
+}
+
+/// The generation of a route that is in force.
+fn in_force(lab: &Lab, namespace: &str, name: &str) -> Option<i64> {
+    let OwnerSnapshot::Gateway(snapshot) = &lab.in_force.as_ref()?.0 else { panic!("it is a Gateway's") };
+    let route = snapshot.http_routes.get(&ObjectName::new(namespace, name))?;
+    let rule = route.spec().rules?.first()?.clone();
+    let path = rule.matches?.first()?.path.as_ref()?.value.clone()?;
+    path.rsplit('/').next()?.parse().ok()
+}
+
+#[test]
+fn whoever_changes_what_is_at_fault_faster_than_it_is_found_keeps_nobody_out() {
+    for seed in 0..8 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut siege = Siege::new();
+        siege.lab.is_chatty = seed % 3 == 0;
+        for turn in 0..1_200 {
+            let fresh = format!("evil-{turn}");
+            let name = match seed % 4 {
+                // The same object, one of a few, or another one each time.
+                0 => "evil",
+                1 => *["evil", "bad", "worse"].choose(&mut random).unwrap(),
+                2 => &fresh,
+                _ => *["evil", fresh.as_str()].choose(&mut random).unwrap(),
+            };
+            let rules: Vec<Rule> =
+                (0..3).map(|_| if random.random_bool(0.6) { Poison } else { Good }).collect();
+            if random.random_bool(0.8) {
+                siege.lab.route_in("mallory", name, &rules);
+            }
+            if turn % 20 == 0 {
+                siege.change();
+            }
+            siege.turn();
+        }
+        assert!(siege.slowest <= 40, "seed {seed}: {} turns\n{}", siege.slowest, siege.lab.log);
+        assert!(siege.searching * 4 < siege.turns, "seed {seed}: {} of {}", siege.searching, siege.turns);
+        let problems = siege.lab.acceptance.problems();
+        let waiting = problems.iter().filter(|problem| &*problem.object.name.namespace == "mallory");
+        assert!(waiting.count() > 0, "seed {seed}: nobody is told");
+    }
+}
+
+#[test]
+fn whoever_mends_something_is_tried_at_once_and_after_probation_all_is_forgotten() {
+    let mut siege = Siege::new();
+    for _ in 0..3 {
+        siege.lab.route_in("mallory", "evil", &[Poison]);
+        siege.lab.settle();
+        siege.lab.route_in("mallory", "evil", &[Good]);
+        siege.lab.settle();
+        assert_eq!(in_force(&siege.lab, "mallory", "evil"), Some(siege.lab.generation));
+    }
+    siege.lab.route_in("mallory", "evil", &[Poison]);
+    siege.lab.settle();
+    siege.lab.route_in("mallory", "evil", &[Good]);
+    siege.lab.route_in("mallory", "new", &[Good]);
+    siege.lab.route("good-0", &[Good]);
+    let generation = siege.lab.generation;
+    siege.lab.settle();
+    assert_eq!(in_force(&siege.lab, "infra", "good-0"), Some(generation), "others do not wait");
+    assert_eq!(in_force(&siege.lab, "mallory", "new"), None, "it waits");
+    siege.lab.pass(Duration::from_secs(20));
+    assert_eq!(in_force(&siege.lab, "mallory", "new"), Some(generation - 1), "no longer");
+    assert_eq!(siege.lab.acceptance.problems(), []);
+    siege.lab.pass(Duration::from_mins(11));
+    assert!(siege.lab.acceptance.records.is_empty());
+}

@@ -1,0 +1,162 @@
+//! Odd certificates and keys: whatever our rules let pass, PingSIX takes.
+//!
+//! What it takes and we refuse is named, and so is which keys it serves clients with. What `openssl` makes is left out
+//! where there is no such program, and the tests say so.
+
+mod der;
+mod material;
+mod openssl;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingsix_translate::pingsix::validate::{ValidateOptions, is_refused, validate_pairs};
+use serde_json::json;
+
+use crate::etcd::Etcd;
+use crate::process::{Listener, PingSix, Verdict};
+use crate::run::{binary, say};
+use material::Odd;
+use openssl::Program;
+
+/// PingSIX parses some hundred certificates in this time many times over.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many are published at once that nobody is known to take.
+const AT_ONCE: usize = 64;
+
+const SCOPE: &str = "/contract/keys";
+
+/// A PingSIX that is given certificates.
+struct Bench {
+    etcd: Etcd,
+    pingsix: PingSix,
+    edition: usize,
+}
+
+impl Bench {
+    async fn start(binary: &std::path::Path) -> Self {
+        let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
+        let pingsix = PingSix::start_with(Listener::Tls, binary, etcd.address, SCOPE).await;
+        Self { etcd, pingsix, edition: 0 }
+    }
+
+    /// What PingSIX thinks of these, and of nothing else.
+    async fn takes(&mut self, pairs: &[&Odd]) -> bool {
+        let documents = pairs.iter().enumerate().map(|(index, odd)| document(index, odd)).collect();
+        let revision = self.publish(documents).await;
+        match self.pingsix.verdict(revision, PATIENCE).await {
+            Verdict::Accepted => true,
+            Verdict::Refused(..) => {
+                // An error stands until something is taken.
+                let revision = self.publish(Vec::new()).await;
+                self.pingsix.published(revision).await;
+                false
+            }
+            Verdict::Silent => panic!("PingSIX is gone: {}", self.pingsix.log()),
+        }
+    }
+
+    async fn publish(&mut self, mut documents: Vec<(String, Bytes)>) -> i64 {
+        self.edition += 1;
+        let edition = format!(r#"{{"edition":{}}}"#, self.edition);
+        documents.push(("global_rules/edition".to_owned(), edition.into()));
+        self.etcd.publish_raw(SCOPE, &documents).await
+    }
+
+    /// Those that PingSIX refuses, found by halves.
+    async fn refused<'o>(&mut self, pairs: &[&'o Odd]) -> Vec<&'o Odd> {
+        let mut open: Vec<Vec<&Odd>> = pairs.chunks(AT_ONCE).map(<[&Odd]>::to_vec).collect();
+        let mut refused = Vec::new();
+        while let Some(mut part) = open.pop() {
+            if self.takes(&part).await {
+                continue;
+            }
+            if let [only] = part.as_slice() {
+                refused.push(*only);
+                continue;
+            }
+            let half = part.split_off(part.len() / 2);
+            open.extend([part, half]);
+        }
+        refused
+    }
+}
+
+fn document(index: usize, odd: &Odd) -> (String, Bytes) {
+    let value = json!({ "cert": odd.cert, "key": odd.key, "snis": [format!("n{index}.test")] });
+    (format!("ssls/n{index}"), value.to_string().into())
+}
+
+/// Whether our rules let it pass.
+fn passes(odd: &Odd) -> bool {
+    let (key, value) = document(0, odd);
+    let options = ValidateOptions { prefix: SCOPE.to_owned(), ..ValidateOptions::default() };
+    !is_refused(&validate_pairs([(format!("{SCOPE}/{key}"), value)], &options))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_certificates_and_keys_pass_pingsix_takes() {
+    const TEST: &str = "keys";
+    let Some(binary) = binary(TEST) else { return };
+    let program = Program::find(TEST);
+    let all = material::all(program.as_ref());
+    let distinct: BTreeSet<&str> = all.iter().map(|odd| odd.what.as_str()).collect();
+    assert_eq!(distinct.len(), all.len(), "two have one name");
+    let (passing, others): (Vec<&Odd>, Vec<&Odd>) = all.iter().partition(|odd| passes(odd));
+
+    let mut bench = Bench::start(&binary).await;
+    let wrong = bench.refused(&passing).await;
+    let told: Vec<&str> = wrong.iter().map(|odd| odd.what.as_str()).collect();
+    assert!(told.is_empty(), "PingSIX refuses what passes: {told:#?}");
+
+    // Of the mutations, most are refused by both; only those with a kind of their own are looked at one by one.
+    let named: Vec<&Odd> = others.iter().copied().filter(|odd| !odd.is_mutation).collect();
+    // The name of the pair stands before the comma, and what is odd about it behind.
+    let mut stricter: BTreeSet<&str> = BTreeSet::new();
+    for odd in &named {
+        if bench.takes(&[odd]).await {
+            stricter.insert(odd.what.split_once(", ").map_or(&*odd.what, |(_, what)| what));
+        }
+    }
+    say(&format!(
+        "{TEST}: {} pairs, {} pass and are taken; of {} that have a name and do not pass, PingSIX takes {} kinds: {}",
+        all.len(),
+        passing.len(),
+        named.len(),
+        stricter.len(),
+        stricter.into_iter().collect::<Vec<_>>().join("; "),
+    ));
+    assert!(passing.len() > 50 && others.len() > 100, "they are all alike");
+    let expected = all.iter().filter(|odd| odd.is_sound).map(|odd| odd.what.as_str());
+    let refused: BTreeSet<&str> = others.iter().map(|odd| odd.what.as_str()).collect();
+    let lost: Vec<&str> = expected.filter(|what| refused.contains(what)).collect();
+    assert!(lost.is_empty(), "what many have is refused: {lost:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_key_that_passes_is_served_to_clients() {
+    const TEST: &str = "keys of clients";
+    let Some(binary) = binary(TEST) else { return };
+    let Some(program) = Program::find(TEST) else { return };
+    let mut bench = Bench::start(&binary).await;
+    let kinds = material::kinds(&program);
+    let taken: Vec<&Odd> = kinds.iter().collect();
+    assert!(bench.takes(&taken).await, "PingSIX takes all of these, which is what makes them dangerous");
+    let mut outcome: BTreeMap<(bool, bool), Vec<&str>> = BTreeMap::new();
+    for (index, odd) in kinds.iter().enumerate() {
+        let served = program.shakes_hands(bench.pingsix.address, &format!("n{index}.test"), &odd.cert);
+        outcome.entry((passes(odd), served)).or_default().push(&odd.what);
+    }
+    let of =
+        |passes, served| outcome.get(&(passes, served)).map_or_else(String::new, |names| names.join(", "));
+    say(&format!(
+        "{TEST}: served {}; refused by us and served by nobody {}; refused by us although served {}",
+        of(true, true),
+        of(false, false),
+        of(false, true),
+    ));
+    assert_eq!(of(true, false), "", "passes, and no client is served");
+    assert!(!of(true, true).is_empty() && !of(false, false).is_empty());
+}

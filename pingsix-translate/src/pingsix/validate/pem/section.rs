@@ -1,0 +1,98 @@
+//! The sections of PEM texts (RFC 7468).
+
+use base64::Engine as _;
+use rustls_pki_types::pem::{PemObject as _, SectionKind};
+
+const WIDTH: usize = 64;
+
+/// Labels that stand beside certificates and keys in files that PingSIX reads. OpenSSL passes over the parameters and
+/// takes some labels that are not here for certificates or keys, so a text with any other label is not read at all.
+const LABELS: [&str; 11] = [
+    "CERTIFICATE",
+    "CERTIFICATE REQUEST",
+    "DH PARAMETERS",
+    "EC PARAMETERS",
+    "EC PRIVATE KEY",
+    "NEW CERTIFICATE REQUEST",
+    "PRIVATE KEY",
+    "PUBLIC KEY",
+    "RSA PRIVATE KEY",
+    "RSA PUBLIC KEY",
+    "X509 CRL",
+];
+
+/// The sections that rustls knows, up to the first that cannot be read.
+pub(super) fn sections(text: &str) -> impl Iterator<Item = (SectionKind, Vec<u8>)> {
+    <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).map_while(Result::ok)
+}
+
+/// All sections that rustls knows; `None` if one of them cannot be read.
+pub(super) fn all_sections(text: &str) -> Option<Vec<(SectionKind, Vec<u8>)>> {
+    <(SectionKind, Vec<u8>)>::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().ok()
+}
+
+/// Why a text cannot be read as OpenSSL would read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Oddity {
+    /// A section has a label that is none of [`LABELS`]: what it stands for, never the label itself, which may be part of a
+    /// secret that was cut in the wrong place.
+    Label(&'static str),
+    /// Readers disagree on where lines or sections end.
+    Form,
+}
+
+/// Checks that OpenSSL finds the sections that are found here.
+///
+/// OpenSSL ends lines at line feeds only, takes an empty line for the end of a section's headers, and does not begin a
+/// section within another (`PEM_read_bio`).
+pub(super) fn check_form(text: &str) -> Result<(), Oddity> {
+    let mut within = None;
+    for line in text.split('\n') {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if line.contains('\r') {
+            return Err(Oddity::Form);
+        }
+        let begins = line.strip_prefix("-----BEGIN ");
+        match (within, begins) {
+            (Some(_), Some(_)) => return Err(Oddity::Form),
+            (None, Some(rest)) => {
+                let label = rest.split("-----").next().unwrap_or(rest);
+                if !LABELS.contains(&label) {
+                    return Err(Oddity::Label(meaning(label)));
+                }
+                within = Some(0);
+            }
+            (Some(_), None) if line.starts_with("-----END ") => within = None,
+            (Some(lines), None) if line.trim().is_empty() && lines > 0 => return Err(Oddity::Form),
+            (Some(lines), None) => within = Some(lines + 1),
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+fn meaning(label: &str) -> &'static str {
+    match label {
+        "DSA PRIVATE KEY" => "a DSA key",
+        "ENCRYPTED PRIVATE KEY" => "an encrypted key",
+        "OPENSSH PRIVATE KEY" => "a key in the form of OpenSSH",
+        _ => "in a section with a label that is not known",
+    }
+}
+
+/// A section as every reader of PEM takes it.
+pub(super) fn write_section(label: &str, der: &[u8]) -> String {
+    let body = base64::engine::general_purpose::STANDARD.encode(der);
+    let mut text = format!("-----BEGIN {label}-----\n");
+    let mut rest = body.as_str();
+    while !rest.is_empty() {
+        let (line, others) = rest.split_at_checked(WIDTH).unwrap_or((rest, ""));
+        text.push_str(line);
+        text.push('\n');
+        rest = others;
+    }
+    text.push_str("-----END ");
+    text.push_str(label);
+    text.push_str("-----\n");
+    text
+}
