@@ -28,9 +28,9 @@ use super::closure::Closed;
 use super::document::{Lowering, Naming, PartKey, Written, WrittenRoute};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
+use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
-use crate::attach::ServerName;
 use crate::options::Options;
 use crate::packed::pack;
 use crate::pingsix;
@@ -70,8 +70,8 @@ pub(crate) struct LoweredPlane {
     /// The parts with cells that get no Route.
     unreached: BTreeSet<PartKey>,
     naming: Naming,
-    /// The ids of the certificates of each name.
-    certificates: BTreeMap<ServerName, String>,
+    /// The ids of the documents of certificates.
+    certificates: BTreeMap<SslKey, String>,
     /// What Routes refuse, by rule.
     refused: BTreeMap<RuleRef, BTreeMap<Arc<TableKey>, Refusal>>,
     /// What the table takes of [`Room`](super::budget::Room).
@@ -103,7 +103,7 @@ impl LoweredPlane {
             patterns: HostPatterns::new(table.iter().map(|(_, key, _)| key)),
             unreached,
             naming,
-            certificates: BTreeMap::new(),
+            certificates,
             refused: BTreeMap::new(),
             room: 0,
         };
@@ -123,9 +123,6 @@ impl LoweredPlane {
                 plane.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
             }
             plane.table.insert(key, route);
-        }
-        for (served, key) in lowering.plane.certificates.served.iter().zip(certificates) {
-            plane.certificates.insert(served.name.clone(), key.id);
         }
         plane.pack();
         plane

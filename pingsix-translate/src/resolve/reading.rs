@@ -17,7 +17,7 @@ use crate::verdict::Reason;
 pub(crate) struct Reading {
     pub(super) grants: Grants,
     /// What a Secret holds for TLS, or why it cannot be used, in one sentence.
-    pub(super) key_pairs: BTreeMap<ObjectName, Result<KeyPair, (Reason, String)>>,
+    pub(super) key_pairs: BTreeMap<ObjectName, Result<Arc<KeyPair>, (Reason, String)>>,
 }
 
 impl Reading {
@@ -48,6 +48,7 @@ impl Reading {
                 let read = match refuse_secret(quarantine, &key) {
                     Some(refused) => Err((Reason::Quarantined, refused)),
                     None => KeyPair::read(name, secret)
+                        .map(Arc::new)
                         .map_err(|message| (Reason::InvalidCertificateRef, message)),
                 };
                 self.key_pairs.insert(name.clone(), read);
