@@ -30,9 +30,7 @@ use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError}
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
 use pingsix_translate::pingsix::{Config, DocumentKey, Held};
 use pingsix_translate::verdict::{Problem, Reason, Severity};
-use pingsix_translate::{
-    DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, Section, SharedMap,
-};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
 
 pub use memo::Bridge;
 pub use order::order_hint;
@@ -214,10 +212,7 @@ pub(crate) fn origins_of(
             redirect.as_deref().into_iter().chain(decisive).cloned().collect()
         }
         Some(Provenance::Backend { service, .. }) => vec![Origin::object(service.clone())],
-        Some(Provenance::Certificate { owner, .. }) => vec![Origin::object(owner.clone())],
-        Some(Provenance::IngressCertificate { ingress, tls, .. }) => {
-            vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
-        }
+        Some(Provenance::Certificate { by, .. }) => by.iter().map(|by| by.origin()).collect(),
         Some(Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect) | None => {
             Vec::new()
         }

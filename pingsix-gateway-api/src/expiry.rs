@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use pingsix_translate::stream::StreamKey;
 use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{
-    DataPlane, FieldPath, ObjectKey, Provenance, StreamPlane, StreamProvenance, certificate_validity,
+    CertificateReference, DataPlane, FieldPath, ObjectKey, Provenance, StreamPlane, StreamProvenance,
+    certificate_validity,
 };
 
 /// One warning for each reference by which a data plane has got a certificate that is not valid at a time, with the
@@ -17,19 +18,30 @@ use pingsix_translate::{
 pub fn outdated_certificates(plane: &DataPlane, now: Timestamp) -> Vec<Problem> {
     let mut outdated: BTreeMap<(Asked, String), BTreeSet<&str>> = BTreeMap::new();
     for (key, ssl) in plane.config.ssls() {
-        if let Some(asked) = plane.provenance.get(key).and_then(asked_for)
-            && let Some(fate) = fate(&ssl.cert, now)
-        {
-            outdated.entry((asked, fate)).or_default().extend(ssl.snis.iter().map(String::as_str));
+        let Some(Provenance::Certificate { secret, by }) = plane.provenance.get(key) else { continue };
+        let Some(fate) = fate(&ssl.cert, now) else { continue };
+        for (by, name) in by.iter().zip(&ssl.snis) {
+            outdated.entry((asked_for(secret, by), fate.clone())).or_default().insert(name);
         }
     }
     let problems = outdated.into_iter().map(|((Asked { object, field, secret, by }, fate), names)| {
-        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        let names = listed(&names);
         let message =
             format!("The certificate of {secret} that {by} shows for {names} {fate}; clients refuse it.");
         problem(object, field, message)
     });
     problems.collect()
+}
+
+/// How many names a message spells out.
+const LISTED: usize = 8;
+
+fn listed(names: &BTreeSet<&str>) -> String {
+    let first: Vec<&str> = names.iter().copied().take(LISTED).collect();
+    match names.len() - first.len() {
+        0 => first.join(", "),
+        others => format!("{} and {others} others", first.join(", ")),
+    }
 }
 
 /// One warning for each reference to a certificate in stream documents that is not valid at a time. Certificates whose
@@ -66,25 +78,15 @@ struct Asked {
     by: String,
 }
 
-fn asked_for(provenance: &Provenance) -> Option<Asked> {
-    match provenance {
-        Provenance::Certificate { owner, listener, field, secret } => Some(Asked {
-            object: owner.clone(),
-            field: field.clone(),
-            secret: secret.clone(),
-            by: format!("listener \"{listener}\""),
-        }),
-        Provenance::IngressCertificate { ingress, tls, secret } => Some(Asked {
-            object: ingress.clone(),
-            field: FieldPath::new("spec").child("tls").index(*tls).child("secretName"),
-            secret: secret.clone(),
-            by: "the Ingress".to_owned(),
-        }),
-        Provenance::Rules { .. }
-        | Provenance::Guard { .. }
-        | Provenance::Backend { .. }
-        | Provenance::Status { .. }
-        | Provenance::Redirect => None,
+fn asked_for(secret: &Arc<ObjectKey>, by: &CertificateReference) -> Asked {
+    Asked {
+        object: by.object().clone(),
+        field: by.field(),
+        secret: secret.clone(),
+        by: match by {
+            CertificateReference::Listener { listener, .. } => format!("listener \"{listener}\""),
+            CertificateReference::Ingress { .. } => "the Ingress".to_owned(),
+        },
     }
 }
 

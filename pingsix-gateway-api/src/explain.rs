@@ -128,8 +128,7 @@ fn matched_route(plane: &Plane<'_>, key: &DocumentKey, route: &Route) -> Matched
             Provenance::Backend { .. }
             | Provenance::Status { .. }
             | Provenance::Redirect
-            | Provenance::Certificate { .. }
-            | Provenance::IngressCertificate { .. },
+            | Provenance::Certificate { .. },
         )
         | None => (None, None),
     };
@@ -255,8 +254,7 @@ fn backend(plane: &Plane<'_>, weight: u32, upstream: UpstreamRef) -> Backend {
             Provenance::Status { status: None }
             | Provenance::Rules { .. }
             | Provenance::Guard { .. }
-            | Provenance::Certificate { .. }
-            | Provenance::IngressCertificate { .. },
+            | Provenance::Certificate { .. },
         )
         | None => Target::Unknown {},
     };

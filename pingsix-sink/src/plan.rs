@@ -5,11 +5,16 @@
 //! of the steps leaves a closed state: a put finds its targets either among the unchanged documents or among the puts
 //! before it, and a deleted document's referrers are gone or rewritten before it goes.
 //!
+//! The steps of `ssls` documents between which server names move have an order of their own, so that no prefix of the steps
+//! has a name twice. To exchange names, a document is deleted and created again.
+//!
 //! A target takes all steps at once when it can. One that cannot takes [units] of them, so that requests are answered as
 //! before or as after in between.
 
+mod names;
 mod units;
 
+pub(crate) use names::at_once;
 pub use units::{Units, units};
 
 use crate::Changed;
@@ -126,5 +131,5 @@ pub fn plan(current: &DocumentSet, desired: &DocumentSet) -> Steps {
         order: document.order,
         owner: document.owner.clone(),
     }));
-    Steps(puts)
+    Steps(names::ordered(puts, current))
 }

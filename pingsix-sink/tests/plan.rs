@@ -95,6 +95,47 @@ fn route_documents(routes: &Routes) -> DocumentSet {
     DocumentSet::new(upstreams.chain(routes)).unwrap()
 }
 
+/// Certificates by name: which one each server name has, and how often it was renewed.
+type Names = BTreeMap<u8, (u8, u8)>;
+
+fn names() -> impl Strategy<Value = Names> {
+    prop::collection::btree_map(0u8..8, (0u8..5, 0u8..2), 0..8)
+}
+
+fn certificates(names: &Names) -> DocumentSet {
+    let mut by_certificate: BTreeMap<u8, (Vec<String>, u8)> = BTreeMap::new();
+    for (name, (certificate, renewed)) in names {
+        let (names, times) = by_certificate.entry(*certificate).or_default();
+        names.push(format!("n{name}.test"));
+        *times += renewed;
+    }
+    let ssls = by_certificate.into_iter().map(|(certificate, (names, renewed))| Document {
+        key: Key::new(format!("ssls/{certificate}")).unwrap(),
+        value: Bytes::from(format!(r#"{{"cert":"{certificate}.{renewed}","key":"","snis":{names:?}}}"#)),
+        order: OrderHint(u32::MAX),
+        owner: Owner::new("test"),
+    });
+    let beside = ["routes/r", "upstreams/u"].map(|key| Document {
+        key: Key::new(key).unwrap(),
+        value: Bytes::from(format!(r#"{{"host":"h{}"}}"#, names.len())),
+        order: OrderHint(0),
+        owner: Owner::new("test"),
+    });
+    DocumentSet::new(ssls.chain(beside)).unwrap()
+}
+
+/// The certificates of each server name.
+fn shown(state: &BTreeMap<Key, Bytes>) -> BTreeMap<String, Vec<Key>> {
+    let mut shown: BTreeMap<String, Vec<Key>> = BTreeMap::new();
+    for (key, value) in state.iter().filter(|(key, _)| key.as_str().starts_with("ssls/")) {
+        let value: serde_json::Value = serde_json::from_slice(value).unwrap();
+        for name in value["snis"].as_array().unwrap() {
+            shown.entry(name.to_string()).or_default().push(key.clone());
+        }
+    }
+    shown
+}
+
 fn apply(state: &mut BTreeMap<Key, Bytes>, step: &Step) {
     match step {
         Step::Create(document) => {
@@ -120,6 +161,38 @@ proptest! {
         let mut state = contents(&a);
         for step in &plan(&a, &b) {
             apply(&mut state, step);
+        }
+        prop_assert_eq!(state, contents(&b));
+    }
+
+    /// Whichever certificates exchange their names.
+    #[test]
+    fn no_prefix_of_the_steps_has_a_server_name_twice(a in names(), b in names()) {
+        let (a, b) = (certificates(&a), certificates(&b));
+        let mut state = contents(&a);
+        for step in &plan(&a, &b) {
+            apply(&mut state, step);
+            for (name, certificates) in shown(&state) {
+                prop_assert!(certificates.len() == 1, "{name} has {certificates:?} after {step:?}");
+            }
+        }
+        prop_assert_eq!(state, contents(&b));
+    }
+
+    #[test]
+    fn between_units_each_server_name_has_its_certificate_of_before_or_of_after(a in names(), b in names()) {
+        let (a, b) = (certificates(&a), certificates(&b));
+        let (before, after) = (shown(&contents(&a)), shown(&contents(&b)));
+        let mut state = contents(&a);
+        for unit in units(&plan(&a, &b), &a).iter() {
+            for step in unit {
+                apply(&mut state, step);
+            }
+            let now = shown(&state);
+            for name in before.keys().chain(after.keys()) {
+                let now = now.get(name);
+                prop_assert!(now == before.get(name) || now == after.get(name), "{name}: {now:?}");
+            }
         }
         prop_assert_eq!(state, contents(&b));
     }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod attach;
+mod bounds;
 pub mod crd;
 mod feature;
 mod few;
@@ -33,7 +34,9 @@ pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use field::FieldPath;
 pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, NameParts, ObjectKey, ObjectName, PINGSIX_GROUP};
 pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
-pub use provenance::{Decision, Origin, Provenance, Reference, Section, StreamProvenance};
+pub use provenance::{
+    CertificateReference, Decision, Origin, Provenance, Reference, Section, StreamProvenance,
+};
 pub use quarantine::Quarantine;
 pub use resolve::certificate_validity;
 pub use route::ParentRef;

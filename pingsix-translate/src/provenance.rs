@@ -1,6 +1,7 @@
 //! Where a PingSIX document comes from: the way back from what PingSIX does to the object that asked for it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::attach::Hostname;
@@ -105,26 +106,69 @@ pub enum Provenance {
     },
     /// The responder, for redirects.
     Redirect,
-    /// A listener's certificate.
+    /// A certificate that listeners or Ingresses of one namespace show.
     Certificate {
+        /// The Secret.
+        secret: Arc<ObjectKey>,
+        /// The references that led to it. Entry `i` belongs to name `i` of the document.
+        by: Box<[Arc<CertificateReference>]>,
+    },
+}
+
+/// A reference to a certificate. Names of one document often share it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CertificateReference {
+    /// A listener's.
+    Listener {
         /// The Gateway or ListenerSet the listener stands in.
         owner: Arc<ObjectKey>,
         /// The listener's name.
         listener: String,
         /// The reference to the Secret there, for example `spec.listeners[0].tls.certificateRefs[1]`.
         field: FieldPath,
-        /// The Secret.
-        secret: Arc<ObjectKey>,
     },
-    /// A certificate of an Ingress.
-    IngressCertificate {
+    /// That of an Ingress.
+    Ingress {
         /// The Ingress.
         ingress: Arc<ObjectKey>,
         /// Index into `spec.tls`.
         tls: usize,
-        /// The Secret that is named there.
-        secret: Arc<ObjectKey>,
     },
+}
+
+impl CertificateReference {
+    /// The object that refers to the Secret.
+    pub const fn object(&self) -> &Arc<ObjectKey> {
+        match self {
+            Self::Listener { owner, .. } => owner,
+            Self::Ingress { ingress, .. } => ingress,
+        }
+    }
+
+    /// The field with the name of the Secret.
+    pub fn field(&self) -> FieldPath {
+        match self {
+            Self::Listener { field, .. } => field.clone(),
+            Self::Ingress { tls, .. } => field::tls(*tls).child("secretName"),
+        }
+    }
+
+    /// The part of the object that asks for the certificate.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Self::Listener { owner, .. } => Origin::object(owner.clone()),
+            Self::Ingress { ingress, tls } => Origin { object: ingress.clone(), section: Section::Tls(*tls) },
+        }
+    }
+}
+
+impl fmt::Display for CertificateReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listener { owner, listener, .. } => write!(f, "{owner} listener {listener}"),
+            Self::Ingress { ingress, tls } => write!(f, "{ingress} spec.tls[{tls}]"),
+        }
+    }
 }
 
 impl Provenance {

@@ -1,6 +1,7 @@
 //! What manifests amount to, for people to read and to keep under version control: every document with the rules it
 //! comes from, the status of every object, and what is wrong. Private keys are never in it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use pingsix_translate::{Decision, Options, Origin, Provenance, StreamProvenance};
@@ -121,8 +122,9 @@ fn origin(provenance: &Provenance) -> Vec<String> {
         Provenance::Status { status: Some(status) } => vec![format!("the responder answers {status}")],
         Provenance::Status { status: None } => vec!["nothing is sent here".to_owned()],
         Provenance::Redirect => vec!["the responder redirects".to_owned()],
-        Provenance::Certificate { owner, listener, .. } => vec![format!("{owner} listener {listener}")],
-        Provenance::IngressCertificate { ingress, tls, .. } => vec![format!("{ingress} spec.tls[{tls}]")],
+        Provenance::Certificate { by, .. } => {
+            by.iter().collect::<BTreeSet<_>>().iter().map(ToString::to_string).collect()
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::pingsix::{DocumentKey, ResourceKind};
-use pingsix_translate::{DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
+use pingsix_translate::{CertificateReference, DataPlane, Kind, ObjectKey, Origin, Provenance, Section};
 
 /// The sources of the documents that a complaint names: PingSIX mentions the ids of some of what it refuses, in whatever
 /// words. They are a hint and no proof.
@@ -27,9 +27,12 @@ fn sources(provenance: &Provenance) -> Vec<Origin> {
             redirect.as_deref().into_iter().chain(decisive).map(rule_of).collect()
         }
         Provenance::Backend { service, .. } => whole(service),
-        Provenance::Certificate { secret, .. } => whole(secret),
-        Provenance::IngressCertificate { ingress, tls, .. } => {
-            vec![Origin { object: ingress.clone(), section: Section::Tls(*tls) }]
+        Provenance::Certificate { secret, by } => {
+            let origins = by.iter().map(|by| match &**by {
+                CertificateReference::Listener { .. } => Origin::object(secret.clone()),
+                by @ CertificateReference::Ingress { .. } => by.origin(),
+            });
+            origins.collect()
         }
         Provenance::Guard { .. } | Provenance::Status { .. } | Provenance::Redirect => Vec::new(),
     }

@@ -194,6 +194,7 @@ async fn pingsix_shows_the_certificate_of_the_listener_a_name_belongs_to() {
     }
     the_certificate_of_a_changed_secret_is_shown_at_once(&mut bench).await;
     a_connection_serves_hosts_it_was_not_opened_for(&mut bench, &secrets).await;
+    names_of_one_document_move_to_another(&mut bench, &secrets).await;
     say(&format!("{TEST}: {} handshakes on {} publications", bench.shown, bench.edition));
 }
 
@@ -204,6 +205,29 @@ async fn the_certificate_of_a_changed_secret_is_shown_at_once(bench: &mut Bench)
         let translation = translate(&snapshot(&objects(&listeners, &secrets)), &Options::default());
         bench.publish(&translation.data_planes.values().next().unwrap().config).await;
         bench.expect(&secrets, Some("shop.tls.test"), "exact", true).await;
+    }
+}
+
+/// A document has all names of a certificate: exact ones, wildcards, and the one for every name.
+async fn names_of_one_document_move_to_another(bench: &mut Bench, secrets: &Secrets) {
+    for [one, other] in [["exact", "narrow"], ["narrow", "exact"], ["exact", "narrow"]] {
+        let listeners = [
+            (None, one),
+            (Some("shop.tls.test"), one),
+            (Some("*.eu.tls.test"), one),
+            (Some("*.tls.test"), other),
+            (Some("a.test"), other),
+        ];
+        let translation = translate(&snapshot(&objects(&listeners, secrets)), &Options::default());
+        let config = &translation.data_planes.values().next().unwrap().config;
+        assert_eq!(config.ssls().count(), 2);
+        bench.publish(config).await;
+        for name in ["shop.tls.test", "x.eu.tls.test", "z.test"] {
+            bench.expect(secrets, Some(name), one, true).await;
+        }
+        for name in ["b.tls.test", "a.test"] {
+            bench.expect(secrets, Some(name), other, true).await;
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::store::{Change, Commit, Gone, Record, Store};
 use crate::desired::{DocumentSet, Scope};
 use crate::error::SinkError;
-use crate::plan::{Step, Steps, units};
+use crate::plan::{Step, Steps, at_once, units};
 
 /// The steps in the order in which they are told, and how many of them go into each commit.
 ///
@@ -78,7 +78,7 @@ pub(super) fn commits(
     for (part, revision) in parts.iter().zip(revisions) {
         let (now, later) = rest.split_at(*part);
         rest = later;
-        let changes = now.iter().zip(&mut ordinals);
+        let changes = at_once(now).zip(&mut ordinals);
         let changes =
             changes.map(|(step, ordinal)| change(store, scope, step, (revision, ordinal))).collect();
         commits.push(Commit { revision, changes });

@@ -18,7 +18,7 @@ use super::picture::{Change, GUARD_VALUES, Picture};
 use super::{GUARD, PUBLISHER};
 use crate::desired::Scope;
 use crate::error::SinkError;
-use crate::plan::Step;
+use crate::plan::{Step, at_once};
 use crate::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use crate::proto::etcdserverpb::request_op::Request as Operation;
 use crate::proto::etcdserverpb::{Compare, DeleteRangeRequest, PutRequest, RequestOp, TxnRequest};
@@ -140,8 +140,7 @@ pub(super) fn claim(picture: &Picture, scope: &Scope, publisher: Option<&Bytes>)
 }
 
 fn documents(steps: &[Step]) -> Vec<(crate::Key, Option<Bytes>)> {
-    steps
-        .iter()
+    at_once(steps)
         .map(|step| match step {
             Step::Create(document) | Step::Update(document) => {
                 (document.key.clone(), Some(document.value.clone()))

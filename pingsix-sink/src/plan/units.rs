@@ -6,13 +6,17 @@
 //! one another. A wildcard (`*.example.com`) shares with every host that it stands for, and a Route without hosts with
 //! all.
 //!
-//! Nothing but Routes is in a unit with others. What they refer to is written before all of them and deleted after, and
-//! nothing refers to a Route, so a plan whose Routes are moved together is as valid as before.
+//! A client is shown the certificate of the server name it asks for, so `ssls` documents between which a name moves change
+//! at once too.
+//!
+//! Documents of other kinds are in no unit with others. What Routes refer to is written before all of them and deleted
+//! after, and nothing refers to a Route or a certificate, so a plan whose Routes are moved together is as valid as before.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::names::moves;
 use super::{Step, Steps};
 use crate::desired::DocumentSet;
 use crate::document::Key;
@@ -104,6 +108,9 @@ struct Shared(Vec<usize>);
 impl Shared {
     fn of(steps: &Steps, current: &DocumentSet) -> Self {
         let mut shared = Self((0..steps.len()).collect());
+        for (giver, taker) in moves(steps.as_slice(), current) {
+            shared.join(giver, taker);
+        }
         let routes: Vec<(usize, Hosts)> = steps
             .iter()
             .enumerate()

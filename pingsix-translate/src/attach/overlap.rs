@@ -33,12 +33,31 @@ impl Others {
         indices.into_iter().copied().filter(move |&index| index != own).take(Self::NAMED + 1)
     }
 
-    fn new(mut indices: Vec<usize>, listeners: &[Listener]) -> Self {
-        indices.sort_unstable();
-        indices.dedup();
+    fn new(Least(indices): Least, listeners: &[Listener]) -> Self {
         let first: Vec<String> =
             indices.iter().take(Self::NAMED).map(|&index| listeners[index].name.clone()).collect();
         Self { is_cut: indices.len() > first.len(), first }
+    }
+}
+
+/// The least of some indices: as many as make a difference to [`Others`], so that thousands of names that a thousand
+/// listeners share take no memory.
+#[derive(Clone, Debug, Default)]
+struct Least(BTreeSet<usize>);
+
+impl Least {
+    fn add(&mut self, index: usize) {
+        self.0.insert(index);
+        // One of them may be one's own.
+        if self.0.len() > Others::NAMED + 2 {
+            self.0.pop_last();
+        }
+    }
+}
+
+impl Extend<usize> for Least {
+    fn extend<I: IntoIterator<Item = usize>>(&mut self, indices: I) {
+        indices.into_iter().for_each(|index| self.add(index));
     }
 }
 
@@ -89,26 +108,29 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
             ports.entry(listener.port).or_default().add(index, listener.hostname.as_ref());
         }
     }
-    let mut hostnames = vec![Vec::new(); listeners.len()];
-    let mut certificates = vec![Vec::new(); listeners.len()];
+    let mut hostnames = vec![Least::default(); listeners.len()];
+    let mut certificates = vec![Least::default(); listeners.len()];
     for port in ports.values() {
         for &index in port.by_hostname.values() {
             for other in port.wider(&listeners[index]) {
-                hostnames[index].push(other);
-                hostnames[other].push(index);
+                hostnames[index].add(other);
+                hostnames[other].add(index);
             }
             for other in port.certified(index, listeners) {
-                certificates[index].push(other);
-                certificates[other].push(index);
+                certificates[index].add(other);
+                certificates[other].add(index);
             }
         }
-        for (name, shown_by) in port.shown_names(listeners) {
-            let below = port.by_parent.get(name).map(Vec::as_slice).unwrap_or_default();
-            for &index in &shown_by {
+        let mut shown_by: BTreeMap<&Hostname, Least> = BTreeMap::new();
+        for &index in port.by_hostname.values() {
+            for (name, below) in port.below(&listeners[index]) {
                 certificates[index].extend(Others::told(below, index));
+                shown_by.entry(name).or_default().add(index);
             }
-            for &index in below {
-                certificates[index].extend(Others::told(&shown_by, index));
+        }
+        for (name, Least(shown_by)) in &shown_by {
+            for &index in &port.by_parent[*name] {
+                certificates[index].extend(Others::told(shown_by, index));
             }
         }
     }
@@ -116,7 +138,7 @@ pub(super) fn mark_overlaps(listeners: &mut [Listener]) {
         .into_iter()
         .zip(certificates)
         .map(|(hostnames, certificates)| {
-            (!hostnames.is_empty() || !certificates.is_empty()).then(|| Overlap {
+            (!hostnames.0.is_empty() || !certificates.0.is_empty()).then(|| Overlap {
                 hostnames: Others::new(hostnames, listeners),
                 certificates: Others::new(certificates, listeners),
             })
@@ -155,22 +177,17 @@ impl Port {
             .collect()
     }
 
-    /// The names of the certificates that listeners show, each with those listeners.
-    fn shown_names<'l>(&self, listeners: &'l [Listener]) -> BTreeMap<&'l Hostname, BTreeSet<usize>> {
-        let mut names: BTreeMap<&Hostname, BTreeSet<usize>> = BTreeMap::new();
-        for &index in self.by_hostname.values() {
-            for name in shown_names(&listeners[index]) {
-                names.entry(name).or_default().insert(index);
-            }
-        }
-        names
+    /// The names of the certificates that a listener shows for which there are listeners below, with those.
+    fn below<'p>(&'p self, listener: &Listener) -> Vec<(&'p Hostname, &'p [usize])> {
+        let below = shown_names(listener).filter_map(|name| self.by_parent.get_key_value(name));
+        below.map(|(name, below)| (name, below.as_slice())).collect()
     }
 
     /// The other listeners with a hostname that a name of the certificates a listener shows is, or is within. Of the hosts
     /// of one with a wider hostname, those that are within its own do not count, since it is the one to serve them.
-    fn certified(&self, index: usize, listeners: &[Listener]) -> Vec<usize> {
+    fn certified(&self, index: usize, listeners: &[Listener]) -> BTreeSet<usize> {
         let own = listeners[index].hostname.as_ref();
-        let mut others = Vec::new();
+        let mut others = BTreeSet::new();
         for name in shown_names(&listeners[index]) {
             let around = std::iter::once(name.clone()).chain(name.wider()).map(Some).chain([None]);
             others.extend(around.filter_map(|hostname| self.by_hostname.get(&hostname).copied()).filter(
@@ -187,7 +204,7 @@ impl Port {
 /// The names of the certificates that a listener shows.
 fn shown_names(listener: &Listener) -> impl Iterator<Item = &Hostname> {
     let shown = listener.certificates().into_iter().filter(|(_, shown_for)| !shown_for.is_empty());
-    shown.flat_map(|(certificate, _)| &certificate.names)
+    shown.flat_map(|(certificate, _)| certificate.names())
 }
 
 #[cfg(test)]

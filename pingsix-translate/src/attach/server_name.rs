@@ -93,7 +93,7 @@ fn names_within<'a>(
     certificate: &'a Certificate,
     hostname: Option<&'a Hostname>,
 ) -> impl Iterator<Item = ServerName> + 'a {
-    certificate.names.iter().filter_map(move |name| common_names(name, hostname)).map(ServerName::Named)
+    certificate.names().iter().filter_map(move |name| common_names(name, hostname)).map(ServerName::Named)
 }
 
 /// The names that both a name of a certificate, whose wildcard stands for one label, and a listener's hostname, whose

@@ -23,7 +23,7 @@ impl Listener {
 
 /// Clients get every certificate of a chain, so all of them must be some.
 pub(super) fn whole(certificate: Certificate) -> Result<Certificate, Refusal> {
-    if check_chain_and_key(&certificate.chain, &certificate.key).is_ok() {
+    if check_chain_and_key(certificate.chain(), certificate.private_key()).is_ok() {
         return Ok(certificate);
     }
     let message =

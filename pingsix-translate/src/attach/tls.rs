@@ -6,6 +6,7 @@ use super::frontend::FrontendValidation;
 use super::listener::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
+use crate::bounds;
 use crate::field::FieldPath;
 use crate::resolve::Certificate;
 use crate::route::Refusal;
@@ -65,15 +66,34 @@ pub(super) fn resolve_certificates(
     }
     let mut certificates = Vec::new();
     let mut refused = Vec::new();
+    let mut names = 0;
     for (index, certificate) in refs.iter().enumerate() {
         let certificate = origins.references.certificate(source.owner, certificate, &at.index(index));
         let is_stream = protocol == Some(Protocol::Tls);
         match if is_stream { certificate.and_then(stream::whole) } else { certificate } {
-            Ok(certificate) => certificates.push(certificate),
+            Ok(certificate) if certificate.names().len() > bounds::NAMES - names => {
+                refused.push(beyond_names(certificate, names));
+            }
+            Ok(certificate) => {
+                names += certificate.names().len();
+                certificates.push(certificate);
+            }
             Err(refusal) => refused.push(refusal),
         }
     }
     (certificates, refused)
+}
+
+/// Refuses a certificate of a listener whose other certificates are for so many names that those of this one are too many.
+fn beyond_names(certificate: Certificate, others: usize) -> Refusal {
+    let message = format!(
+        "The certificate of Secret {} is for {} names and those before it are for {others}; the certificates of a \
+         listener may be for {} names.",
+        certificate.secret,
+        certificate.names().len(),
+        bounds::NAMES
+    );
+    Refusal::new(certificate.at, Reason::InvalidCertificateRef, message)
 }
 
 /// Why an HTTPS listener cannot be served although its own fields are fine: the Gateway asks for client certificates.

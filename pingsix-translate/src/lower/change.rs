@@ -29,9 +29,9 @@ use super::closure::Closed;
 use super::document::{Lowering, Naming, PartKey, Written, WrittenRoute};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
+use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
-use crate::attach::ServerName;
 use crate::object::ObjectKey;
 use crate::options::Options;
 use crate::packed::pack;
@@ -72,8 +72,8 @@ pub(crate) struct LoweredPlane {
     /// The parts with cells that get no Route.
     unreached: BTreeSet<PartKey>,
     naming: Naming,
-    /// The ids of the certificates of each name.
-    certificates: BTreeMap<ServerName, String>,
+    /// The ids of the documents of certificates.
+    certificates: BTreeMap<SslKey, String>,
     /// What Routes refuse, by rule.
     refused: BTreeMap<RuleRef, BTreeMap<Arc<TableKey>, Refusal>>,
     /// What the table takes of [`Room`](super::budget::Room).
@@ -114,7 +114,7 @@ impl LoweredPlane {
             patterns: HostPatterns::new(table.iter().map(|(_, key, _)| key)),
             unreached,
             naming,
-            certificates: BTreeMap::new(),
+            certificates,
             refused: BTreeMap::new(),
             room: 0,
             admission,
@@ -136,11 +136,6 @@ impl LoweredPlane {
                 plane.refused.entry(*rule).or_default().insert(key.clone(), refusal.clone());
             }
             plane.table.insert(key, route);
-        }
-        let served = &lowering.plane.certificates.served;
-        let shown = served.iter().filter(|served| plane.admission.shows(&served.name));
-        for (served, key) in shown.zip(certificates) {
-            plane.certificates.insert(served.name.clone(), key.id);
         }
         plane.pack();
         plane

@@ -9,7 +9,7 @@ use super::decision::{Decided, origin_of};
 use super::id::{Ids, Name};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput};
-use super::ssl::id_of_certificate;
+use super::ssl::{ServedCertificate, SslKey, id_of_certificate};
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::{Upstreams, Uses};
 use crate::attach::Hostname;
@@ -31,8 +31,8 @@ pub(crate) struct Written {
     /// How the Routes came to be: index of the zone, and which Route.
     pub(super) table: Vec<(usize, Arc<TableKey>, WrittenRoute)>,
     pub(super) naming: Naming,
-    /// The documents of the plane's certificates, in their order.
-    pub(super) certificates: Vec<DocumentKey>,
+    /// The ids of the documents of certificates.
+    pub(super) certificates: BTreeMap<SslKey, String>,
     /// The parts with cells that get no Route.
     pub(super) unreached: BTreeSet<PartKey>,
 }
@@ -123,13 +123,14 @@ impl<'a> Lowering<'a> {
             let route_written = WrittenRoute { uses, refused, room, pattern_bytes, matcher_entries };
             written.push((zone, route.key, route_written));
         }
-        let mut certificates = Vec::with_capacity(self.plane.certificates.served.len());
-        for served in self.plane.certificates.served.iter().filter(|served| admission.shows(&served.name)) {
-            let id = id_of_certificate(&served.name, &mut naming.ids);
-            let key = DocumentKey { kind: ResourceKind::Ssl, id };
-            documents.push((key.clone(), Held::written(&Document::Ssl(served.ssl()))));
-            provenance.push((key.clone(), served.provenance.clone()));
-            certificates.push(key);
+        let mut certificates = BTreeMap::new();
+        let is_shown = |served: &ServedCertificate| admission.shows(&served.name);
+        for (certificate, document) in self.plane.certificates.documents(is_shown) {
+            let id = id_of_certificate(&certificate, &mut naming.ids);
+            let key = DocumentKey { kind: ResourceKind::Ssl, id: id.clone() };
+            documents.push((key.clone(), Held::written(&Document::Ssl(document.ssl()))));
+            provenance.push((key, document.provenance()));
+            certificates.insert(certificate, id);
         }
         for upstream in asked_for {
             if let Some((key, (document, origin))) =

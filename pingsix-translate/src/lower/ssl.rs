@@ -1,18 +1,23 @@
 //! Certificates to Ssl documents.
 //!
-//! There is a document per name, and the name is its identity: PingSIX refuses a name that stands twice, and so it
-//! cannot, on no prefix of a plan, even while a name passes from one certificate to another. A document per
-//! certificate would be smaller where a certificate has many names, but a name that moves would stand twice, or not
-//! at all, in between.
+//! A document has all names for which the listeners and Ingresses of one namespace show the certificate of one Secret, so
+//! a certificate stands in as many documents as there are namespaces that show it. Documents of different namespaces are
+//! apart so that no namespace makes a document of another one larger.
+//!
+//! PingSIX refuses a name that stands in two documents. Each name has one certificate here, and
+//! [`pingsix_sink::plan`](https://docs.rs/pingsix-sink) orders the writes when a name passes from one document to another.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
 use crate::attach::{Hostname, Listener, ServerName};
-use crate::object::{Age, ObjectKey};
-use crate::pingsix::Ssl;
-use crate::provenance::Provenance;
+use crate::bounds;
+use crate::object::{Age, ObjectName};
+use crate::pingsix::{FRAMING, Ssl};
+use crate::provenance::{CertificateReference, Provenance};
 use crate::resolve::Certificate;
 use crate::route::Limit;
 
@@ -20,11 +25,31 @@ use crate::route::Limit;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServedCertificate {
     pub(crate) name: ServerName,
+    pub(crate) shown: Arc<Shown>,
+}
+
+/// A certificate, and the part of an object that shows it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
     pub(crate) certificate: Certificate,
-    /// Whose it is.
-    pub(crate) provenance: Provenance,
+    pub(crate) by: Arc<CertificateReference>,
     /// The age of that object.
     pub(crate) age: Age,
+}
+
+/// What the document of a certificate stands for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SslKey {
+    /// The namespace of the objects that show it.
+    namespace: Arc<str>,
+    secret: ObjectName,
+}
+
+impl Shown {
+    /// The document that a name it is shown for belongs to.
+    pub(crate) fn document(&self) -> SslKey {
+        SslKey { namespace: self.by.object().name.namespace.clone(), secret: self.certificate.secret.clone() }
+    }
 }
 
 /// The certificates of a data plane.
@@ -36,11 +61,30 @@ pub(crate) struct ServedCertificates {
     pub(crate) limits: Vec<(usize, Limit)>,
 }
 
+/// Bytes of the names in each document, which are bounded by [`bounds::NAME_BYTES`].
+#[derive(Debug, Default)]
+pub(crate) struct NameBytes(BTreeMap<SslKey, usize>);
+
+impl NameBytes {
+    /// Takes room for one name more in a document; `false` when there is none.
+    pub(crate) fn take(&mut self, document: &SslKey, name: &ServerName) -> bool {
+        let bytes = name.listed_bytes();
+        if let Some(taken) = self.0.get_mut(document) {
+            let fits = *taken + bytes <= bounds::NAME_BYTES;
+            *taken += if fits { bytes } else { 0 };
+            return fits;
+        }
+        self.0.insert(document.clone(), bytes);
+        true
+    }
+}
+
 /// The certificates of a data plane's listeners. PingSIX refuses a name that has two, so of listeners on several
 /// ports, the first provides it.
 pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCertificates {
     let selection = Selection::new(listeners, served);
-    let mut providers: BTreeMap<ServerName, (usize, &Certificate)> = BTreeMap::new();
+    let mut providers: BTreeMap<ServerName, (usize, Arc<Shown>)> = BTreeMap::new();
+    let mut name_bytes = NameBytes::default();
     let mut limits = Vec::new();
     for &index in served {
         let listener = &listeners[index];
@@ -53,35 +97,71 @@ pub(crate) fn certificates(listeners: &[Listener], served: &[usize]) -> ServedCe
             if own.peek().is_none() && !is_unshown {
                 limits.push((index, taken_by_narrower(certificate)));
             }
-            let mut lost: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+            let by = reference(listener, certificate);
+            let shown = Arc::new(Shown { certificate: certificate.clone(), by, age: listener.age });
+            let document = shown.document();
+            let mut lost: BTreeMap<usize, Names> = BTreeMap::new();
+            let mut beyond = Names::default();
             for name in own {
-                let text = name.to_string();
-                let &mut (provider, shown) = providers.entry(name).or_insert((index, certificate));
-                if !shown.is_same(certificate) {
-                    lost.entry(provider).or_default().push(text);
+                match providers.entry(name) {
+                    Entry::Occupied(entry) => {
+                        let (provider, first) = entry.get();
+                        if !first.certificate.is_same(certificate) {
+                            lost.entry(*provider).or_default().add(entry.key());
+                        }
+                    }
+                    Entry::Vacant(entry) if name_bytes.take(&document, entry.key()) => {
+                        entry.insert((index, shown.clone()));
+                    }
+                    Entry::Vacant(entry) => beyond.add(entry.key()),
                 }
             }
             limits.extend(
                 lost.iter()
                     .map(|(provider, names)| (index, taken(certificate, names, &listeners[*provider]))),
             );
+            limits.extend((beyond.count > 0).then(|| (index, beyond_bytes(certificate, &beyond))));
         }
     }
-    let served = providers
-        .into_iter()
-        .map(|(name, (index, certificate))| ServedCertificate {
-            name,
-            certificate: certificate.clone(),
-            age: listeners[index].age,
-            provenance: Provenance::Certificate {
-                owner: listeners[index].owner.clone(),
-                listener: listeners[index].name.clone(),
-                field: certificate.at.clone(),
-                secret: certificate.key(),
-            },
-        })
-        .collect();
+    let served = providers.into_iter().map(|(name, (_, shown))| ServedCertificate { name, shown }).collect();
     ServedCertificates { served, limits }
+}
+
+fn reference(listener: &Listener, certificate: &Certificate) -> Arc<CertificateReference> {
+    Arc::new(CertificateReference::Listener {
+        owner: listener.owner.clone(),
+        listener: listener.name.clone(),
+        field: certificate.at.clone(),
+    })
+}
+
+/// Names that a message lists: the first few, and how many there are.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    first: Vec<String>,
+    pub(crate) count: usize,
+}
+
+impl Names {
+    /// How many names a message spells out.
+    const LISTED: usize = 8;
+
+    pub(crate) fn add(&mut self, name: &ServerName) {
+        if self.first.len() < Self::LISTED {
+            self.first.push(name.to_string());
+        }
+        self.count += 1;
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.first.join(", "))?;
+        match self.count - self.first.len() {
+            0 => Ok(()),
+            others => write!(f, " and {others} others"),
+        }
+    }
 }
 
 /// Which listener of a port a request selects: the one with the most specific hostname. No other one may show a
@@ -115,54 +195,110 @@ fn taken_by_narrower(certificate: &Certificate) -> Limit {
     )
 }
 
-fn taken(certificate: &Certificate, names: &[String], provider: &Listener) -> Limit {
+fn taken(certificate: &Certificate, names: &Names, provider: &Listener) -> Limit {
     Limit::new(
         certificate.at.clone(),
         format!(
-            "The certificate of Secret {} is not shown for {}, because PingSIX takes one per name, on whatever port, \
-             and listener \"{}\" on port {} provides it; use layout perPort.",
-            certificate.secret,
-            names.join(", "),
-            provider.name,
-            provider.port
+            "The certificate of Secret {} is not shown for {names}, because PingSIX takes one per name, on whatever \
+             port, and listener \"{}\" on port {} provides it; use layout perPort.",
+            certificate.secret, provider.name, provider.port
         ),
     )
 }
 
-/// The id of the document of a name.
-pub(super) fn id_of_certificate(name: &ServerName, ids: &mut Ids) -> String {
-    ids.assign(&Name::new('s', &[&name.to_string()]))
+fn beyond_bytes(certificate: &Certificate, names: &Names) -> Limit {
+    Limit::new(certificate.at.clone(), beyond_name_bytes(&certificate.secret, names))
 }
 
-impl ServedCertificate {
-    /// The Gateway, ListenerSet or Ingress that it is charged to.
-    pub(super) const fn owner(&self) -> Option<&Arc<ObjectKey>> {
-        match &self.provenance {
-            Provenance::Certificate { owner, .. } => Some(owner),
-            Provenance::IngressCertificate { ingress, .. } => Some(ingress),
-            Provenance::Rules { .. }
-            | Provenance::Guard { .. }
-            | Provenance::Backend { .. }
-            | Provenance::Status { .. }
-            | Provenance::Redirect => None,
+/// Says that a certificate is not shown for some names, because its document has no room for them.
+pub(crate) fn beyond_name_bytes(secret: &ObjectName, names: &Names) -> String {
+    format!(
+        "The certificate of Secret {secret} is not shown for {names}, because the names it is shown for in this \
+         namespace would take more than {} bytes.",
+        bounds::NAME_BYTES
+    )
+}
+
+/// The id of the document of a certificate.
+pub(super) fn id_of_certificate(document: &SslKey, ids: &mut Ids) -> String {
+    let SslKey { namespace, secret } = document;
+    ids.assign(&Name::new('s', &[namespace, &secret.namespace, &secret.name]))
+}
+
+/// A certificate with all names of one document.
+#[derive(Debug)]
+pub(super) struct SslDocument<'a> {
+    certificate: &'a Certificate,
+    /// At least one, sorted. All have the same Secret.
+    names: Vec<&'a ServedCertificate>,
+}
+
+impl PartialEq for SslDocument<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        fn parts<'a>(
+            document: &SslDocument<'a>,
+        ) -> impl Iterator<Item = (&'a ServerName, &'a CertificateReference)> {
+            document.names.iter().map(|served| (&served.name, &*served.shown.by))
+        }
+        self.certificate.is_same(other.certificate) && parts(self).eq(parts(other))
+    }
+}
+
+impl SslDocument<'_> {
+    pub(super) fn ssl(&self) -> Ssl {
+        Ssl {
+            cert: self.certificate.leaf().to_owned(),
+            key: self.certificate.private_key().to_owned(),
+            snis: self.names.iter().map(|served| served.name.to_string()).collect(),
+            ..Ssl::default()
         }
     }
 
-    /// The document, which has one name.
-    pub(super) fn ssl(&self) -> Ssl {
-        Ssl {
-            cert: self.certificate.chain.to_string(),
-            key: self.certificate.key.to_string(),
-            snis: vec![self.name.to_string()],
-            ..Ssl::default()
-        }
+    pub(super) fn provenance(&self) -> Provenance {
+        let by = self.names.iter().map(|served| served.shown.by.clone()).collect();
+        Provenance::Certificate { secret: self.certificate.key(), by }
     }
 }
 
 impl ServedCertificates {
-    /// The certificate of each name.
-    pub(super) fn by_name(&self) -> BTreeMap<&ServerName, &ServedCertificate> {
-        self.served.iter().map(|served| (&served.name, served)).collect()
+    /// The documents with the certificates that are shown, by what they stand for.
+    pub(super) fn documents(
+        &self,
+        is_shown: impl Fn(&ServedCertificate) -> bool,
+    ) -> BTreeMap<SslKey, SslDocument<'_>> {
+        let mut documents: BTreeMap<SslKey, SslDocument<'_>> = BTreeMap::new();
+        for served in self.served.iter().filter(|served| is_shown(served)) {
+            let document = documents
+                .entry(served.shown.document())
+                .or_insert_with(|| SslDocument { certificate: &served.shown.certificate, names: Vec::new() });
+            document.names.push(served);
+        }
+        documents
+    }
+}
+
+/// What documents of certificates add to a list response, known before they are built: the sum over the documents of
+/// [`Certificate::listed_bytes`] and of [`ServerName::listed_bytes`] for each name, beside the prefix of the key.
+impl Certificate {
+    /// Bytes of a document without names.
+    pub(crate) fn listed_bytes(&self) -> usize {
+        /// `ssls/` and an id, which has 13 characters unless two collide.
+        const KEY: usize = 5 + 13;
+        // The first name has no comma before it.
+        const FIELDS: usize = r#"{"cert":"","key":"","snis":[]}"#.len() - 1;
+        // In JSON, the end of a line takes two bytes.
+        let escaped = |pem: &str| pem.len() + pem.bytes().filter(|byte| *byte == b'\n').count();
+        KEY + FIELDS + escaped(self.leaf()) + escaped(self.private_key()) + FRAMING
+    }
+}
+
+impl ServerName {
+    /// Bytes that the name adds to a document: quotes and a comma.
+    pub(crate) fn listed_bytes(&self) -> usize {
+        3 + match self {
+            Self::Any => 1,
+            Self::Named(hostname) => hostname.as_str().len(),
+        }
     }
 }
 

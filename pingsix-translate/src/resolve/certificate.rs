@@ -2,11 +2,12 @@
 
 mod chain;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
+
+use sha2::{Digest as _, Sha256};
 
 use chain::Chain;
 pub use chain::certificate_validity;
@@ -15,7 +16,7 @@ use super::References;
 use crate::attach::Hostname;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::pingsix::validate::check_leaf_and_key;
+use crate::pingsix::validate::{check_leaf_and_key, read_certificates, write_section};
 use crate::route::{Limit, Refusal};
 use crate::snapshot::Secret;
 use crate::verdict::Reason;
@@ -26,15 +27,8 @@ pub(crate) struct Certificate {
     pub(crate) secret: ObjectName,
     /// The reference that led here.
     pub(crate) at: FieldPath,
-    /// As PEM, leaf first.
-    pub(crate) chain: Arc<str>,
-    /// As PEM of PKCS#8, encoded anew.
-    pub(crate) key: Arc<str>,
-    /// The DNS names of the leaf. Unlike that of any other [`Hostname`], a wildcard stands for one label only
-    /// (RFC 6125, section 6.4.3).
-    pub(crate) names: BTreeSet<Hostname>,
-    /// How many certificates of the chain a client needs besides the leaf and a root.
-    pub(crate) intermediates: usize,
+    /// What the Secret holds. It is shared by all references to the Secret.
+    pair: Arc<KeyPair>,
 }
 
 impl Certificate {
@@ -43,14 +37,35 @@ impl Certificate {
         Arc::new(ObjectKey { kind: Kind::Secret, name: self.secret.clone() })
     }
 
-    /// Whether clients cannot tell one from the other.
+    /// The certificate itself as canonical PEM, without the chain behind it.
+    pub(crate) fn leaf(&self) -> &str {
+        &self.pair.chain[..self.pair.leaf]
+    }
+
+    /// All certificates as canonical PEM, leaf first.
+    pub(crate) fn chain(&self) -> &str {
+        &self.pair.chain
+    }
+
+    /// The private key as canonical PEM.
+    pub(crate) fn private_key(&self) -> &str {
+        &self.pair.key
+    }
+
+    /// The DNS names of the leaf, sorted. Unlike that of any other [`Hostname`], a wildcard stands for one label only
+    /// (RFC 6125, section 6.4.3).
+    pub(crate) fn names(&self) -> &[Hostname] {
+        &self.pair.names
+    }
+
+    /// Whether PingSIX serves the same for both.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (&self.chain, &self.key) == (&other.chain, &other.key)
+        self.pair.digest == other.pair.digest
     }
 
     /// What clients do not get although it is shown.
     pub(crate) fn chain_limit(&self) -> Option<Limit> {
-        (self.intermediates > 0).then(|| {
+        (self.pair.intermediates > 0).then(|| {
             let message = format!(
                 "PingSIX sends the first certificate of Secret {} only, so clients that do not know its issuer, an \
                  intermediate authority, cannot verify it.",
@@ -66,9 +81,8 @@ impl fmt::Debug for Certificate {
         f.debug_struct("Certificate")
             .field("secret", &self.secret)
             .field("at", &self.at)
-            .field("names", &self.names)
-            .field("intermediates", &self.intermediates)
-            .finish_non_exhaustive()
+            .field("pair", &self.pair)
+            .finish()
     }
 }
 
@@ -117,24 +131,25 @@ impl References<'_> {
                 format!("Secret {name} does not exist."),
             )),
             Some(Err((reason, message))) => Err(Refusal::new(at.clone(), *reason, message.clone())),
-            Some(Ok(KeyPair { chain, key, names, intermediates })) => Ok(Certificate {
-                secret: name,
-                at: at.clone(),
-                chain: chain.clone(),
-                key: key.clone(),
-                names: names.clone(),
-                intermediates: *intermediates,
-            }),
+            Some(Ok(pair)) => Ok(Certificate { secret: name, at: at.clone(), pair: pair.clone() }),
         }
     }
 }
 
 /// What a Secret holds for TLS, checked to belong together. `Debug` shows neither certificate nor key.
-#[derive(Clone)]
+#[derive(PartialEq, Eq)]
 pub(super) struct KeyPair {
-    chain: Arc<str>,
-    key: Arc<str>,
-    names: BTreeSet<Hostname>,
+    /// As canonical PEM, leaf first.
+    chain: Box<str>,
+    /// Length of the leaf in `chain`.
+    leaf: usize,
+    /// As canonical PEM.
+    key: Box<str>,
+    /// SHA-256 of leaf and key, by which certificates are compared for each of many names.
+    digest: [u8; 32],
+    /// The DNS names of the leaf, sorted.
+    names: Box<[Hostname]>,
+    /// How many certificates of the chain a client needs besides the leaf and a root.
     intermediates: usize,
 }
 
@@ -146,20 +161,24 @@ impl KeyPair {
         // an Opaque Secret has both.
         let text = |entry: &str| {
             // In a manifest, `stringData` replaces what `data` has.
-            let written = secret.string_data.as_ref().and_then(|data| data.get(entry));
+            let written = secret.string_data.as_ref().and_then(|data| Some(data.get(entry)?.as_bytes()));
             let bytes = written
-                .map(|text| text.clone().into_bytes())
-                .or_else(|| Some(secret.data.as_ref()?.get(entry)?.0.clone()))
+                .or_else(|| Some(&*secret.data.as_ref()?.get(entry)?.0))
                 .ok_or_else(|| format!("Secret {name} has no entry {entry}."))?;
-            String::from_utf8(bytes).map_err(|_| format!("Entry {entry} of Secret {name} is not PEM."))
+            str::from_utf8(bytes).map_err(|_| format!("Entry {entry} of Secret {name} is not PEM."))
         };
-        let chain = text("tls.crt")?;
-        let key = text("tls.key")?;
+        let unusable = |fault: &dyn fmt::Display| format!("Secret {name} cannot be used: {fault}.");
+        let (chain, key) = (text("tls.crt")?, text("tls.key")?);
         // One bad pair would freeze every route of the data plane.
-        let key = check_leaf_and_key(&chain, &key)
-            .map_err(|fault| format!("Secret {name} cannot be used: {fault}."))?;
-        let Chain { names, intermediates } = Chain::read(&chain);
-        Ok(Self { chain: chain.into(), key: key.into(), names, intermediates })
+        let key = check_leaf_and_key(chain, key).map_err(|fault| unusable(&fault))?;
+        let chain = read_certificates(chain);
+        let Chain { names, intermediates } = Chain::read(&chain).map_err(|fault| unusable(&fault))?;
+        let mut certificates = chain.iter().map(|der| write_section("CERTIFICATE", der));
+        let mut chain = certificates.next().ok_or_else(|| unusable(&"it holds no certificate"))?;
+        let leaf = chain.len();
+        let digest = Sha256::new().chain_update(&chain).chain_update(&key).finalize().into();
+        chain.extend(certificates);
+        Ok(Self { chain: chain.into(), leaf, key: key.into(), digest, names, intermediates })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::verdict::Reason;
 pub(crate) struct Reading {
     pub(super) grants: Grants,
     /// What a Secret holds for TLS, or why it cannot be used, in one sentence.
-    pub(super) key_pairs: BTreeMap<ObjectName, Result<KeyPair, (Reason, String)>>,
+    pub(super) key_pairs: BTreeMap<ObjectName, Result<Arc<KeyPair>, (Reason, String)>>,
 }
 
 impl Reading {
@@ -49,9 +49,9 @@ impl Reading {
         let read = match (secret, not_read_yet(&referents.pending, &key)) {
             (Some(secret), _) => match refuse_secret(&referents.quarantine, &key) {
                 Some(refused) => Err((Reason::Quarantined, refused)),
-                None => {
-                    KeyPair::read(name, secret).map_err(|message| (Reason::InvalidCertificateRef, message))
-                }
+                None => KeyPair::read(name, secret)
+                    .map(Arc::new)
+                    .map_err(|message| (Reason::InvalidCertificateRef, message)),
             },
             (None, Some(message)) => Err((Reason::Pending, message)),
             (None, None) => {

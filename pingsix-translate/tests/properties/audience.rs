@@ -319,10 +319,9 @@ fn answered(plane: &DataPlane, router: &Router<'_>, request: &Request) -> String
             let host = plane.config.upstream(id).unwrap().upstream_host.clone().unwrap();
             parse_status_host(&host).unwrap().as_u16().to_string()
         }
-        other @ (Provenance::Rules { .. }
-        | Provenance::Guard { .. }
-        | Provenance::Certificate { .. }
-        | Provenance::IngressCertificate { .. }) => panic!("{id} is a target and has provenance {other:?}"),
+        other @ (Provenance::Rules { .. } | Provenance::Guard { .. } | Provenance::Certificate { .. }) => {
+            panic!("{id} is a target and has provenance {other:?}")
+        }
     }
 }
 

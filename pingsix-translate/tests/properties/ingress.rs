@@ -106,12 +106,14 @@ impl Case {
             .plane()
             .config
             .ssls()
-            .map(|(key, ssl)| {
-                let Provenance::IngressCertificate { ingress, tls, .. } = &self.plane().provenance[key]
-                else {
-                    panic!("{key} is not of an Ingress")
+            .flat_map(|(key, ssl)| {
+                let Provenance::Certificate { by, .. } = &self.plane().provenance[key] else {
+                    panic!("{key} is no certificate")
                 };
-                format!("{} {} spec.tls[{tls}]", ssl.snis.join(","), ingress.name)
+                ssl.snis
+                    .iter()
+                    .zip(by)
+                    .map(|(name, by)| format!("{name} {} {}", by.object().name, by.origin().field()))
             })
             .collect();
         compare("certificates", certificates, self.ingresses.certificates());

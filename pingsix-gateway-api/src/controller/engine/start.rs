@@ -92,12 +92,11 @@ impl<F: Feed + 'static> Engine<F> {
             let unknown = progress.unknown.iter().map(|(kind, why)| format!("{kind}: {why}"));
             gates.watches.close(unknown.collect::<Vec<_>>().join(" "));
         } else if !progress.is_published && !progress.awaited.is_empty() {
-            // Whoever reaches the port may read it, so it names no object.
             let count = progress.awaited.len();
-            gates.published.close(format!("nothing is known yet of {count} objects that others refer to"));
+            gates.published.close(format!("{count} objects that are referred to have not been read yet"));
             if self.parts.progress.borrow().awaited != progress.awaited {
                 let some: Vec<String> = progress.awaited.iter().take(32).map(ToString::to_string).collect();
-                tracing::info!(count, ?some, "the feed waits for objects that others refer to");
+                tracing::info!(count, ?some, "readiness waits for objects that are referred to");
             }
         }
     }

@@ -32,9 +32,9 @@ fn shown(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
         .data_planes
         .values()
         .flat_map(|data_plane| data_plane.config.ssls())
-        .map(|(_, ssl)| {
+        .flat_map(|(_, ssl)| {
             let secret = snapshot.referents.secrets.keys().find(|name| text(name) == ssl.cert).unwrap();
-            format!("{}={}", ssl.snis.join(","), secret.name)
+            ssl.snis.iter().map(|name| format!("{name}={}", secret.name)).collect::<Vec<_>>()
         })
         .collect();
     shown.sort();

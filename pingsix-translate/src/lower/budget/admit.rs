@@ -15,6 +15,7 @@ use crate::attach::ServedName;
 use crate::lower::document::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows, RouteInput};
+use crate::lower::ssl::SslKey;
 use crate::lower::table::Audience;
 use crate::object::compare_age;
 use crate::options::Budget;
@@ -38,6 +39,7 @@ pub(in crate::lower) fn admit<'a>(
         places,
         table: TableSizes::new(*lowering),
         ledger: Ledger::default(),
+        documents: BTreeSet::new(),
         admission: Admission {
             budget: lowering.options.budget,
             is_smaller: budget != lowering.options.budget,
@@ -82,6 +84,8 @@ pub(super) struct Admitting<'a> {
     pub(super) places: BTreeMap<usize, Vec<&'a Placement>>,
     pub(super) table: TableSizes<'a>,
     ledger: Ledger,
+    /// The documents of certificates that are admitted.
+    documents: BTreeSet<SslKey>,
     pub(super) admission: Admission,
 }
 
@@ -102,7 +106,7 @@ impl<'a> Admitting<'a> {
         for item in self.items() {
             let before = self.ledger;
             let added = match &item {
-                Item::Certificate(item) => self.ledger.take(item.bytes, 0),
+                Item::Certificate(item) => self.add_certificate(item),
                 Item::Rule(rule) => self.add_rule(*rule),
             };
             if added.is_some() {
@@ -131,7 +135,7 @@ impl<'a> Admitting<'a> {
         for rule in rules {
             let route = &routes[rule.route].route;
             while let Some(item) = certificates
-                .next_if(|item| compare_age((item.age, item.owner), (route.age, &route.key)).is_le())
+                .next_if(|item| compare_age((item.shown.age, item.owner()), (route.age, &route.key)).is_le())
             {
                 items.push(Item::Certificate(item));
             }
@@ -150,11 +154,22 @@ impl<'a> Admitting<'a> {
         };
         let message = format!(
             "Data plane {plane} has no room for the certificate of Secret {}: {why} its budget of {bytes} bytes.",
-            item.secret
+            item.shown.certificate.secret
         );
-        let refusal = Refusal::new(item.at.clone(), Reason::BudgetExceeded, message);
-        self.admission.certificate_refusals.push((item.owner.clone(), refusal));
+        let refusal = Refusal::new(item.shown.certificate.at.clone(), Reason::BudgetExceeded, message);
+        self.admission.certificate_refusals.push((item.owner().clone(), refusal));
         self.admission.certificates.extend(item.names.iter().map(|name| (*name).clone()));
+    }
+
+    /// Charges the names, and the rest of the document if this is its first certificate.
+    fn add_certificate(&mut self, item: &CertificateItem<'a>) -> Option<()> {
+        let is_new = !self.documents.contains(&item.document);
+        let bytes = item.name_bytes.saturating_add(if is_new { item.document_bytes } else { 0 });
+        self.ledger.take(bytes, 0)?;
+        if is_new {
+            self.documents.insert(item.document.clone());
+        }
+        Some(())
     }
 
     fn add_rule(&mut self, rule: RuleRef) -> Option<()> {

@@ -4,51 +4,48 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::attach::ServerName;
-use crate::field::FieldPath;
 use crate::lower::document::Lowering;
-use crate::lower::ssl::ServedCertificate;
-use crate::object::{Age, ObjectKey, ObjectName, compare_age};
-use crate::pingsix::{FRAMING, canonical_prefix, json_len};
+use crate::lower::ssl::{Shown, SslKey};
+use crate::object::{ObjectKey, compare_age};
+use crate::pingsix::canonical_prefix;
+use crate::provenance::CertificateReference;
 
-/// `ssls/s234567234567`, with an id that collided, and `{"cert":,"key":,"snis":[""]}`.
-const DOCUMENT: usize = 60;
-
-/// The certificate that an owner refers to in one place, with all names that it is shown for there.
+/// The certificate that an object refers to in one place, with all names that it is shown for there.
 pub(super) struct CertificateItem<'a> {
-    pub(super) owner: &'a Arc<ObjectKey>,
-    pub(super) age: Age,
-    pub(super) at: FieldPath,
-    pub(super) secret: &'a ObjectName,
+    pub(super) shown: &'a Shown,
     pub(super) names: Vec<&'a ServerName>,
-    /// Bytes of its documents.
-    pub(super) bytes: usize,
+    pub(super) document: SslKey,
+    /// Bytes of the document without names, which the first item of the document is charged.
+    pub(super) document_bytes: usize,
+    /// Bytes that the names add to it.
+    pub(super) name_bytes: usize,
 }
 
-/// The certificates of a data plane, oldest owner first; those of one owner in the order of their fields.
+impl<'a> CertificateItem<'a> {
+    /// The Gateway, ListenerSet or Ingress that is charged.
+    pub(super) fn owner(&self) -> &'a Arc<ObjectKey> {
+        self.shown.by.object()
+    }
+}
+
+/// The certificates of a data plane, oldest owner first; those of one owner in the order of their references.
 pub(super) fn certificate_items<'a>(lowering: &Lowering<'a>) -> Vec<CertificateItem<'a>> {
     let prefix = canonical_prefix(&lowering.plane.key.prefix(&lowering.options.root)).len();
-    let mut by_reference: BTreeMap<(&Arc<ObjectKey>, String), Vec<&ServedCertificate>> = BTreeMap::new();
+    let mut items: BTreeMap<&CertificateReference, CertificateItem<'a>> = BTreeMap::new();
     for served in &lowering.plane.certificates.served {
-        let at = served.certificate.at.to_string();
-        let Some(owner) = served.owner() else { continue };
-        by_reference.entry((owner, at)).or_default().push(served);
+        let shown: &'a Shown = &served.shown;
+        let item = items.entry(&shown.by).or_insert_with(|| CertificateItem {
+            shown,
+            names: Vec::new(),
+            document: shown.document(),
+            document_bytes: prefix + shown.certificate.listed_bytes(),
+            name_bytes: 0,
+        });
+        item.name_bytes = item.name_bytes.saturating_add(served.name.listed_bytes());
+        item.names.push(&served.name);
     }
-    let item = |((owner, _), served): ((&'a Arc<ObjectKey>, String), Vec<&'a ServedCertificate>)| {
-        let first = *served.first()?;
-        let certificate = &first.certificate;
-        let material = json_len(&&*certificate.chain) + json_len(&&*certificate.key);
-        let names: Vec<&ServerName> = served.iter().map(|served| &served.name).collect();
-        let of_name = |name: &&ServerName| prefix + FRAMING + DOCUMENT + material + name.to_string().len();
-        Some(CertificateItem {
-            owner,
-            age: first.age,
-            at: certificate.at.clone(),
-            secret: &certificate.secret,
-            bytes: names.iter().map(of_name).fold(0, usize::saturating_add),
-            names,
-        })
-    };
-    let mut items: Vec<CertificateItem<'a>> = by_reference.into_iter().filter_map(item).collect();
-    items.sort_by(|left, right| compare_age((left.age, left.owner), (right.age, right.owner)));
+    let mut items: Vec<CertificateItem<'a>> = items.into_values().collect();
+    items
+        .sort_by(|left, right| compare_age((left.shown.age, left.owner()), (right.shown.age, right.owner())));
     items
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
-use crate::attach::ServerName;
 use crate::lower::document::{Lowering, document_key};
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
@@ -150,8 +149,8 @@ impl LoweredPlane {
         }
     }
 
-    /// Writes the certificates that are others than before, and takes out those whose names are not served any more.
-    /// When there is not room for all of them, the data plane is stale.
+    /// Writes the documents of certificates that differ from before, and takes out those that are gone. When there is not
+    /// room for all certificates, the data plane is stale.
     pub(crate) fn change_certificates(
         &mut self,
         before: &ServedCertificates,
@@ -161,27 +160,26 @@ impl LoweredPlane {
             return Err(Stale);
         }
         self.is_recertified |= before.served != now.served;
-        let before = before.by_name();
-        let is_served: BTreeSet<&ServerName> = now.served.iter().map(|served| &served.name).collect();
-        for name in before.keys().filter(|name| !is_served.contains(*name)) {
-            if let Some(id) = self.certificates.remove(name) {
+        let (before, now) = (before.documents(|_| true), now.documents(|_| true));
+        for certificate in before.keys().filter(|certificate| !now.contains_key(*certificate)) {
+            if let Some(id) = self.certificates.remove(certificate) {
                 self.naming.ids.release(&id);
                 self.documents.remove(&DocumentKey { kind: ResourceKind::Ssl, id });
             }
         }
-        for served in &now.served {
-            if before.get(&served.name) == Some(&served) {
+        for (certificate, document) in now {
+            if before.get(&certificate) == Some(&document) {
                 continue;
             }
             let ids = &mut self.naming.ids;
-            let id = self.certificates.entry(served.name.clone());
-            let id = id.or_insert_with(|| id_of_certificate(&served.name, ids)).clone();
+            let id = self.certificates.entry(certificate);
+            let id = id.or_insert_with_key(|certificate| id_of_certificate(certificate, ids)).clone();
             let key = DocumentKey { kind: ResourceKind::Ssl, id };
-            let document = Held::written(&Document::Ssl(served.ssl()));
-            if self.documents.data_plane.config.held(&key) != Some(&document) {
-                self.documents.set(key.clone(), document);
+            let held = Held::written(&Document::Ssl(document.ssl()));
+            if self.documents.data_plane.config.held(&key) != Some(&held) {
+                self.documents.set(key.clone(), held);
             }
-            self.documents.note_origin(key, served.provenance.clone());
+            self.documents.note_origin(key, document.provenance());
         }
         Ok(())
     }

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::*;
 use crate::fixture::pem::pair;
-use crate::fixture::{add_certificate, gateway, https, run};
+use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, https, object, run};
 use crate::options::{Layout, Options};
+use crate::pingsix::listed_bytes;
 use crate::pingsix::validate::{ValidateOptions, validate};
-use crate::snapshot::Objects;
+use crate::snapshot::{Object, Objects};
 use crate::translation::{DataPlane, Translation};
 use crate::verdict::{ConditionType, Reason};
 
@@ -31,7 +33,7 @@ fn shown(objects: &Objects, translation: &Translation) -> Vec<Vec<String>> {
         let mut names: Vec<String> = plane
             .config
             .ssls()
-            .map(|(_, ssl)| format!("{}={}", ssl.snis.join(","), secret_of(&ssl.cert)))
+            .flat_map(|(_, ssl)| ssl.snis.iter().map(|name| format!("{name}={}", secret_of(&ssl.cert))))
             .collect();
         names.sort();
         names
@@ -132,21 +134,96 @@ fn a_name_within_the_hostname_of_another_listener_is_not_shown() {
     );
 }
 
+/// The names of each document with its id, of all data planes.
+fn documents(objects: &Objects) -> Vec<(String, String)> {
+    let translation = run(objects, &Options { layout: Layout::PerPort, ..Options::default() });
+    let planes = translation.data_planes.into_values();
+    let mut documents: Vec<(String, String)> = planes
+        .flat_map(|plane| {
+            let ssls = plane.config.ssls();
+            ssls.map(|(key, ssl)| (ssl.snis.join(","), key.id.clone())).collect::<Vec<_>>()
+        })
+        .collect();
+    documents.sort();
+    documents
+}
+
 #[test]
-fn an_id_is_a_function_of_the_name() {
-    let ids = |listeners: &[Value]| {
-        let translation = run(&objects(listeners), &Options::default());
-        let plane = translation.data_planes.into_values().next().unwrap();
-        let mut ids: Vec<(String, String)> =
-            plane.config.ssls().map(|(key, ssl)| (ssl.snis.join(","), key.id.clone())).collect();
-        ids.sort();
-        ids
-    };
-    let one = https("one", 443, Some("a.test"), &["a"]);
-    let two = https("two", 443, Some("b.test"), &["b"]);
-    let both = ids(&[one.clone(), two.clone()]);
-    assert_eq!(ids(&[two, one]), both);
-    // Another certificate, and another listener with more names: the document of a name stays where it is.
-    assert_eq!(ids(&[https("other", 443, Some("a.test"), &["ab"])]), both[..1]);
-    assert!(ids(&[https("any", 443, None, &["b", "a"])]).contains(&both[0]));
+fn a_certificate_has_one_document_with_all_its_names() {
+    let one = https("one", 443, Some("a.test"), &["ab"]);
+    let two = https("two", 443, Some("b.test"), &["ab"]);
+    let any = https("any", 443, None, &["ab", "b"]);
+    let both = documents(&objects(&[one.clone(), two.clone()]));
+    assert_eq!(both.iter().map(|(names, _)| &**names).collect::<Vec<_>>(), ["a.test,b.test"]);
+    // The id depends neither on the names nor on the order of listeners.
+    assert_eq!(documents(&objects(&[two.clone(), one.clone()])), both);
+    assert_eq!(documents(&objects(std::slice::from_ref(&one)))[0].1, both[0].1);
+    assert_eq!(documents(&objects(&[any]))[0], ("*,a.test,b.test".to_owned(), both[0].1.clone()));
+    assert_ne!(documents(&objects(&[https("one", 443, Some("a.test"), &["a"])]))[0].1, both[0].1);
+}
+
+#[test]
+fn a_certificate_that_two_namespaces_show_has_a_document_in_each() {
+    let mut objects = objects(&[https("one", 443, Some("a.test"), &["ab"])]);
+    allow_listener_sets(&mut objects);
+    for namespace in ["shop", "infra"] {
+        let listener = json!([{
+            "name": "l", "port": 443, "protocol": "HTTPS", "hostname": format!("{namespace}.test"),
+            "tls": {"certificateRefs": [{"name": "ab", "namespace": "infra"}]},
+        }]);
+        add_listener_set(&mut objects, (namespace, "s"), 1, &listener);
+    }
+    objects.insert(Object::ReferenceGrant(object(json!({
+        "metadata": {"namespace": "infra", "name": "g"},
+        "spec": {
+            "from": [{"group": "gateway.networking.k8s.io", "kind": "ListenerSet", "namespace": "shop"}],
+            "to": [{"group": "", "kind": "Secret"}],
+        },
+    }))));
+    let documents = documents(&objects);
+    assert_eq!(
+        documents.iter().map(|(names, _)| &**names).collect::<Vec<_>>(),
+        ["a.test,infra.test", "shop.test"]
+    );
+    assert_ne!(documents[0].1, documents[1].1);
+}
+
+#[test]
+fn the_size_of_a_document_is_known_before_it_is_built() {
+    let objects =
+        objects(&[https("any", 443, None, &["ab", "b"]), https("own", 443, Some("*.c.test"), &["a"])]);
+    let snapshot = crate::fixture::snapshot(&objects);
+    let translation = run(&objects, &Options::default());
+    let plane = translation.data_planes.values().next().unwrap();
+    let references = crate::resolve::References::new(&snapshot.referents);
+    for (key, ssl) in plane.config.ssls() {
+        let Provenance::Certificate { secret, by } = &plane.provenance[key] else { panic!("{key}") };
+        let certificate =
+            references.certificate_of(secret.name.clone(), &by[0].field(), &by[0].field()).unwrap();
+        let names = ssl.snis.iter().map(|name| match &**name {
+            "*" => ServerName::Any,
+            name => ServerName::Named(Hostname::parse(name).unwrap()),
+        });
+        let known = certificate.listed_bytes() + names.map(|name| name.listed_bytes()).sum::<usize>();
+        assert_eq!(known, listed_bytes(key, plane.config.held(key).unwrap()), "{key}");
+    }
+    assert_eq!(plane.config.ssls().count(), 2);
+}
+
+#[test]
+fn names_beyond_the_bytes_of_a_document_are_not_shown_and_counted() {
+    let key = |name: &str| SslKey { namespace: "shop".into(), secret: ObjectName::new("shop", name) };
+    let mut bytes = NameBytes::default();
+    let mut beyond = Names::default();
+    for index in 0..2_000 {
+        let name = Hostname::parse(&format!("n{index:04}.{}.test", ["a"; 120].join("."))).unwrap();
+        let name = ServerName::Named(name);
+        if !bytes.take(&key("a"), &name) {
+            beyond.add(&name);
+        }
+        assert!(index > 0 || bytes.take(&key("b"), &name));
+    }
+    // 250 characters, quotes and a comma.
+    assert_eq!(beyond.count, 2_000 - bounds::NAME_BYTES / 253);
+    assert!(beyond.to_string().ends_with(&format!(" and {} others", beyond.count - 8)));
 }

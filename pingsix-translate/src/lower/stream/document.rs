@@ -94,7 +94,10 @@ impl<'a> Writer<'a> {
             }
             let key = StreamKey::new(StreamKind::Ssl, id.clone());
             let origin = self.plane.provenance.entry(key).or_insert_with(|| {
-                let ssl = StreamSsl { cert: certificate.chain.to_string(), key: certificate.key.to_string() };
+                let ssl = StreamSsl {
+                    cert: certificate.chain().to_owned(),
+                    key: certificate.private_key().to_owned(),
+                };
                 self.plane.config.insert(id.clone(), ssl);
                 StreamProvenance::Certificate { secret: certificate.key(), references: BTreeSet::new() }
             });

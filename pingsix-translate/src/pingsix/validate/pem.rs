@@ -16,7 +16,8 @@ use rustls_pki_types::pem::SectionKind;
 use x509_cert::spki::SubjectPublicKeyInfoRef;
 
 use self::key::{Flaw, PrivateKey};
-use self::section::{Oddity, all_sections, check_form, sections, write_section};
+pub(crate) use self::section::write_section;
+use self::section::{Oddity, all_sections, check_form, sections};
 use super::document::Context;
 use super::{Encryption, Rule, Severity, Violation};
 

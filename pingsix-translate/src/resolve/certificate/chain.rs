@@ -9,27 +9,50 @@ use x509_cert::der::asn1::{AnyRef, ObjectIdentifier};
 use x509_cert::der::{Class, Decode as _, Tagged as _};
 
 use crate::attach::Hostname;
+use crate::bounds;
 use crate::pingsix::validate::read_certificates;
 
 /// What is known of a chain. What cannot be read is left out and refused by nobody, because PingSIX takes certificates
 /// that are stranger than [`x509_cert`] likes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// The DNS names of the leaf.
-    pub(super) names: BTreeSet<Hostname>,
+    /// The DNS names of the leaf, sorted.
+    pub(super) names: Box<[Hostname]>,
     /// Certificates between the leaf and a root.
     pub(super) intermediates: usize,
 }
 
 impl Chain {
-    pub(super) fn read(pem: &str) -> Self {
-        let chain = read_certificates(pem);
-        let Some((leaf, others)) = chain.split_first() else { return Self::default() };
-        Self {
-            names: parse(leaf).map(|leaf| names(&leaf)).unwrap_or_default(),
+    /// Reads a chain of DER certificates, leaf first.
+    ///
+    /// # Errors
+    /// Says in words which bound the chain exceeds.
+    pub(super) fn read(chain: &[Vec<u8>]) -> Result<Self, String> {
+        let Some((leaf, others)) = chain.split_first() else { return Ok(Self::default()) };
+        if leaf.len() > bounds::CERTIFICATE_BYTES {
+            return Err(format!(
+                "its certificate has {} bytes, and clients take at most {}",
+                leaf.len(),
+                bounds::CERTIFICATE_BYTES
+            ));
+        }
+        let bytes: usize = chain.iter().map(Vec::len).sum();
+        if bytes > bounds::CHAIN_BYTES {
+            return Err(format!(
+                "its chain has {bytes} bytes, and clients take at most {}",
+                bounds::CHAIN_BYTES
+            ));
+        }
+        let names = parse(leaf).map(|leaf| names(&leaf)).unwrap_or_default();
+        if names.len() > bounds::NAMES {
+            let (names, most) = (names.len(), bounds::NAMES);
+            return Err(format!("its certificate is for {names} DNS names, more than {most}"));
+        }
+        Ok(Self {
+            names: names.into_iter().collect(),
             // A root is of no use to a client: it knows it already, or does not believe in it.
             intermediates: others.iter().filter(|der| !is_self_issued(der)).count(),
-        }
+        })
     }
 }
 

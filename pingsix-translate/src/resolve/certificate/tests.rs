@@ -52,8 +52,8 @@ fn keys_of_every_usual_encoding_are_taken() {
         (&pkcs8.cert, &pkcs8.key),
     ] {
         let certificate = resolve_pair(cert, key).unwrap();
-        let names: Vec<&str> = certificate.names.iter().map(Hostname::as_str).collect();
-        assert_eq!((names, certificate.intermediates), (vec!["a.t"], 0));
+        let names: Vec<&str> = certificate.names().iter().map(Hostname::as_str).collect();
+        assert_eq!((names, certificate.pair.intermediates), (vec!["a.t"], 0));
     }
 }
 
@@ -63,9 +63,9 @@ fn a_key_is_encoded_anew_with_nothing_beside_it() {
     let comments = "a comment\n".repeat(1_000);
     let parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
     let noisy = format!("{comments}{parameters}{}{comments}{cert}", key.replace('\n', "\r\n"));
-    assert_eq!(*resolve_pair(&cert, &noisy).unwrap().key, *key);
+    assert_eq!(resolve_pair(&cert, &noisy).unwrap().private_key(), key);
     // Every form of a key becomes the same.
-    let of = |key: &str| resolve_pair(RSA_CERT, key).unwrap().key;
+    let of = |key: &str| resolve_pair(RSA_CERT, key).unwrap().private_key().to_owned();
     assert_eq!(*of(RSA_KEY_PKCS1), *RSA_KEY_PKCS8);
     assert_eq!(*of(RSA_KEY_PKCS8), *RSA_KEY_PKCS8);
 }
@@ -120,7 +120,9 @@ fn a_leaf_that_does_not_come_first_is_told_from_a_foreign_key() {
         "at: Secret infra/cert cannot be used: the private key is not that of the certificate."
     );
     let certificate = resolve_pair(&format!("{}{}", leaf.cert, intermediate.cert), &leaf.key).unwrap();
-    assert_eq!(certificate.intermediates, 1);
+    assert_eq!(certificate.pair.intermediates, 1);
+    assert_eq!(certificate.leaf(), leaf.cert);
+    assert_eq!(certificate.chain(), format!("{}{}", leaf.cert, intermediate.cert));
 }
 
 #[test]
@@ -134,4 +136,52 @@ fn neither_certificate_nor_key_is_shown() {
     }
     let refused = message(&cert, &pair(&[]).key);
     assert!(!refused.contains("BEGIN"), "{refused}");
+}
+
+#[test]
+fn a_certificate_is_served_without_comments_and_chain() {
+    let [leaf, intermediate, _] = chain(&["a.test"]);
+    let comment = "comment\n".repeat(10_000);
+    let text = format!("{comment}{}{comment}{}", leaf.cert, intermediate.cert);
+    let certificate = resolve_pair(&text, &format!("{comment}{}{comment}", leaf.key)).unwrap();
+    assert_eq!((certificate.leaf(), certificate.private_key()), (&*leaf.cert, &*leaf.key));
+    assert_eq!(certificate.chain(), format!("{}{}", leaf.cert, intermediate.cert));
+    // Another text of the same certificate is the same certificate.
+    assert!(certificate.is_same(&resolve_pair(&leaf.cert, &leaf.key).unwrap()));
+}
+
+/// Names of `bytes` bytes each.
+fn names(count: usize, bytes: usize) -> Vec<String> {
+    let parent = format!(".{}.test", "a".repeat(bytes - 12));
+    (0..count).map(|index| format!("n{index:05}{parent}")).collect()
+}
+
+fn pair_for(names: &[String]) -> Pair {
+    pair(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_certificate_that_no_client_takes_is_refused_by_its_size() {
+    let large = pair_for(&names(2_000, 40));
+    let said = message(&large.cert, &large.key);
+    assert!(
+        said.starts_with("at: Secret infra/cert cannot be used: its certificate has ")
+            && said.ends_with(" bytes, and clients take at most 65536."),
+        "{said}"
+    );
+    let Pair { cert, key } = pair_for(&names(1_000, 40));
+    assert_eq!(resolve_pair(&cert, &key).unwrap().names().len(), 1_000);
+    let said = message(&cert.repeat(7), &key);
+    assert!(said.contains("its chain has ") && said.ends_with("clients take at most 262144."), "{said}");
+}
+
+#[test]
+fn a_certificate_has_so_many_names_and_no_more() {
+    let Pair { cert, key } = pair_for(&names(4_096, 13));
+    assert_eq!(resolve_pair(&cert, &key).unwrap().names().len(), 4_096);
+    let Pair { cert, key } = pair_for(&names(4_097, 13));
+    assert_eq!(
+        message(&cert, &key),
+        "at: Secret infra/cert cannot be used: its certificate is for 4097 DNS names, more than 4096."
+    );
 }

@@ -6,6 +6,7 @@ use crate::options::Budget;
 use crate::pingsix::router::UpstreamRef;
 use crate::pingsix::validate::{self, ValidateOptions, order_dependence, validate};
 use crate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
+use crate::provenance::CertificateReference;
 use crate::snapshot::{Object, Objects};
 
 /// IngressClass `pingsix` of our controller.
@@ -363,11 +364,16 @@ fn served(translation: &Translation) -> Vec<String> {
     let mut served: Vec<String> = plane
         .config
         .ssls()
-        .map(|(key, ssl)| {
-            let Provenance::IngressCertificate { ingress, tls, .. } = &plane.provenance[key] else {
-                panic!("{key} is not of an Ingress")
+        .flat_map(|(key, ssl)| {
+            let Provenance::Certificate { by, .. } = &plane.provenance[key] else {
+                panic!("{key} is no certificate")
             };
-            format!("{} {} {tls}", ssl.snis.join(","), ingress.name.name)
+            ssl.snis.iter().zip(by).map(move |(name, by)| match &**by {
+                CertificateReference::Ingress { ingress, tls } => {
+                    format!("{name} {} {tls}", ingress.name.name)
+                }
+                CertificateReference::Listener { .. } => panic!("{key} is not of an Ingress"),
+            })
         })
         .collect();
     served.sort();

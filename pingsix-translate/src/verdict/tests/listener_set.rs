@@ -234,13 +234,14 @@ fn a_certificate_of_a_listener_set_is_its_own() {
         .values()
         .flat_map(|plane| plane.provenance.values())
         .filter_map(|provenance| {
-            let crate::Provenance::Certificate { owner, listener, field, secret } = provenance else {
-                return None;
-            };
-            Some(format!("{owner} {listener} {field} {secret}"))
+            let crate::Provenance::Certificate { secret, by } = provenance else { return None };
+            Some(format!("{} {} {secret}", by[0], by[0].field()))
         })
         .collect();
-    assert_eq!(owners, ["ListenerSet infra/s l spec.listeners[0].tls.certificateRefs[0] Secret infra/c"]);
+    assert_eq!(
+        owners,
+        ["ListenerSet infra/s listener l spec.listeners[0].tls.certificateRefs[0] Secret infra/c"]
+    );
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn meaning(label: &str) -> &'static str {
 }
 
 /// A section as every reader of PEM takes it.
-pub(super) fn write_section(label: &str, der: &[u8]) -> String {
+pub(crate) fn write_section(label: &str, der: &[u8]) -> String {
     let body = base64::engine::general_purpose::STANDARD.encode(der);
     let mut text = format!("-----BEGIN {label}-----\n");
     let mut rest = body.as_str();

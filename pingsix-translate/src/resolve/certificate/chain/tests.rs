@@ -5,8 +5,12 @@ use rcgen::{DnType, SanType, SerialNumber};
 use super::*;
 use crate::fixture::pem::{EC_CERT, RSA_CERT, chain, pair, pair_of, params};
 
+fn read(pem: &str) -> Chain {
+    Chain::read(&read_certificates(pem)).unwrap()
+}
+
 fn names(pem: &str) -> Vec<String> {
-    Chain::read(pem).names.iter().map(ToString::to_string).collect()
+    read(pem).names.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -56,7 +60,7 @@ fn intermediates_are_counted_and_roots_are_not() {
         (format!("{leaf}{intermediate}{root}"), 1),
         (format!("{leaf}{intermediate}{intermediate}"), 2),
     ] {
-        let chain = Chain::read(&pem);
+        let chain = read(&pem);
         assert_eq!(chain.intermediates, expected);
         assert_eq!(names(&pem), ["a.test"]);
     }
@@ -66,8 +70,8 @@ fn intermediates_are_counted_and_roots_are_not() {
 fn what_cannot_be_read_says_nothing() {
     let unreadable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for pem in ["", "no pem", unreadable] {
-        assert_eq!(Chain::read(pem), Chain::default());
+        assert_eq!(read(pem), Chain::default());
     }
     let leaf = pair(&["a.test"]).cert;
-    assert_eq!(Chain::read(&format!("{leaf}{unreadable}")).intermediates, 1);
+    assert_eq!(read(&format!("{leaf}{unreadable}")).intermediates, 1);
 }

@@ -1,0 +1,186 @@
+//! The order of certificates between which server names move.
+//!
+//! PingSIX refuses a configuration in which a server name stands in two `ssls` documents. When a name moves, the document
+//! that gives it up is therefore written before the one that takes it. Documents that exchange names form a cycle, which
+//! has no such order: one of them is deleted first and created again in its turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::Step;
+use crate::desired::DocumentSet;
+use crate::document::Key;
+use crate::resource::ResourceKind;
+
+/// Pairs of steps between which a name moves: the one that gives it up, and the one that takes it.
+pub(super) fn moves(steps: &[Step], current: &DocumentSet) -> BTreeSet<(usize, usize)> {
+    let certificates = || steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key()));
+    if certificates().all(|(_, step)| current.get(step.key()).is_none()) {
+        return BTreeSet::new();
+    }
+    let mut given = BTreeMap::new();
+    let mut taken = Vec::new();
+    let mut deleted = BTreeSet::new();
+    for (index, step) in certificates() {
+        let held = current.get(step.key()).filter(|_| !deleted.contains(step.key()));
+        let before = held.map(|held| names(&held.value)).unwrap_or_default();
+        let after = match step {
+            Step::Create(document) | Step::Update(document) => names(&document.value),
+            Step::Delete { key, .. } => {
+                deleted.insert(key);
+                BTreeSet::new()
+            }
+        };
+        taken.extend(after.difference(&before).map(|name| (name.clone(), index)));
+        given.extend(before.into_iter().filter(|name| !after.contains(name)).map(|name| (name, index)));
+    }
+    taken.into_iter().filter_map(|(name, taker)| Some((*given.get(&name)?, taker))).collect()
+}
+
+/// Puts the steps into an order in which no name stands twice. The places of other steps stay theirs.
+pub(super) fn ordered(steps: Vec<Step>, current: &DocumentSet) -> Vec<Step> {
+    let moves = moves(&steps, current);
+    if moves.is_empty() {
+        return steps;
+    }
+    let mut writes = Order::new(&steps, &moves).writes().into_iter();
+    let mut all = Vec::with_capacity(steps.len());
+    for step in &steps {
+        if !is_certificate(step.key()) {
+            all.push(step.clone());
+            continue;
+        }
+        for write in writes.by_ref() {
+            match (write, &steps[write.step()]) {
+                (Write::Early(_), Step::Update(document)) => {
+                    let held = current.get(&document.key).unwrap_or(document);
+                    let (key, order, owner) = (held.key.clone(), held.order, held.owner.clone());
+                    all.push(Step::Delete { key, order, owner });
+                    continue;
+                }
+                (Write::Again(_), Step::Update(document)) => all.push(Step::Create(document.clone())),
+                (Write::Early(_) | Write::Again(_) | Write::Once(_), step) => all.push(step.clone()),
+            }
+            break;
+        }
+    }
+    all
+}
+
+/// A step in its turn.
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    Once(usize),
+    /// Its document is deleted before its turn.
+    Early(usize),
+    /// Its document has been deleted early.
+    Again(usize),
+}
+
+impl Write {
+    const fn step(self) -> usize {
+        match self {
+            Self::Once(step) | Self::Early(step) | Self::Again(step) => step,
+        }
+    }
+}
+
+/// Sorts steps topologically.
+struct Order {
+    /// For each step, those that give a name to it and have not done so yet.
+    givers: BTreeMap<usize, BTreeSet<usize>>,
+    /// For each step, those that take a name from it.
+    takers: BTreeMap<usize, BTreeSet<usize>>,
+    /// Steps that wait for nobody.
+    ready: BTreeSet<usize>,
+    /// Steps that wait for others.
+    waiting: BTreeSet<usize>,
+}
+
+impl Order {
+    fn new(steps: &[Step], moves: &BTreeSet<(usize, usize)>) -> Self {
+        let mut order = Self {
+            givers: BTreeMap::new(),
+            takers: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+        };
+        for &(giver, taker) in moves {
+            order.givers.entry(taker).or_default().insert(giver);
+            order.takers.entry(giver).or_default().insert(taker);
+        }
+        for (index, _) in steps.iter().enumerate().filter(|(_, step)| is_certificate(step.key())) {
+            let waits = order.givers.contains_key(&index);
+            if waits { &mut order.waiting } else { &mut order.ready }.insert(index);
+        }
+        order
+    }
+
+    fn writes(mut self) -> Vec<Write> {
+        let mut writes = Vec::new();
+        let mut early = BTreeSet::new();
+        loop {
+            if let Some(step) = self.ready.pop_first() {
+                writes.push(if early.contains(&step) { Write::Again(step) } else { Write::Once(step) });
+                self.gives(step);
+            } else if let Some(step) = self.in_cycle() {
+                writes.push(Write::Early(step));
+                early.insert(step);
+                self.gives(step);
+            } else {
+                return writes;
+            }
+        }
+    }
+
+    /// Those who wait for the names of a step wait no more.
+    fn gives(&mut self, step: usize) {
+        for taker in self.takers.remove(&step).unwrap_or_default() {
+            let Some(givers) = self.givers.get_mut(&taker) else { continue };
+            givers.remove(&step);
+            if givers.is_empty() && self.waiting.remove(&taker) {
+                self.ready.insert(taker);
+            }
+        }
+    }
+
+    /// A step that waits for itself, when none is ready.
+    fn in_cycle(&self) -> Option<usize> {
+        let mut step = *self.waiting.first()?;
+        let mut seen = BTreeSet::new();
+        while seen.insert(step) {
+            step = *self.givers.get(&step)?.first()?;
+        }
+        Some(step)
+    }
+}
+
+/// The steps without deletions whose document is created again later. All of them are taken at once, so only the last
+/// step of a key counts.
+pub(crate) fn at_once(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    let is_deleted = |step: &Step| matches!(step, Step::Delete { .. }) && is_certificate(step.key());
+    let mut created: BTreeSet<&Key> = BTreeSet::new();
+    // Most plans delete no certificate.
+    if steps.iter().any(is_deleted) {
+        let certificates =
+            steps.iter().filter(|step| matches!(step, Step::Create(_)) && is_certificate(step.key()));
+        created.extend(certificates.map(Step::key));
+    }
+    steps.iter().filter(move |step| !is_deleted(step) || !created.contains(step.key()))
+}
+
+fn is_certificate(key: &Key) -> bool {
+    ResourceKind::of(key).is_ok_and(|(kind, _)| kind == ResourceKind::Ssl)
+}
+
+/// The server names of a document, in the case in which PingSIX compares them.
+fn names(value: &[u8]) -> BTreeSet<String> {
+    #[derive(Default, Deserialize)]
+    struct Ssl {
+        #[serde(default)]
+        snis: Vec<String>,
+    }
+    let Ssl { snis } = serde_json::from_slice(value).unwrap_or_default();
+    snis.into_iter().map(|name| name.to_ascii_lowercase()).collect()
+}
