@@ -8,13 +8,14 @@ use std::path::Path;
 /// Puts `bytes` in the place of what `path` holds, if that `is_wanted` still when everything but that is done. Returns
 /// whether it was.
 ///
-/// A new file beside it is written, synced and renamed over it, and the directory is synced.
+/// A new file beside it is written, synced and renamed over it, and the directory is synced, as are those above it that
+/// are made for it.
 /// Nobody but its owner may read it, or a directory that is made for it, at any moment.
 ///
 /// Of two that do this at the same time, the later one takes away what the earlier one has not put in its place yet, which
 /// fails then: another replica that led before, on a volume that stood still.
 pub(super) fn replace(path: &Path, bytes: &[u8], is_wanted: impl FnOnce() -> bool) -> io::Result<bool> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = parent_of(path);
     let Some(name) = path.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
     };
@@ -84,12 +85,27 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Makes a directory that is not there yet, and those above it. Each is synced into the one above it: otherwise a machine
+/// that loses power may lose the directory, and with it a file that was synced.
 fn private_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let parent = parent_of(directory);
+    private_directory(parent)?;
     let mut builder = DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
+    match builder.create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    File::open(parent)?.sync_all()
+}
+
+/// The directory that a path is in.
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -113,6 +129,25 @@ mod tests {
         assert!(!replace(&path, b"new", || false).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(names(directory.path()), ["web.yaml"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn directories_that_are_not_there_are_made_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let directory = tempfile::tempdir().unwrap();
+        let above = directory.path().join("a");
+        let path = above.join("b/web.yaml");
+        assert!(replace(&path, b"new", || true).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        for made in [&*above, &above.join("b")] {
+            assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        // A file in the place of a directory is an error, and stays.
+        let blocked = path.join("web.yaml");
+        assert!(replace(&blocked, b"new", || true).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[test]
