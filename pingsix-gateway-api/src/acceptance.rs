@@ -138,7 +138,7 @@ pub struct Acceptance {
     retry: Option<Box<Retry>>,
     /// Namespaces whose objects were found to be at fault lately.
     records: BTreeMap<Arc<str>, Record>,
-    /// What of them waits, with what PingSIX said.
+    /// The objects that wait, each with what PingSIX said of it.
     waiting_parts: BTreeMap<ObjectKey, Arc<str>>,
     /// Whether what was there before a retry is being put back.
     is_restoring: bool,

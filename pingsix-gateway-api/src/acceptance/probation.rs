@@ -35,7 +35,7 @@ const MOST: Duration = Duration::from_mins(1);
 /// After how long without a finding everything is forgotten.
 const MEMORY: Duration = Duration::from_mins(10);
 
-/// What is remembered of a namespace.
+/// The findings and the probation of a namespace.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     findings: u32,
@@ -148,7 +148,7 @@ impl Acceptance {
         self.waiting_parts = waiting;
     }
 
-    /// What is said of objects that wait.
+    /// The message about objects that wait.
     pub(super) fn waiting_problems(&self) -> impl Iterator<Item = Problem> {
         self.waiting_parts.iter().map(|(part, said)| Problem {
             object: Arc::new(part.clone()),

@@ -1,9 +1,9 @@
-//! What readiness waits for.
+//! The owners that readiness waits for.
 //!
-//! Who reads from the feed of this replica is best served when whatever is
-//! [published there](crate::controller::Feed::opens) is there once, of every owner that was there when everything was known: then
-//! another replica may end. A target that is read without the feed keeps nobody waiting: one that is silent, or refuses for
-//! ever, would keep the replica from being ready. Nor does an owner of which it does not come to be known what to publish.
+//! A replica is ready when every owner that was there when everything was known has been published once to the targets that
+//! [open with the feed](crate::controller::Feed::opens): then another replica may end. Two things keep no replica from being
+//! ready: a target that is read without the feed, which may be silent or refuse for ever, and an owner for which the API
+//! server does not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl Opening {
         self.0.is_empty()
     }
 
-    /// Who is waited for.
+    /// The owners that readiness still waits for.
     pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
         self.0.keys()
     }
