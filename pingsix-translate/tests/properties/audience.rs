@@ -245,10 +245,15 @@ fn expected(table: &[Route], request: &Request) -> String {
             break;
         }
     }
-    // Redirects and backends cannot stand in one list; those of the oldest route count.
+    // Redirects and backends cannot stand in one list; those of the oldest route count that has the most specific hostname
+    // and path.
     let honoured = || list.iter().filter(|(route, ..)| !fails(route));
-    let oldest = honoured().map(|(route, ..)| (route.age, &route.name)).min();
-    let agreed = honoured().rev().find(|(route, ..)| Some((route.age, &route.name)) == oldest);
+    let cell =
+        |(route, rule, _): &(&Route, &Rule, usize)| (specificity(route.hostname), rule.is_exact, rule.path);
+    let first = honoured().next().map(cell);
+    let of_cell = honoured().take_while(|entry| Some(cell(entry)) == first);
+    let owner = of_cell.map(|(route, ..)| (route.age, &route.name)).min();
+    let agreed = honoured().rev().find(|(route, ..)| Some((route.age, &route.name)) == owner);
     let beta = request.first_header("x-beta") == Some("1");
     let Some((route, rule, index)) = list.iter().find(|(_, rule, _)| beta || !rule.conditional) else {
         return "404".to_owned();
