@@ -1,8 +1,8 @@
 //! Objects that count as they were, until it is known whether what they refer to now is there.
 //!
-//! Whoever names another certificate has not said that the one before should go before the other can be read. So an object
-//! that refers to something about which there is no answer yet counts as it was when everything was answered, and one that
-//! was not there counts as if it had not come; everything else counts as it is.
+//! A listener that names another certificate keeps the former one until the new one can be read. So an object that refers to
+//! something without an answer counts as it was when all its references were answered. A new object counts as absent.
+//! Everything else counts as it is.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,9 @@ use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};
 use crate::acceptance::put;
 use crate::world::{OwnerSnapshot, World};
 
-/// Makes these objects what they are in an earlier snapshot of the same owner, where they may not be. What they referred to
-/// there, and nobody else refers to now, is as it was then: it is not watched any more. Permissions are as they are now.
+/// Makes these objects what they are in an earlier snapshot of the same owner, where they may not be. Their former
+/// references that no other object has now are as they were then, since nothing watches them any more. Permissions are as
+/// they are now.
 pub(super) fn hold_back(
     world: &World,
     now: &mut OwnerSnapshot,
@@ -101,7 +102,7 @@ fn class_name(snapshot: &Snapshot) -> &str {
     class.unwrap_or_default()
 }
 
-/// What parameters refer to.
+/// Adds the Secrets that parameters refer to.
 fn add_credentials(referents: &Referents, secrets: &mut BTreeSet<ObjectName>) {
     for (name, proxy) in &referents.proxies {
         secrets.extend(secrets_of_proxy(proxy, &name.namespace));

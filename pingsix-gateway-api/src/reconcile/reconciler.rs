@@ -58,9 +58,9 @@ struct Owned {
     attached: Option<Arc<AttachedParameters>>,
     /// The Secrets and ConfigMaps it refers to.
     referenced: BTreeSet<ObjectKey>,
-    /// What was translated last; `None` before anything was.
+    /// The snapshot that was translated last; `None` before the first translation.
     seen: Option<OwnerSnapshot>,
-    /// Who waits for what it refers to; the owner itself before anything was translated.
+    /// The objects that wait for their references; the owner itself before the first translation.
     waits: Waits,
     memo: Memo,
     acceptance: Acceptance,

@@ -176,7 +176,7 @@ fn a_certificate_is_shown_until_it_is_known_what_replaces_it() {
     assert!(follower.is_at(2));
     assert_eq!(follower.shown().len(), 1);
 
-    // What replaces it is there.
+    // The certificate that replaces it is there.
     apply(&mut follower, Kind::Secret, secret("new", "new.test"));
     follower.answer(secret_key("new"));
     assert!(follower.waiting.is_empty());

@@ -30,15 +30,14 @@ impl watch_server::Watch for Watch {
             return Err(services.refuse(&everything, Refusal::NotComplete));
         }
         let credentials = Credentials::of(&request);
-        let (place, cut) = credentials
-            .peer()
-            .and_then(|peer| {
-                Some((services.replica.streams.take(peer.holder(), peer.to_cut())?, peer.to_cut()))
-            })
-            .ok_or_else(|| {
-                services.replica.counters.watches_refused.add(1);
-                Status::resource_exhausted("etcdserver: too many requests")
-            })?;
+        let admitted = credentials.peer().and_then(|peer| {
+            let cut = peer.to_cut();
+            Some((services.replica.streams.take(peer.holder(), cut.clone())?, cut))
+        });
+        let (place, cut) = admitted.ok_or_else(|| {
+            services.replica.counters.watches_refused.add(1);
+            Status::resource_exhausted("etcdserver: too many requests")
+        })?;
         let (outlet, body) = outlet::outlet(services.replica.unread.clone(), cut);
         let stream = WatchStream::new(services.clone(), credentials, request.into_inner(), outlet);
         services.tasks.spawn(async move {

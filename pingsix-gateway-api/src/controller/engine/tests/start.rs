@@ -1,4 +1,4 @@
-//! What becomes of everybody when one owner cannot be published after a start.
+//! Other owners are served and the replica is ready although one owner cannot be published after a start.
 
 use super::*;
 use crate::controller::engine::start::PATIENCE;
@@ -69,7 +69,7 @@ async fn an_owner_without_an_answer_keeps_no_neighbour_from_being_served_and_nob
     assert!(rig.wanted(&blog_key()).is_none());
     assert!(rig.progress.borrow().awaited.is_empty());
 
-    // In the end it is published, but for what nothing is known of.
+    // In the end the owner is published, without the references that have no answer.
     rig.during(Duration::from_secs(90)).await;
     assert!(feed.held(BLOG).is_some() && rig.engine.is_complete);
     let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&blog_key()) else {
