@@ -1,4 +1,5 @@
-//! From one event to what is published: one of many routes changes, or one endpoint.
+//! From one event to what is published: one of many routes changes, or one endpoint; also an endpoint of a Service that many
+//! Gateways share.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -140,5 +141,47 @@ fn one_change(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, one_change);
+/// So many Gateways with a route each, all on one Service.
+fn sharing(gateways: usize) -> Reconciler {
+    let mut reconciler = cluster(1);
+    for number in 0..gateways {
+        let name = format!("gateway-{number}");
+        apply::<pingsix_translate::snapshot::Gateway>(
+            &mut reconciler,
+            json!({
+                "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+                "metadata": {"name": name, "namespace": "bench", "generation": 1},
+                "spec": {"gatewayClassName": "pingsix", "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}]},
+            }),
+        );
+        let mut route = route(0, "/", 1);
+        route["metadata"]["name"] = json!(format!("of-{number}"));
+        route["spec"]["parentRefs"][0]["name"] = json!(name);
+        apply::<pingsix_translate::snapshot::HttpRoute>(&mut reconciler, route);
+    }
+    reconciler
+}
+
+fn shared_service(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("an endpoint of a Service of many Gateways, all of them");
+    for gateways in [30, 300] {
+        let mut reconciler = sharing(gateways);
+        let owners: Vec<ObjectKey> = reconciler.ours().into_iter().collect();
+        let mut turn = 0;
+        let mut all = |reconciler: &mut Reconciler| {
+            turn += 1;
+            let address = ["10.0.0.2", "10.0.0.3"][turn % 2];
+            apply::<pingsix_translate::snapshot::EndpointSlice>(reconciler, slice(0, address));
+            let came = owners.iter().map(|owner| reconciler.reconcile(owner, Timestamp::UNIX_EPOCH));
+            came.filter(|standing| matches!(standing, Standing::Current(_))).count()
+        };
+        assert_eq!(all(&mut reconciler), gateways + 1, "all of them are served");
+        group.bench_function(BenchmarkId::from_parameter(gateways), |bencher| {
+            bencher.iter(|| black_box(all(&mut reconciler)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, one_change, shared_service);
 criterion_main!(benches);

@@ -5,6 +5,7 @@
 //! test cluster (`just cluster`); `cargo bench -p pingsix-gateway-api --features controller --bench live [-- ROUTES ...]`.
 //!
 //! HTTPRoutes have one rule each, on ten Services of one Gateway, as in the figures recorded in `docs/results`.
+//! `-- neighbours` measures what many Gateways cost each other, and nothing else (`neighbours.rs`).
 
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +15,7 @@
 )]
 
 mod controller;
+mod neighbours;
 mod process;
 mod reader;
 mod samples;
@@ -46,6 +48,10 @@ fn main() {
         && mode == controller::MODE
     {
         runtime.block_on(controller::run(kubeconfig));
+        return;
+    }
+    if arguments.iter().any(|argument| argument == neighbours::MODE) {
+        runtime.block_on(neighbours::measure());
         return;
     }
     let counts: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();

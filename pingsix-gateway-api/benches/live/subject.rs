@@ -88,6 +88,33 @@ impl Subject {
             .await;
     }
 
+    /// Creates a Gateway of a class with so many routes of its own, all of them on the first Service.
+    pub(crate) async fn add_gateway(&self, name: &str, class: &str, routes: usize) {
+        let gateway_api = "gateway.networking.k8s.io";
+        let listener = json!({ "name": "plain", "port": 80, "protocol": "HTTP" });
+        let gateway = json!({ "spec": { "gatewayClassName": class, "listeners": [listener] } });
+        Self::post(&self.api(gateway_api, "Gateway"), gateway_api, "Gateway", name, gateway).await;
+        let api = self.routes();
+        stream::iter(0..routes)
+            .for_each_concurrent(CONCURRENCY, |index| {
+                let api = api.clone();
+                async move {
+                    let mut content = route(index * SERVICES, "/");
+                    content["spec"]["parentRefs"] = json!([{ "name": name }]);
+                    Self::post(&api, gateway_api, "HTTPRoute", &format!("{name}-{index}"), content).await;
+                }
+            })
+            .await;
+    }
+
+    /// Gives a Gateway another port, so that all of it is translated.
+    pub(crate) async fn change_gateway(&self, name: &str, port: usize) {
+        let listener = json!({ "name": "plain", "port": port, "protocol": "HTTP" });
+        let change = Patch::Merge(json!({ "spec": { "listeners": [listener] } }));
+        let gateways = self.api("gateway.networking.k8s.io", "Gateway");
+        gateways.patch(name, &PatchParams::default(), &change).await.unwrap();
+    }
+
     /// Gives a route another path. Returns when the API server had answered.
     pub(crate) async fn change_route(&self, index: usize, path: &str) -> Instant {
         let change = Patch::Merge(route(index, path));
