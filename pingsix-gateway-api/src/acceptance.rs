@@ -310,6 +310,11 @@ impl Acceptance {
         self.judge(&BTreeSet::new())
     }
 
+    /// Whether it is still of interest what becomes of a draft.
+    pub(crate) fn listens_for(&self, number: DraftNumber) -> bool {
+        self.published.iter().any(|published| published.number == number)
+    }
+
     /// A data plane is gone.
     pub fn forget(&mut self, data_plane: &DataPlaneKey) {
         self.heard.remove(data_plane);

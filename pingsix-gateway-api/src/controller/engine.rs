@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod delivered;
+mod jobs;
 mod opening;
 mod others;
 mod parameters;
@@ -14,6 +15,7 @@ mod start;
 mod telling;
 #[cfg(test)]
 mod tests;
+mod translating;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +28,6 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::field::Empty;
-use tracing::{Span, info_span};
 
 use super::bundles::Bundles;
 use super::destinations::Destinations;
@@ -44,11 +44,12 @@ use crate::news::changed;
 use crate::operations::debug::{DebugRequest, Holdings};
 use crate::operations::health::Health;
 use crate::operations::metrics::{Metrics, Outcome};
-use crate::reconcile::{Pace, Queue, Reconciler, Standing};
+use crate::reconcile::{Pace, Queue, Reconciler};
 use crate::replicas::Replicas;
 use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::watch::{Availability, Input, Watches};
 use crate::world::Effects;
+use jobs::Jobs;
 use opening::Opening;
 use others::Others;
 use provisioning::Managed;
@@ -114,6 +115,7 @@ pub(super) struct Sources {
 pub(super) struct Engine<F> {
     parts: Parts<F>,
     queue: Queue,
+    jobs: Jobs,
     publisher: Publisher<F>,
     /// What was made of owners and is not published yet.
     under_way: BTreeMap<ObjectKey, UnderWay>,
@@ -154,6 +156,7 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) fn new(parts: Parts<F>) -> Self {
         Self {
             queue: Queue::new(parts.pace),
+            jobs: Jobs::new(),
             publisher: Publisher::new(Arc::clone(&parts.feed)),
             under_way: BTreeMap::new(),
             parts,
@@ -199,7 +202,8 @@ impl<F: Feed + 'static> Engine<F> {
         let mut beats = tokio::time::interval(interval);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let due = self.queue.next_due().filter(|_| self.is_known);
+            let room = self.jobs.room().filter(|_| self.is_known);
+            let due = room.and_then(|room| self.queue.next_turn(room));
             tokio::select! {
                 () = sources.stop.cancelled() => return self.drain().await,
                 input = sources.inputs.recv() => {
@@ -222,6 +226,7 @@ impl<F: Feed + 'static> Engine<F> {
                     leads = !leads;
                     if leads { self.take_over() } else { self.hand_over() }
                 }
+                landing = self.jobs.ended() => self.land(landing),
                 attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(receptions.as_mut()) => self.look_at_receptions(),
@@ -240,13 +245,9 @@ impl<F: Feed + 'static> Engine<F> {
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
                 _ = beats.tick() => self.beat(),
             }
-            if self.is_known
-                && let Some(owner) = self.queue.pop(Instant::now())
-            {
-                self.reconcile(&owner);
-                if let Some(references) = self.parts.reconciler.take_references() {
-                    watches.refer(references);
-                }
+            self.take_turn();
+            if let Some(references) = self.parts.reconciler.take_references() {
+                watches.refer(references);
             }
             self.advance();
         }
@@ -319,7 +320,9 @@ impl<F: Feed + 'static> Engine<F> {
     fn push(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in owners {
-            self.queue.push(owner, now);
+            if !self.jobs.outdate(&owner) {
+                self.queue.push(owner, now);
+            }
         }
     }
 
@@ -328,26 +331,6 @@ impl<F: Feed + 'static> Engine<F> {
         let mut owners = self.parts.reconciler.ours();
         owners.extend(self.withdrawals.keys().cloned());
         self.push(owners);
-    }
-
-    #[tracing::instrument(skip_all, fields(%owner, outcome = Empty))]
-    fn reconcile(&mut self, owner: &ObjectKey) {
-        let started = Instant::now();
-        let standing = info_span!("translate")
-            .in_scope(|| self.parts.reconciler.reconcile(owner, jiff::Timestamp::now()));
-        let (reconciled, is_ours) = match standing {
-            Standing::Waiting(missing) => {
-                self.awaits(owner, missing);
-                Span::current().record("outcome", Outcome::Waiting.as_str());
-                self.count(owner, Outcome::Waiting, started);
-                return;
-            }
-            Standing::Current(reconciled) => (reconciled, true),
-            Standing::Withdrawn(reconciled) => (reconciled, false),
-        };
-        self.awaits(owner, reconciled.awaited.clone());
-        self.follow_parameters(owner);
-        self.publish(owner, reconciled, is_ours, started);
     }
 
     /// Counts a reconsideration.

@@ -98,6 +98,8 @@ pub enum Outcome {
     Superseded,
     /// Something could not be published; it is tried again.
     Failed,
+    /// Its translation has panicked; what was published before stays, and it is tried again.
+    Panicked,
 }
 
 impl Outcome {
@@ -108,6 +110,7 @@ impl Outcome {
             Self::Waiting => "waiting",
             Self::Superseded => "superseded",
             Self::Failed => "failed",
+            Self::Panicked => "panicked",
         }
     }
 }
@@ -123,6 +126,8 @@ pub struct Metrics {
     reconciliations: Family<OfReconciliation, Counter>,
     queue: Gauge,
     oldest: Arc<Mutex<Option<Instant>>>,
+    turn_wait: Histogram,
+    translations: Gauge,
     publications: Family<OfSink, Counter>,
     publication_failures: Family<OfFailure, Counter>,
     trials: Counter,
@@ -187,6 +192,12 @@ impl Metrics {
             add.add("reconciliations", "Gateways and IngressClasses reconsidered", Family::default());
         let queue = add.add("queue_depth", "Gateways and IngressClasses that wait", Gauge::default());
         let oldest = Arc::<Mutex<Option<Instant>>>::default();
+        let turn_wait = add.add(
+            "turn_wait_seconds",
+            "From when a Gateway or an IngressClass is due until its translation begins",
+            Histogram::new(LATENCIES),
+        );
+        let translations = add.add("translations_running", "Translations that run", Gauge::default());
         let publications =
             add.add("publications", "Publications, also those without a change", Family::default());
         let publication_failures =
@@ -224,6 +235,8 @@ impl Metrics {
             reconciliations,
             queue,
             oldest,
+            turn_wait,
+            translations,
             publications,
             publication_failures,
             trials,
@@ -267,6 +280,16 @@ impl Metrics {
     pub fn queue(&self, depth: usize, due: Option<Instant>) {
         self.queue.set(whole(depth));
         *self.oldest.lock() = due;
+    }
+
+    /// An owner has its turn, after so long a wait.
+    pub fn turn(&self, after: Duration) {
+        self.turn_wait.observe(after.as_secs_f64());
+    }
+
+    /// So many translations run.
+    pub fn translations(&self, running: usize) {
+        self.translations.set(whole(running));
     }
 
     /// A publication was made, whether or not it changed anything.

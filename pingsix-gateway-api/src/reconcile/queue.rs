@@ -1,10 +1,24 @@
-//! Which owners are due.
+//! Which owners are due, and whose turn it is.
+//!
+//! Of those that are due, the one goes first that has taken the least processor time lately. What an owner takes is a debt
+//! that it pays off at a quarter of a processor ([`SHARE`]). Whoever becomes due before that is **dear**, and whoever has no
+//! debt then is **cheap**. The turn of an owner is when it became due, or when its debt will be paid, whichever is later. So
+//! those that are cheap go first, in the order in which they became due, and nobody waits for ever: whoever goes before gets
+//! a later turn by that. Nobody waits for a turn that nobody else wants.
+//!
+//! Knows no clock: times are given.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pingsix_translate::ObjectKey;
 use tokio::time::Instant;
+
+/// What an owner may take of a processor without getting into debt: one part of so many.
+const SHARE: u32 = 4;
+
+/// No debt takes longer to be paid: what was taken before that is forgotten.
+const LONGEST_DEBT: Duration = Duration::from_mins(1);
 
 /// How often one owner is reconsidered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +45,60 @@ impl Default for Pace {
     }
 }
 
-/// Owners that wait for their turn, each once, the longest waiting first. Knows no clock: times are given.
+/// Owners that wait for their turn, each once.
 #[derive(Debug, Default)]
 pub struct Queue {
     pace: Pace,
-    /// When each is due, and in which order they came.
-    due: BTreeMap<ObjectKey, (Instant, u64)>,
-    order: BTreeSet<(Instant, u64, ObjectKey)>,
+    waiting: BTreeMap<ObjectKey, Waiting>,
+    /// Those that are not due yet, by when they are.
+    later: BTreeSet<Place>,
+    /// Those that are due, by their turns.
+    cheap: BTreeSet<Place>,
+    dear: BTreeSet<Place>,
     arrivals: u64,
     /// Until when an owner rests.
     resting: BTreeMap<ObjectKey, Instant>,
+    /// When the debt of an owner is paid.
+    debts: BTreeMap<ObjectKey, Instant>,
+    /// When debts are looked through for those that are paid.
+    audit: Option<Instant>,
     failures: BTreeMap<ObjectKey, u32>,
+}
+
+/// A time, the number of an arrival, and who arrived.
+type Place = (Instant, u64, ObjectKey);
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    due: Instant,
+    arrival: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Later,
+    Cheap,
+    /// With its turn.
+    Dear(Instant),
+}
+
+/// Who may have a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Anyone,
+    /// Owners that are cheap.
+    Cheap,
+}
+
+/// Somebody's turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) owner: ObjectKey,
+    /// Since when it was due.
+    pub(crate) due: Instant,
+    /// Whether it had no debt then.
+    pub(crate) is_cheap: bool,
 }
 
 impl Queue {
@@ -64,21 +121,68 @@ impl Queue {
         self.schedule(owner, now + delay.min(self.pace.longest_retry));
     }
 
-    /// The owner that is due and has waited longest. It is no longer in the queue.
+    /// The owner whose turn it is. It is no longer in the queue.
     pub fn pop(&mut self, now: Instant) -> Option<ObjectKey> {
-        let (at, ..) = self.order.first()?;
-        if *at > now {
-            return None;
-        }
-        let (_, _, owner) = self.order.pop_first()?;
-        self.due.remove(&owner);
-        Some(owner)
+        self.turn(now, Room::Anyone).map(|turn| turn.owner)
     }
 
-    /// An owner was reconsidered, and rests in proportion to what that took.
+    /// The owner whose turn it is, among those for whom there is room. It is no longer in the queue.
+    pub(crate) fn turn(&mut self, now: Instant, room: Room) -> Option<Turn> {
+        self.make_ready(now);
+        let turn = |place: Option<&Place>| place.map(|(turn, ..)| *turn);
+        let (cheap, dear) = (turn(self.cheap.first()), turn(self.dear.first()));
+        let is_cheap = match (cheap, dear.filter(|_| room == Room::Anyone)) {
+            (Some(cheap), Some(dear)) => cheap <= dear,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => return None,
+        };
+        let ready = if is_cheap { &mut self.cheap } else { &mut self.dear };
+        let (_, _, owner) = ready.pop_first()?;
+        let due = self.waiting.remove(&owner).map_or(now, |waiting| waiting.due);
+        Some(Turn { owner, due, is_cheap })
+    }
+
+    /// Sorts those that have become due.
+    fn make_ready(&mut self, now: Instant) {
+        while self.later.first().is_some_and(|(due, ..)| *due <= now) {
+            let Some((due, arrival, owner)) = self.later.pop_first() else { return };
+            let stage = match self.debts.get(&owner).copied() {
+                Some(paid) if paid > due => Stage::Dear(paid),
+                Some(_) | None => Stage::Cheap,
+            };
+            if let Some(waiting) = self.waiting.get_mut(&owner) {
+                waiting.stage = stage;
+            }
+            match stage {
+                Stage::Dear(turn) => self.dear.insert((turn, arrival, owner)),
+                Stage::Cheap | Stage::Later => self.cheap.insert((due, arrival, owner)),
+            };
+        }
+    }
+
+    /// When there may be a [turn](Self::turn); `None` when nobody waits.
+    pub(crate) fn next_turn(&self, room: Room) -> Option<Instant> {
+        let first = |places: &BTreeSet<Place>| {
+            let (.., owner) = places.first()?;
+            Some(self.waiting.get(owner)?.due)
+        };
+        let dear = first(&self.dear).filter(|_| room == Room::Anyone);
+        [first(&self.later), first(&self.cheap), dear].into_iter().flatten().min()
+    }
+
+    /// An owner was reconsidered, which took so much processor time: it rests in proportion to that, and is in debt.
     pub fn rest(&mut self, owner: &ObjectKey, now: Instant, took: Duration) {
         let rest = took.saturating_mul(self.pace.rest_factor).min(self.pace.longest_rest);
         self.resting.insert(owner.clone(), now + rest);
+        let paid = self.debts.get(owner).map_or(now, |paid| now.max(*paid));
+        let paid = (paid + took.saturating_mul(SHARE).min(LONGEST_DEBT)).min(now + LONGEST_DEBT);
+        self.debts.insert(owner.clone(), paid);
+        // A debt outlives its owner: who is deleted and made anew has taken what it has taken.
+        if *self.audit.get_or_insert(now + LONGEST_DEBT) <= now {
+            self.debts.retain(|_, paid| *paid > now);
+            self.audit = None;
+        }
     }
 
     /// An owner has been dealt with: a later failure is the first.
@@ -88,51 +192,60 @@ impl Queue {
 
     /// Whether an owner waits.
     pub fn contains(&self, owner: &ObjectKey) -> bool {
-        self.due.contains_key(owner)
+        self.waiting.contains_key(owner)
     }
 
     /// An owner is gone.
     pub fn forget(&mut self, owner: &ObjectKey) {
         self.resting.remove(owner);
         self.failures.remove(owner);
-        if let Some((at, arrival)) = self.due.remove(owner) {
-            self.order.remove(&(at, arrival, owner.clone()));
-        }
+        self.take_out(owner);
     }
 
-    /// When the next owner is due; `None` when nobody waits.
+    /// When the next owner is due; `None` when nobody waits. It looks at all that are dear.
     pub fn next_due(&self) -> Option<Instant> {
-        self.order.first().map(|(at, ..)| *at)
+        let dear = self.dear.iter().filter_map(|(.., owner)| Some(self.waiting.get(owner)?.due));
+        let others = [&self.cheap, &self.later].into_iter().filter_map(|places| Some(places.first()?.0));
+        others.chain(dear).min()
     }
 
-    /// Who waits, in the order of their turns, until when, and how often it failed before. For dumps.
+    /// Who waits, since or until when, and how often it failed before. For dumps.
     pub fn waiting(&self) -> impl Iterator<Item = (&ObjectKey, Instant, u32)> {
-        self.order
-            .iter()
-            .map(|(at, _, owner)| (owner, *at, self.failures.get(owner).copied().unwrap_or_default()))
+        self.cheap.iter().chain(&self.dear).chain(&self.later).filter_map(|(.., owner)| {
+            let failures = self.failures.get(owner).copied().unwrap_or_default();
+            Some((owner, self.waiting.get(owner)?.due, failures))
+        })
     }
 
     /// How many owners wait.
     pub fn len(&self) -> usize {
-        self.due.len()
+        self.waiting.len()
     }
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.due.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Keeps the earlier of two times.
-    fn schedule(&mut self, owner: ObjectKey, at: Instant) {
-        if let Some((earlier, arrival)) = self.due.get(&owner).copied() {
-            if earlier <= at {
-                return;
-            }
-            self.order.remove(&(earlier, arrival, owner.clone()));
+    fn schedule(&mut self, owner: ObjectKey, due: Instant) {
+        if self.waiting.get(&owner).is_some_and(|waiting| waiting.stage != Stage::Later || waiting.due <= due)
+        {
+            return;
         }
+        self.take_out(&owner);
         self.arrivals += 1;
-        self.due.insert(owner.clone(), (at, self.arrivals));
-        self.order.insert((at, self.arrivals, owner));
+        self.waiting.insert(owner.clone(), Waiting { due, arrival: self.arrivals, stage: Stage::Later });
+        self.later.insert((due, self.arrivals, owner));
+    }
+
+    fn take_out(&mut self, owner: &ObjectKey) {
+        let Some(Waiting { due, arrival, stage }) = self.waiting.remove(owner) else { return };
+        match stage {
+            Stage::Later => self.later.remove(&(due, arrival, owner.clone())),
+            Stage::Cheap => self.cheap.remove(&(due, arrival, owner.clone())),
+            Stage::Dear(turn) => self.dear.remove(&(turn, arrival, owner.clone())),
+        };
     }
 }
 
@@ -209,6 +322,54 @@ mod tests {
         queue.succeeded(&owner("one"));
         queue.retry(owner("one"), now);
         assert_eq!(queue.next_due(), Some(now + Duration::from_millis(100)), "a success ends the series");
+    }
+
+    #[test]
+    fn who_took_less_lately_goes_first_and_nobody_is_starved() {
+        let (mut queue, now) = (queue(), Instant::now());
+        let second = Duration::from_secs(1);
+        queue.rest(&owner("dear"), now, second);
+        queue.rest(&owner("dearer"), now, 2 * second);
+        let rested = now + second;
+        for name in ["dearer", "dear", "cheap"] {
+            queue.push(owner(name), rested);
+        }
+        let due = rested;
+        assert_eq!(queue.next_turn(Room::Cheap), Some(rested));
+        assert_eq!(
+            queue.turn(rested, Room::Cheap),
+            Some(Turn { owner: owner("cheap"), due, is_cheap: true })
+        );
+        assert_eq!(queue.turn(rested, Room::Cheap), None);
+        assert_eq!((queue.next_due(), queue.next_turn(Room::Anyone)), (Some(rested), Some(rested)));
+        assert_eq!(queue.next_turn(Room::Cheap), None, "waiting makes nobody cheap");
+        assert_eq!(queue.turn(rested, Room::Anyone).unwrap().owner, owner("dear"));
+        // Its debt is paid when it has had four times as long; whoever becomes due after that goes after it.
+        let late = now + 8 * second;
+        queue.push(owner("before"), late - second);
+        queue.push(owner("after"), late + second);
+        let order: Vec<Turn> = std::iter::from_fn(|| queue.turn(late + second, Room::Anyone)).collect();
+        let names: Vec<&str> = order.iter().map(|turn| &*turn.owner.name.name).collect();
+        assert_eq!(names, ["before", "dearer", "after"]);
+        assert_eq!(order.iter().map(|turn| turn.is_cheap).collect::<Vec<_>>(), [true, false, true]);
+    }
+
+    #[test]
+    fn debts_are_bounded_and_outlive_their_owners() {
+        let (mut queue, now) = (queue(), Instant::now());
+        let minute = Duration::from_mins(1);
+        let is_cheap = |queue: &mut Queue, at| {
+            queue.push(owner("one"), at);
+            queue.turn(at, Room::Anyone).unwrap().is_cheap
+        };
+        for _ in 0..3 {
+            queue.rest(&owner("one"), now, Duration::from_hours(1));
+            queue.forget(&owner("one"));
+        }
+        assert!(!is_cheap(&mut queue, now + minute - Duration::from_millis(1)));
+        assert!(is_cheap(&mut queue, now + minute));
+        queue.rest(&owner("two"), now + 3 * minute, Duration::from_secs(1));
+        assert_eq!(queue.debts.len(), 1, "those that are paid are not kept");
     }
 
     #[test]

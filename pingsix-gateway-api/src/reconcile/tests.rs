@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::waits::PATIENCE;
-use super::{Reconciled, Reconciler, Standing};
+use super::{Job, Prepared, Reconciled, Reconciler, Standing};
 use crate::world::generate::{event_of, object};
 
 mod waiting;
@@ -30,6 +30,8 @@ struct Follower {
     told: BTreeMap<ObjectKey, String>,
     /// By owner, what it refers to and nothing is known of.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Translations that take their time, and whether the owner is to be reconsidered once more; `None` if none does.
+    jobs: Option<BTreeMap<ObjectKey, (Box<Job>, bool)>>,
 }
 
 impl Follower {
@@ -41,11 +43,16 @@ impl Follower {
             held: BTreeMap::new(),
             told: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            jobs: None,
         }
     }
 
     fn reconcile(&mut self, owners: BTreeSet<ObjectKey>) {
         for owner in owners {
+            if self.jobs.is_some() {
+                self.begin(owner);
+                continue;
+            }
             match self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) {
                 Standing::Current(reconciled) | Standing::Withdrawn(reconciled) => {
                     self.note_awaited(&owner, &reconciled.awaited);
@@ -55,6 +62,52 @@ impl Follower {
                     assert!(!missing.is_empty());
                     self.note_awaited(&owner, &missing);
                 }
+            }
+        }
+    }
+
+    fn begin(&mut self, owner: ObjectKey) {
+        let jobs = self.jobs.get_or_insert_default();
+        if let Some((_, is_stale)) = jobs.get_mut(&owner) {
+            *is_stale = true;
+            return;
+        }
+        match self.reconciler.prepare(&owner, Timestamp::UNIX_EPOCH) {
+            Prepared::Job(job) => {
+                jobs.insert(owner, (job, false));
+            }
+            Prepared::Waiting(missing) => self.note_awaited(&owner, &missing),
+            Prepared::Withdrawn(reconciled) => {
+                self.note_awaited(&owner, &reconciled.awaited);
+                self.take(reconciled);
+            }
+        }
+    }
+
+    /// A translation comes to its end.
+    fn end(&mut self, owner: &ObjectKey) {
+        let Some((job, is_stale)) = self.jobs.as_mut().and_then(|jobs| jobs.remove(owner)) else { return };
+        let reconciled = self.reconciler.finish(job.run());
+        let is_useless = reconciled.is_none();
+        if let Some(reconciled) = reconciled {
+            self.note_awaited(owner, &reconciled.awaited);
+            self.take(reconciled);
+        }
+        assert!(is_stale || !is_useless, "who makes it useless has the owner reconsidered");
+        if is_stale {
+            self.begin(owner.clone());
+        }
+    }
+
+    /// Some translations come to their ends, or all.
+    fn end_jobs(&mut self, mut ends: impl FnMut() -> bool) {
+        while let Some(jobs) = &self.jobs {
+            let ending: Vec<ObjectKey> = jobs.keys().filter(|_| ends()).cloned().collect();
+            if ending.is_empty() {
+                return;
+            }
+            for owner in ending {
+                self.end(&owner);
             }
         }
     }
@@ -120,12 +173,14 @@ impl Follower {
     }
 
     fn answer_everything(&mut self) {
+        self.end_jobs(|| true);
         while let Some((owner, missing)) = self.waiting.pop_first() {
             for key in missing {
                 let owners = self.reconciler.answered(key);
                 assert!(owners.contains(&owner), "an answer leads back to who waits for it");
                 self.reconcile(owners);
             }
+            self.end_jobs(|| true);
         }
     }
 
@@ -172,18 +227,28 @@ fn rebuilt(from: &Follower) -> Follower {
 
 #[test]
 fn whatever_the_history_the_result_is_that_of_the_objects() {
+    follow_histories(|| None, 1000);
+}
+
+#[test]
+fn however_long_translations_take_the_result_is_that_of_the_objects() {
+    follow_histories(|| Some(BTreeMap::new()), 2000);
+}
+
+fn follow_histories(jobs: fn() -> Option<BTreeMap<ObjectKey, (Box<Job>, bool)>>, first_seed: u64) {
     let histories: u64 =
         std::env::var("PROPERTY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6);
     let (mut documents, mut told) = (0, 0);
     for seed in 0..histories {
-        let mut random = StdRng::seed_from_u64(1000 + seed);
-        let mut follower = Follower::new();
+        let mut random = StdRng::seed_from_u64(first_seed + seed);
+        let mut follower = Follower { jobs: jobs(), ..Follower::new() };
         for version in 1..=120 {
             let kind = *Kind::ALL.choose(&mut random).unwrap();
             let value = object(kind, version, &mut random);
             let event = if random.random_bool(0.8) { watcher::Event::Apply } else { watcher::Event::Delete };
             let effects = follower.reconciler.apply(event_of(kind, event(value)));
             follower.reconcile(effects.owners);
+            follower.end_jobs(|| random.random_bool(0.3));
             match random.random_range(0..10) {
                 0..6 => follower.answer_everything(),
                 6 => follower.lose_patience(),

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use super::Engine;
+use super::translating::Taken;
 use crate::acceptance::{DraftNumber, Heard};
 use crate::bridge::withdrawn;
 use crate::controller::orphans::Orphan;
@@ -51,19 +52,13 @@ pub(super) struct UnderWay {
 
 impl<F: Feed + 'static> Engine<F> {
     /// Has everything published that was made of an owner.
-    pub(super) fn publish(
-        &mut self,
-        owner: &ObjectKey,
-        reconciled: Reconciled,
-        is_ours: bool,
-        started: Instant,
-    ) {
+    pub(super) fn publish(&mut self, owner: &ObjectKey, reconciled: Reconciled, is_ours: bool, taken: Taken) {
         let Reconciled { publications, unpublished, told, draft, trial, awaited: _ } = reconciled;
         self.look_at_keys(owner);
         self.provide(owner);
         self.look_at_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, started) };
+        let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, taken.started) };
         self.under_way.insert(owner.clone(), under_way);
         self.opening.reconsidered(owner, self.seals.is_unknown(owner));
         self.explain_fault(owner);
@@ -135,8 +130,8 @@ impl<F: Feed + 'static> Engine<F> {
         self.publish_revisions();
         self.parts.events.set(owner, self.problems_of(owner));
         let now = Instant::now();
-        tracing::debug!(elapsed = ?(now - started), "reconciled");
-        self.queue.rest(owner, now, now - started);
+        tracing::debug!(elapsed = ?(now - taken.started), "reconciled");
+        self.queue.rest(owner, now, taken.by(now));
         self.look_at(owner);
     }
 
@@ -253,7 +248,7 @@ impl<F: Feed + 'static> Engine<F> {
                 tracing::warn!(%data_plane, why, "a data plane cannot be published to one of its targets");
                 self.deliveries.failed(&data_plane, why);
                 if is_retryable && !std::mem::replace(&mut under_way.has_failed, true) {
-                    self.queue.retry(owner.clone(), Instant::now());
+                    self.retry(owner);
                 }
                 return;
             }
@@ -290,7 +285,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         // Once for all that fail together.
         if !is_done && !std::mem::replace(&mut under_way.has_failed, true) {
-            self.queue.retry(owner.clone(), Instant::now());
+            self.retry(owner);
         }
         self.act(owner, heard);
         if is_withdrawn && reach == Reach::All {
@@ -368,7 +363,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         self.queue.succeeded(owner);
         // It may have come back meanwhile.
-        if !is_ours && !self.queue.contains(owner) {
+        if !is_ours && !self.queue.contains(owner) && !self.jobs.is_running(owner) {
             self.queue.forget(owner);
         }
     }
@@ -478,7 +473,9 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
         if self.is_known {
             let ours = self.parts.reconciler.ours();
-            let gone = self.queue.waiting().map(|(owner, ..)| owner).filter(|owner| !ours.contains(*owner));
+            // What is being translated comes too late.
+            let concerned = self.queue.waiting().map(|(owner, ..)| owner).chain(self.jobs.owners());
+            let gone = concerned.filter(|owner| !ours.contains(*owner));
             let gone: BTreeSet<ObjectKey> = gone.chain(self.withdrawals.keys()).cloned().collect();
             for owner in gone {
                 self.reconcile(&owner);

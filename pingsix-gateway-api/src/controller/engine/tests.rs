@@ -1,5 +1,6 @@
 //! The engine, told by hand what watches would tell it.
 
+mod jobs;
 mod provisioning;
 mod publishing;
 mod refusals;

@@ -50,6 +50,8 @@ async fn eventful() -> Metrics {
     metrics.live(Duration::from_millis(7));
     metrics.reconciled(Kind::Gateway, Outcome::Current, Duration::from_millis(3));
     metrics.queue(3, Some(Instant::now()));
+    metrics.turn(Duration::from_millis(2));
+    metrics.translations(2);
     let changed = Changed { created: 1, updated: 2, deleted: 3 };
     metrics.published("embedded", &Published { revision: revision(7), changed });
     metrics.publication_failed("embedded", "revisions");
@@ -85,6 +87,8 @@ async fn everything_is_counted_where_it_belongs() {
         "reconciliations_total{kind=\"Gateway\",outcome=\"current\"} 1",
         "queue_depth 3",
         "queue_age_seconds 2.0",
+        "turn_wait_seconds_bucket{le=\"0.0025\"} 1",
+        "translations_running 2",
         "publications_total{sink=\"embedded\"} 1",
         "publication_failures_total{sink=\"embedded\",category=\"revisions\"} 1",
         "trials_total 1",

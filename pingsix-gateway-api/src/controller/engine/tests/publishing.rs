@@ -7,20 +7,20 @@ use crate::acceptance::{Heard, Reception};
 use crate::controller::Reach;
 
 const SLOW: Duration = Duration::from_secs(5);
-const WEB: &str = "/pingsix/infra/web";
-const BLOG: &str = "/pingsix/infra/blog";
+pub(super) const WEB: &str = "/pingsix/infra/web";
+pub(super) const BLOG: &str = "/pingsix/infra/blog";
 
-fn blog() -> ObjectKey {
+pub(super) fn blog() -> ObjectKey {
     ObjectKey::new(Kind::Gateway, "infra", "blog")
 }
 
 impl Rig {
-    fn feed(&self) -> Arc<SlowFeed> {
+    pub(super) fn feed(&self) -> Arc<SlowFeed> {
         Arc::clone(&self.engine.parts.feed)
     }
 
     /// With a second Gateway, which has a route as well.
-    fn with_blog() -> Self {
+    pub(super) fn with_blog() -> Self {
         let mut rig = Self::ready();
         rig.apply(Kind::Gateway, second());
         let mut post = route(1);
@@ -71,14 +71,14 @@ impl<F: Feed + 'static> Rig<F> {
     }
 }
 
-fn second() -> Value {
+pub(super) fn second() -> Value {
     let mut gateway = gateway();
     gateway["metadata"]["name"] = json!("blog");
     gateway
 }
 
 /// The Gateway after a change.
-fn changed_gateway(name: &str, version: u32) -> Value {
+pub(super) fn changed_gateway(name: &str, version: u32) -> Value {
     let mut changed = gateway();
     changed["metadata"]["name"] = json!(name);
     changed["metadata"]["resourceVersion"] = json!(version.to_string());

@@ -1,0 +1,163 @@
+//! A translation, apart from everything that goes on meanwhile.
+//!
+//! A [`Job`] holds all that it takes: an immutable snapshot, and what the last translation of the same owner left. So it can
+//! run on any thread, and whatever happens meanwhile makes no difference to it. [`Reconciler::prepare`] makes it, and
+//! [`Reconciler::finish`] takes in what came of it.
+//!
+//! [`Reconciler::prepare`]: super::Reconciler::prepare
+//! [`Reconciler::finish`]: super::Reconciler::finish
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pingsix_sink::Desired;
+use pingsix_translate::verdict::{Problem, Verdicts};
+use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Translation, Translator};
+
+use super::Publication;
+use crate::acceptance::{Draft, DraftNumber, Trial};
+use crate::bridge::Bridge;
+use crate::world::OwnerSnapshot;
+use crate::{BridgeError, bridge_stream, outdated_certificates, outdated_stream_certificates};
+
+/// What was made of an owner, so that only what is different has to be made again.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    translator: Option<Translator>,
+    bridges: BTreeMap<DataPlaneKey, Bridge>,
+}
+
+/// Something to translate and to bridge.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(super) owner: ObjectKey,
+    pub(super) draft: Draft,
+    pub(super) options: Arc<Options>,
+    /// What was made for its data planes before.
+    pub(super) before: BTreeMap<DataPlaneKey, DataPlane>,
+    pub(super) memo: Memo,
+    /// What certificates are judged by.
+    pub(super) now: Timestamp,
+    /// See [`Reconciled::awaited`](super::Reconciled::awaited).
+    pub(super) awaited: BTreeSet<ObjectKey>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(super) owner: ObjectKey,
+    pub(super) number: DraftNumber,
+    pub(super) trial: Option<Trial>,
+    pub(super) memo: Memo,
+    pub(super) awaited: BTreeSet<ObjectKey>,
+    pub(super) made: Made,
+    pub(super) bridged: Bridged,
+}
+
+/// What was made.
+#[derive(Debug)]
+pub(super) enum Made {
+    /// For a trial, as far as the owner has these data planes.
+    Trial(BTreeMap<DataPlaneKey, DataPlane>),
+    /// A trial that cannot be made.
+    Nothing,
+    /// Its parameters cannot be used, so what was made before stays.
+    Kept(Box<Verdicts>),
+    /// All of it, but for what is in [`Done::bridged`].
+    All(Box<Translation>),
+}
+
+/// What is to be published, in the order of the data planes.
+#[derive(Debug, Default)]
+pub(super) struct Bridged {
+    pub(super) publications: Vec<Publication>,
+    pub(super) unpublished: Vec<(DataPlaneKey, BridgeError)>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Job {
+    /// The owner that it is about.
+    pub(crate) const fn owner(&self) -> &ObjectKey {
+        &self.owner
+    }
+
+    /// Does it.
+    pub(crate) fn run(self) -> Done {
+        let Self { owner, draft, options, before, mut memo, now, awaited } = self;
+        let Draft { snapshot, number, trial } = draft;
+        let translator = memo.translator.get_or_insert_with(|| Translator::new((*options).clone()));
+        let translation = match &snapshot {
+            OwnerSnapshot::Gateway(snapshot) => translator.translate(snapshot),
+            OwnerSnapshot::Ingress(snapshot) => translator.translate_ingress(snapshot),
+        };
+        let mut bridged = Bridged::default();
+        let made = match (&trial, translation.has_unusable_parameters) {
+            (Some(_), true) => Made::Nothing,
+            (Some(_), false) => {
+                let mut planes = translation.data_planes;
+                planes.retain(|key, _| before.contains_key(key));
+                bridged.planes(&planes, &mut memo, &options);
+                // Nothing is told of a trial.
+                bridged.problems.clear();
+                Made::Trial(planes)
+            }
+            (None, true) => {
+                // A trial may be what was published last.
+                bridged.planes(&before, &mut memo, &options);
+                bridged.problems.clear();
+                Made::Kept(Box::new(translation.verdicts))
+            }
+            (None, false) => {
+                bridged.all(&translation, &mut memo, &options, now);
+                Made::All(Box::new(translation))
+            }
+        };
+        Done { owner, number, trial, memo, awaited, made, bridged }
+    }
+}
+
+impl Bridged {
+    fn all(&mut self, translation: &Translation, memo: &mut Memo, options: &Options, now: Timestamp) {
+        let Translation { data_planes, stream_planes, verdicts, .. } = translation;
+        self.problems.clone_from(&verdicts.problems);
+        self.planes(data_planes, memo, options);
+        self.problems.extend(data_planes.values().flat_map(|plane| outdated_certificates(plane, now)));
+        for (key, plane) in stream_planes {
+            self.problems.extend(outdated_stream_certificates(plane, now));
+            let bridged = bridge_stream(key, plane, options);
+            self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));
+        }
+        memo.bridges.retain(|key, _| data_planes.contains_key(key));
+        self.problems.sort();
+        self.problems.dedup();
+    }
+
+    fn planes(&mut self, planes: &BTreeMap<DataPlaneKey, DataPlane>, memo: &mut Memo, options: &Options) {
+        for (key, plane) in planes {
+            let bridged = memo.bridges.entry(key.clone()).or_default().bridge(key, plane, options);
+            self.add(key, bridged.map(|bridged| (bridged.desired, bridged.problems)));
+        }
+    }
+
+    fn add(&mut self, key: &DataPlaneKey, bridged: Result<(Desired, Vec<Problem>), BridgeError>) {
+        match bridged {
+            Ok((desired, problems)) => {
+                self.problems.extend(problems);
+                self.publications.push(Publication { data_plane: key.clone(), desired });
+            }
+            Err(error) => self.unpublished.push((key.clone(), error)),
+        }
+    }
+
+    /// Has nothing published for data planes that are gone.
+    pub(super) fn withdraw<'k>(
+        &mut self,
+        gone: impl IntoIterator<Item = &'k DataPlaneKey>,
+        options: &Options,
+    ) {
+        for key in gone {
+            self.add(key, crate::bridge::withdrawn(key, options).map(|desired| (desired, Vec::new())));
+        }
+    }
+}

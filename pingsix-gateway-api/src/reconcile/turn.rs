@@ -1,0 +1,247 @@
+//! The turn of an owner: what it may see is prepared for translation, and what came of that is taken in.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pingsix_sink::Desired;
+use pingsix_translate::verdict::Verdicts;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Translation};
+
+use super::Reconciler;
+use super::held::hold_back;
+use super::job::{Bridged, Done, Job, Made};
+use crate::BridgeError;
+use crate::acceptance::{DraftNumber, Recollection, Trial};
+use crate::world::{Cut, OwnerSnapshot};
+
+/// What a data plane shall hold.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Publication {
+    /// Which data plane.
+    pub data_plane: DataPlaneKey,
+    /// What it shall hold; nothing if it is gone.
+    pub desired: Desired,
+}
+
+/// How an owner stands after it was reconsidered. Each of these takes another action, so whoever matches on them should
+/// be told of a new one by the compiler.
+#[derive(Debug)]
+pub enum Standing {
+    /// It is ours: here is what to publish.
+    Current(Reconciled),
+    /// It is gone, or not ours any more: its data planes are to be emptied.
+    Withdrawn(Reconciled),
+    /// Nothing was made of it so far, and it refers to objects of which nobody knows yet whether they are there. What an
+    /// earlier process has published stays.
+    Waiting(BTreeSet<ObjectKey>),
+}
+
+/// What came of reconsidering an owner.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Reconciled {
+    /// What to publish, in the order of the data planes. Publications that change nothing are among them.
+    pub publications: Vec<Publication>,
+    /// Data planes that keep what they have, because what was made for them cannot be published.
+    pub unpublished: Vec<(DataPlaneKey, BridgeError)>,
+    /// Objects about which there is something else to tell than before.
+    pub told: BTreeSet<Arc<ObjectKey>>,
+    /// To be told which revisions come of the publications.
+    pub draft: Option<DraftNumber>,
+    /// Set when PingSIX has refused something, and this is to find out what: nothing is told of it.
+    pub trial: Option<Trial>,
+    /// Objects it refers to of which nobody knows yet whether they are there. What refers to one of these counts as it was
+    /// before, and after a while fails closed.
+    pub awaited: BTreeSet<ObjectKey>,
+}
+
+/// What an owner whose turn it is comes to.
+#[derive(Debug)]
+pub(crate) enum Prepared {
+    /// As [`Standing::Withdrawn`].
+    Withdrawn(Reconciled),
+    /// As [`Standing::Waiting`].
+    Waiting(BTreeSet<ObjectKey>),
+    /// This is to be run, wherever, and [taken in](Reconciler::finish). Until then, the owner is not to be prepared again.
+    Job(Box<Job>),
+}
+
+impl Reconciler {
+    /// Makes ready what it takes to translate an owner.
+    pub(crate) fn prepare(&mut self, owner: &ObjectKey, now: Timestamp) -> Prepared {
+        let cut = if self.is_ours(owner) { self.cut(owner) } else { None };
+        let Some(cut) = cut else {
+            return Prepared::Withdrawn(self.withdraw(owner));
+        };
+        let is_known = |key: &ObjectKey| self.answered.contains(key) || self.world.is_complete(key.kind);
+        let missing: BTreeSet<ObjectKey> =
+            cut.referenced.iter().filter(|key| !is_known(key)).cloned().collect();
+        let made = self.owners.entry(owner.clone()).or_default();
+        if made.referenced != cut.referenced {
+            self.references_changed = true;
+            made.referenced.clone_from(&cut.referenced);
+        }
+        let mut snapshot = made.cut.insert(cut).snapshot.clone();
+        if missing.is_empty() {
+            made.waits.end(BTreeSet::new());
+        } else {
+            let referrers = self.world.referrers(&snapshot, &missing);
+            match &made.seen {
+                Some(before) => {
+                    let held = made.waits.set(referrers);
+                    hold_back(&self.world, &mut snapshot, before, &held);
+                }
+                // What an earlier process made of it is still served. One wait for the whole owner has an end, whoever
+                // comes to refer to whatever else.
+                None if !made.waits.set([owner.clone()].into()).is_empty() => {
+                    return Prepared::Waiting(missing);
+                }
+                None => made.waits.end(referrers),
+            }
+            *snapshot.pending() = missing.iter().map(|key| (key.clone(), ())).collect();
+        }
+        Prepared::Job(Box::new(self.job(owner, snapshot, missing, now)))
+    }
+
+    fn job(
+        &mut self,
+        owner: &ObjectKey,
+        snapshot: OwnerSnapshot,
+        awaited: BTreeSet<ObjectKey>,
+        now: Timestamp,
+    ) -> Job {
+        let made = self.owners.entry(owner.clone()).or_default();
+        if made.acceptance.is_new() {
+            let status = |key: &ObjectKey| self.world.status(key);
+            let recollection = Recollection::of(&snapshot, &self.options.controller_name, status);
+            made.acceptance.recall(recollection);
+        }
+        made.acceptance.learn(owner, &self.findings, &snapshot);
+        let draft = made.acceptance.draft(made.seen.insert(snapshot));
+        Job {
+            owner: owner.clone(),
+            draft,
+            options: Arc::clone(&self.options),
+            before: made.planes.clone(),
+            memo: std::mem::take(&mut made.memo),
+            now,
+            awaited,
+        }
+    }
+
+    /// Takes in what came of a job; `None` when it is of no use any more, and the owner has to be prepared again.
+    pub(crate) fn finish(&mut self, done: Done) -> Option<Reconciled> {
+        let Done { owner, number, trial, memo, awaited, made: came, bridged } = done;
+        let is_ours = self.is_ours(&owner);
+        let made = self.owners.get_mut(&owner)?;
+        made.memo = memo;
+        // It is about to be withdrawn; or the search that the trial was for has ended.
+        if !is_ours || trial.is_some() && !made.acceptance.listens_for(number) {
+            return None;
+        }
+        let reconciled = match came {
+            Made::Nothing => bridged.reconciled(),
+            Made::Trial(planes) => {
+                // What is told of the owner stays as it is, and so do data planes that the trial does not have.
+                made.tried = planes;
+                bridged.reconciled()
+            }
+            Made::Kept(verdicts) => {
+                return Some(Reconciled { awaited, ..self.keep(&owner, *verdicts, bridged) });
+            }
+            Made::All(translation) => self.take(&owner, *translation, bridged),
+        };
+        if let Some(made) = self.owners.get_mut(&owner) {
+            let planes = reconciled.publications.iter().map(|publication| publication.data_plane.clone());
+            made.acceptance.expects(number, planes.filter(|key| made.planes.contains_key(key)));
+        }
+        Some(Reconciled { draft: Some(number), trial, awaited, ..reconciled })
+    }
+
+    /// What an owner may see now.
+    fn cut(&mut self, owner: &ObjectKey) -> Option<Cut> {
+        let kept = self.owners.get_mut(owner).and_then(|made| {
+            let changed = std::mem::take(&mut made.changed);
+            Some((made.cut.take()?, changed))
+        });
+        if let Some((mut cut, changed)) = kept
+            && self.world.recut(&mut cut, &changed)
+        {
+            return Some(cut);
+        }
+        self.world.cut(owner)
+    }
+
+    fn take(&mut self, owner: &ObjectKey, translation: Translation, mut bridged: Bridged) -> Reconciled {
+        let Translation { data_planes, stream_planes, infrastructure, attached, mut verdicts, .. } =
+            translation;
+        let made = self.owners.entry(owner.clone()).or_default();
+        if let Some(cut) = &made.cut {
+            made.acceptance.amend(&cut.snapshot, &mut verdicts.routes);
+        }
+        let found = made.acceptance.problems();
+        if !found.is_empty() {
+            bridged.problems.extend(found);
+            bridged.problems.sort();
+            bridged.problems.dedup();
+        }
+        let gone = made.planes.keys().chain(&made.streams);
+        let gone: BTreeSet<&DataPlaneKey> =
+            gone.filter(|key| !data_planes.contains_key(*key) && !stream_planes.contains_key(*key)).collect();
+        for key in &gone {
+            made.acceptance.forget(key);
+        }
+        bridged.withdraw(gone, &self.options);
+        let mut told =
+            self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
+        if made.attached != attached || made.infrastructure.is_some() != infrastructure.is_some() {
+            // Where its data planes are reached may be elsewhere.
+            let gateway = (owner.kind == Kind::Gateway).then(|| Arc::new(owner.clone()));
+            told.extend(gateway.into_iter().chain(verdicts.ingresses.iter().cloned()));
+        }
+        made.infrastructure = infrastructure;
+        made.attached = attached;
+        made.verdicts = Some(verdicts);
+        made.problems = std::mem::take(&mut bridged.problems);
+        made.planes = data_planes;
+        made.streams = stream_planes.into_keys().collect();
+        made.tried.clear();
+        made.is_kept = false;
+        Reconciled { told, ..bridged.reconciled() }
+    }
+
+    /// What an owner is to serve is not known while its parameters cannot be used: whatever was published stays, and so does
+    /// what runs for it. Of one of which nothing was published here, nothing is: a reader keeps what it has from elsewhere,
+    /// and gets nothing if it has nothing.
+    fn keep(&mut self, owner: &ObjectKey, mut verdicts: Verdicts, bridged: Bridged) -> Reconciled {
+        let made = self.owners.entry(owner.clone()).or_default();
+        if let Some(before) = &made.verdicts {
+            verdicts.ingresses.clone_from(&before.ingresses);
+        }
+        let told = self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), Some(&verdicts));
+        made.problems.clone_from(&verdicts.problems);
+        made.verdicts = Some(verdicts);
+        made.tried.clear();
+        made.is_kept = true;
+        Reconciled { told, ..bridged.reconciled() }
+    }
+
+    /// Empties the data planes of an owner that is gone or not ours, and takes back what was said because of it.
+    fn withdraw(&mut self, owner: &ObjectKey) -> Reconciled {
+        let Some(made) = self.owners.remove(owner) else { return Reconciled::default() };
+        self.references_changed |= !made.referenced.is_empty();
+        let mut bridged = Bridged::default();
+        bridged.withdraw(made.planes.keys().chain(&made.streams), &self.options);
+        let told = self.speakers.replace(&Arc::new(owner.clone()), made.verdicts.as_ref(), None);
+        Reconciled { told, ..bridged.reconciled() }
+    }
+}
+
+impl Bridged {
+    fn reconciled(self) -> Reconciled {
+        let Self { publications, unpublished, problems: _ } = self;
+        Reconciled { publications, unpublished, ..Reconciled::default() }
+    }
+}
