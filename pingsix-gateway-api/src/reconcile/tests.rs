@@ -21,6 +21,9 @@ mod waiting;
 /// What each data plane holds that holds anything.
 type Held<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
 
+/// By owner, a translation that has not ended, and whether there has to be one more.
+type Jobs = BTreeMap<ObjectKey, (Box<Job>, bool)>;
+
 /// A reconciler with what its publications and verdicts amount to.
 struct Follower {
     reconciler: Reconciler,
@@ -30,8 +33,8 @@ struct Follower {
     told: BTreeMap<ObjectKey, String>,
     /// By owner, what it refers to and nothing is known of.
     waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Translations that take their time, and whether the owner is to be reconsidered once more; `None` if none does.
-    jobs: Option<BTreeMap<ObjectKey, (Box<Job>, bool)>>,
+    /// `None` if no translation takes its time.
+    jobs: Option<Jobs>,
 }
 
 impl Follower {
@@ -232,10 +235,10 @@ fn whatever_the_history_the_result_is_that_of_the_objects() {
 
 #[test]
 fn however_long_translations_take_the_result_is_that_of_the_objects() {
-    follow_histories(|| Some(BTreeMap::new()), 2000);
+    follow_histories(|| Some(Jobs::new()), 2000);
 }
 
-fn follow_histories(jobs: fn() -> Option<BTreeMap<ObjectKey, (Box<Job>, bool)>>, first_seed: u64) {
+fn follow_histories(jobs: fn() -> Option<Jobs>, first_seed: u64) {
     let histories: u64 =
         std::env::var("PROPERTY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6);
     let (mut documents, mut told) = (0, 0);
