@@ -83,6 +83,7 @@ bench:
     cargo bench -p pingsix-gateway-api --features controller --bench reconcile
     cargo bench -p pingsix-gateway-api --features controller --bench memory
 
+# With the argument neighbours: what Gateways cost each other.
 # What a change costs on a real API server; says so when that is not built. Results are recorded in docs/results.
 bench-live *routes:
     cargo bench -p pingsix-gateway-api --features controller --bench live -- {{ routes }}
