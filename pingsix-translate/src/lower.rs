@@ -28,4 +28,4 @@ pub(crate) use change::{Changed, LoweredPlane, RouteChange, Stale};
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{Attachments, RouteInput, ZoneRefusal, ZoneRefusalCause};
 pub(crate) use ssl::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};
-pub(crate) use stream::{LoweredStreams, lower_streams};
+pub(crate) use stream::{Listened, LoweredStreams, lower_streams};

@@ -21,6 +21,9 @@ pub struct Options {
     pub responder: Option<SocketAddr>,
     /// How large the configuration of one data plane may grow.
     pub budget: Budget,
+    /// How much of the budget of a data plane one namespace may take, in percent; 100 and more is no bound. Parameters of
+    /// classes say something else for their data planes, and those of Gateways less (`PingsixProxy.spec.budget`).
+    pub namespace_share: u8,
     /// Writes `kind/namespace/name/rule` into `Route.name`, which PingSIX uses as a metrics label. Costs bytes.
     pub route_names: bool,
     /// Whether something beside PingSIX serves [stream documents](crate::stream): TCPRoute, UDPRoute and TLSRoute.
@@ -39,6 +42,7 @@ impl Default for Options {
             root: "/pingsix".to_owned(),
             responder: None,
             budget: Budget::default(),
+            namespace_share: 100,
             route_names: false,
             stream: false,
             attached_sinks: false,

@@ -10,12 +10,14 @@ mod layers;
 mod managed;
 mod overrides;
 mod reference;
+mod share;
 mod sink;
 
 use std::sync::Arc;
 
 pub(crate) use self::flaw::flaws;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
+pub(crate) use self::share::{share_of_gateway, share_of_ingress_class};
 use crate::crd::PingsixProxy;
 use crate::field::FieldPath;
 use crate::infrastructure::{AttachedParameters, ManagedParameters};

@@ -182,22 +182,21 @@ impl Attached {
         let is_refused = frame.refused.is_some();
         let mut data_planes: BTreeMap<DataPlaneKey, DataPlane> = BTreeMap::new();
         let mut refusals = Refusals::default();
-        let of_certificates: Vec<Problem> = lowered
+        let of_certificates = lowered
             .iter()
             .flat_map(|lowered| &lowered.refused_certificates)
-            .map(|(owner, refusal)| refusal.of(owner))
-            .collect();
+            .map(|(owner, refusal)| refusal.of(owner));
+        let of_shares = lowered.iter().flat_map(|lowered| &lowered.problems).cloned();
+        let of_planes: Vec<Problem> = of_certificates.chain(of_shares).collect();
         for (number, (plane, lowered)) in frame.planes.iter().zip(lowered).enumerate() {
             refusals.add_plane(number, plane.listeners());
             let data_plane = add_refusals(&mut refusals, number, &frame.listeners, lowered);
             // A Gateway that is not accepted serves nothing, and its data planes must come to hold nothing.
             data_planes.insert(plane.key.clone(), if is_refused { DataPlane::default() } else { data_plane });
         }
-        let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_certificates).collect();
+        let mut problems: Vec<Problem> = of_routes.iter().flatten().cloned().chain(of_planes).collect();
         let mut stream_planes: BTreeMap<DataPlaneKey, StreamPlane> = BTreeMap::new();
-        let streams = options
-            .stream
-            .then(|| lower_streams(&frame.gateway.name, &frame.listeners.all, inputs, backends, options));
+        let streams = options.stream.then(|| lower_streams(&frame.listened(), inputs, backends, options));
         if let Some(streams) = &streams {
             add_streams(&mut refusals, data_planes.len(), streams);
             problems.extend(streams.problems.iter().cloned());

@@ -141,6 +141,12 @@ pub(crate) struct BudgetOf {
     #[arg(id = "budget.entries", value_name = "N", default_value = "1000000", value_parser = count::<usize>)]
     #[garde(range(min = 1))]
     pub(crate) entries: usize,
+
+    /// How much of both the objects of one namespace may take, in percent: 100 is no bound. Parameters of a class can say
+    /// something else for its data planes, and those of a Gateway less.
+    #[arg(id = "budget.namespace-share", value_name = "PERCENT", default_value = "100", value_parser = count::<u8>)]
+    #[garde(range(min = 1, max = 100))]
+    pub(crate) namespace_share: u8,
 }
 
 /// What is watched.

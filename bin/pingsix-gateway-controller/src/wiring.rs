@@ -43,6 +43,7 @@ impl Configuration {
             root: self.root.clone(),
             responder: self.responder.address(),
             budget: Budget { bytes: self.budget.bytes, matcher_entries: self.budget.entries },
+            namespace_share: self.budget.namespace_share,
             route_names: self.route_names,
             stream: self.stream,
             attached_sinks: true,

@@ -80,6 +80,11 @@ pub(crate) struct TranslationArguments {
     #[arg(long, value_name = "N", default_value_t = Budget::default().matcher_entries, help_heading = "Translation")]
     pub(crate) budget_entries: usize,
 
+    /// How much of both the objects of one namespace may take, in percent: 100 is no bound. Parameters of a class can say
+    /// something else for its data planes, and those of a Gateway less.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Translation")]
+    pub(crate) budget_namespace_share: u8,
+
     /// Translate TCPRoute, UDPRoute and TLSRoute too, into stream documents under a prefix of their own. PingSIX has no
     /// stream proxy, so another program has to serve them.
     #[arg(long, help_heading = "Translation")]
@@ -100,6 +105,7 @@ impl TranslationArguments {
                 ResponderArgument::At(address) => Some(address),
             },
             budget: Budget { bytes: self.budget_bytes, matcher_entries: self.budget_entries },
+            namespace_share: self.budget_namespace_share,
             stream: self.stream,
             attached_sinks: true,
             ..Options::default()

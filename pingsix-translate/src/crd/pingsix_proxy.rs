@@ -3,6 +3,7 @@
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
 
 mod attached;
+mod budget;
 mod free;
 mod managed;
 mod process;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
+pub use self::budget::ProxyBudget;
 pub use self::free::FreeObject;
 pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
@@ -71,6 +73,11 @@ pub struct PingsixProxySpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub managed: Option<Managed>,
+
+    /// How the budget of each data plane is shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
+    pub budget: Option<ProxyBudget>,
 
     /// What Gateways may override although it is for the class to say. It counts in what a class names, and in nothing
     /// else.

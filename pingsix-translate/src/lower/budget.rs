@@ -1,7 +1,8 @@
 //! Which rules and certificates a data plane has room for.
 //!
 //! [`mod@admit`] decides, by what [`table`], [`patterns`] and [`certificates`] say that documents will take at most;
-//! [`guards`] keeps the requests of what is refused. [`admission`] is what comes of it, and [`ledger`] what is left.
+//! [`guards`] keeps the requests of what is refused. [`admission`] is what comes of it, [`ledger`] what is left, and [`share`] what
+//! one namespace may take.
 
 mod admission;
 mod admit;
@@ -9,6 +10,7 @@ mod certificates;
 mod guards;
 mod ledger;
 mod patterns;
+mod share;
 mod table;
 
 use std::collections::BTreeSet;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 pub(super) use self::admission::UNAVAILABLE;
 pub(crate) use self::admission::{Admission, Kept};
 pub(super) use self::admit::{admit, sized_rule};
+pub(super) use self::share::Share;
 pub(super) use self::table::{route_bytes, upstream_bytes};
 
 use super::change::LoweredPlane;
@@ -28,7 +31,7 @@ use crate::options::{Budget, Options};
 use crate::resolve::Backends;
 use crate::route::Refusal;
 use crate::translation::{DataPlane, DataPlaneKey};
-use crate::verdict::Reason;
+use crate::verdict::{Problem, Reason};
 
 /// A data plane's documents, and what could not be put there.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Lowered {
     pub(crate) served_zones: BTreeSet<(usize, usize)>,
     /// Certificates that are not shown, with their owners.
     pub(crate) refused_certificates: Vec<(Arc<ObjectKey>, Refusal)>,
+    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    pub(crate) problems: Vec<Problem>,
 }
 
 /// Lowers everything attached to the listeners of a data plane.
@@ -73,7 +78,7 @@ pub(crate) fn lower_plane_to_change(
 fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Written, Admission) {
     let (written, admission) = lower_admitted(lowering, rows);
     let mut refused_rules = written.refused_rules.clone();
-    if !admission.refused.is_empty() {
+    if !admission.is_all() {
         for (route, places) in rows.by_route() {
             refused_rules.extend(admission.refusals(route, lowering.routes, places, &lowering.plane.key));
         }
@@ -85,6 +90,7 @@ fn lower_rows<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Lowered, Wr
         refused_zones: rows.refused(),
         served_zones: rows.served(),
         refused_certificates: admission.certificate_refusals().to_vec(),
+        problems: admission.problems().to_vec(),
     };
     (lowered, written, admission)
 }
@@ -102,13 +108,15 @@ fn lower_admitted<'a>(lowering: &Lowering<'a>, rows: &PlaneRows<'a>) -> (Written
             Some(written) if written.data_plane.size.fits(budget) => return (written, admission),
             Some(_) | None => {
                 let is_guarded = lowering.plane.zones.iter().any(|zone| zone.guarded);
-                debug_assert!(is_guarded, "documents take more than they are charged");
+                debug_assert!(
+                    is_guarded || admission.is_closing(),
+                    "documents take more than they are charged"
+                );
                 smaller.bytes -= smaller.bytes / 4;
                 smaller.matcher_entries -= smaller.matcher_entries / 4;
             }
         }
     }
-    // A budget too small for the guards of zones is exceeded.
     let nothing = Budget { bytes: 0, matcher_entries: 0 };
     let admission = admit(lowering, rows, nothing);
     (lowering.lower(rows, &admission, &mut Room::unlimited()).unwrap_or_default(), admission)
@@ -128,11 +136,11 @@ pub(super) enum Older {
     Admitted,
 }
 
-/// Why a rule is not admitted.
+/// Why a rule is not admitted; `share` is that of its namespace, if that is what does not suffice.
 pub(super) fn refusal(
     routes: &[Arc<RouteInput>],
     rule: RuleRef,
-    older: Older,
+    (older, share): (Older, Option<Share>),
     plane: &DataPlaneKey,
     Budget { bytes, matcher_entries }: Budget,
 ) -> Refusal {
@@ -140,6 +148,19 @@ pub(super) fn refusal(
         let route = &routes[rule.route].route;
         (route.field_of(&route.rules[rule.rule]), &route.key)
     };
+    if let Some(share) = share {
+        let (at, route) = named(rule);
+        let share = share.named(&route.name.namespace);
+        let message = match older {
+            Older::None => format!(
+                "Data plane {plane} has no room for the rule: even without any other, its documents would exceed {share}."
+            ),
+            Older::TooLarge(_) | Older::Admitted => {
+                format!("Data plane {plane} has no room for the rule: older objects use up {share}.")
+            }
+        };
+        return Refusal::new(at, Reason::ShareExceeded, message);
+    }
     let budget = format!("budget of {bytes} bytes and {matcher_entries} matcher entries");
     let message = match older {
         Older::None => format!(

@@ -39,6 +39,7 @@ use crate::pingsix;
 use crate::resolve::Backends;
 use crate::route::Refusal;
 use crate::translation::{DataPlane, Size};
+use crate::verdict::Problem;
 
 /// A data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,11 @@ impl LoweredPlane {
         self.admission.certificate_refusals()
     }
 
+    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        self.admission.problems()
+    }
+
     /// The documents.
     pub(crate) const fn data_plane(&self) -> &DataPlane {
         self.documents.data_plane()
@@ -177,6 +183,7 @@ impl LoweredPlane {
             refused_zones,
             served_zones: served.map(|listener| (route, listener)).collect(),
             refused_certificates: Vec::new(),
+            problems: Vec::new(),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind};
 use crate::provenance::Provenance;
 use crate::rare::Rare;
 use crate::resolve::Backends;
-use crate::route::{PathKind, Refusal};
+use crate::route::{PathKind, Refusal, Rule};
 use crate::translation::{DataPlane, Size};
 
 /// The documents of a data plane.
@@ -78,6 +78,12 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    /// A rule with its route.
+    pub(super) fn rule(&self, rule: RuleRef) -> (&'a RouteInput, &'a Rule) {
+        let input: &'a RouteInput = &self.routes[rule.route];
+        (input, &input.route.rules[rule.rule])
+    }
+
     /// Lowers what is admitted. `None` when the documents cannot fit the room; what needs a little more
     /// may come back all the same.
     pub(crate) fn lower(

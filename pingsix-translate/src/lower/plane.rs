@@ -1,12 +1,13 @@
 //! Which data planes a Gateway has, and which hosts each listener serves there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
 use crate::attach::{Hostname, Listener, ListenerState, Protocol};
 use crate::few::Few;
-use crate::object::ObjectName;
+use crate::object::{Age, ObjectKey, ObjectName, compare_age};
 use crate::options::Layout;
 use crate::translation::DataPlaneKey;
 
@@ -23,6 +24,8 @@ pub(crate) struct Plane {
     pub(crate) key: DataPlaneKey,
     pub(crate) zones: Vec<ZoneListeners>,
     pub(crate) certificates: ServedCertificates,
+    /// How much of its budget one namespace may take, in percent; 100 is no bound.
+    pub(crate) namespace_share: u8,
 }
 
 /// The hosts for which one listener hostname is the most specific, and who serves them.
@@ -31,6 +34,8 @@ pub(crate) struct ZoneListeners {
     pub(crate) hostname: Option<Hostname>,
     /// Whether a wider zone exists.
     pub(crate) guarded: bool,
+    /// The oldest Gateway or ListenerSet with one of the listeners; an IngressClass has none.
+    pub(crate) owner: Option<(Age, Arc<ObjectKey>)>,
     /// Indices of the listeners whose hosts these are, one per port. A route is served exactly if it is attached
     /// to all of them; PingSIX cannot tell ports apart.
     pub(crate) listeners: Vec<usize>,
@@ -60,14 +65,25 @@ impl Plane {
         self.zones.iter().flat_map(|zone| &zone.listeners).copied()
     }
 
-    /// Whether routes are placed as in another one, whatever certificates are shown.
+    /// Whether routes are placed and admitted as in another one, whatever certificates are shown.
     pub(crate) fn places_like(&self, other: &Self) -> bool {
-        self.key == other.key && self.zones == other.zones
+        self.key == other.key && self.zones == other.zones && self.namespace_share == other.namespace_share
     }
 }
 
 /// The data planes of a Gateway, by key.
-pub(crate) fn planes(gateway: &ObjectName, listeners: &[Listener], layout: Layout) -> Vec<Plane> {
+pub(crate) fn planes(
+    gateway: &ObjectName,
+    listeners: &[Listener],
+    layout: Layout,
+    namespace_share: u8,
+) -> Vec<Plane> {
+    let plane = |key: DataPlaneKey, listeners: &[Listener], served: &[usize]| Plane {
+        key,
+        zones: zones(listeners, served),
+        certificates: certificates(listeners, served),
+        namespace_share,
+    };
     match layout {
         Layout::Shared => {
             let served: Vec<usize> = served(listeners).collect();
@@ -100,22 +116,22 @@ const INGRESS_ENTRANCES: [Entrance; 2] =
 pub(crate) const EVERY_PORT: usize = 0;
 
 /// The data plane of an IngressClass: one zone of every host, served on every port alike.
-pub(crate) fn ingress_plane(key: DataPlaneKey, certificates: Vec<ServedCertificate>) -> Plane {
+pub(crate) fn ingress_plane(
+    key: DataPlaneKey,
+    certificates: Vec<ServedCertificate>,
+    namespace_share: u8,
+) -> Plane {
     let certificates = ServedCertificates { served: certificates, limits: Vec::new() };
     let zone = ZoneListeners {
         hostname: None,
         guarded: false,
+        owner: None,
         listeners: vec![EVERY_PORT],
         entrances: INGRESS_ENTRANCES.to_vec(),
         is_served: true,
         exposed_on: None,
     };
-    Plane { key, zones: vec![zone], certificates }
-}
-
-fn plane(key: DataPlaneKey, listeners: &[Listener], served: &[usize]) -> Plane {
-    let certificates = certificates(listeners, served);
-    Plane { key, zones: zones(listeners, served), certificates }
+    Plane { key, zones: vec![zone], certificates, namespace_share }
 }
 
 /// The data plane that serves a listener.
@@ -168,6 +184,11 @@ fn zones(listeners: &[Listener], served: &[usize]) -> Vec<ZoneListeners> {
             let all_https = served().all(|listener| listener.protocol == Some(Protocol::Https));
             ZoneListeners {
                 hostname: hostname.clone(),
+                owner: members
+                    .iter()
+                    .map(|&index| (listeners[index].age, &listeners[index].owner))
+                    .min_by(|one, other| compare_age((one.0, one.1), (other.0, other.1)))
+                    .map(|(age, owner)| (age, owner.clone())),
                 guarded: wider(hostname.as_ref()).any(|wider| hostnames.contains(&wider)),
                 entrances: members.iter().filter_map(|&index| entrance(&listeners[index])).collect(),
                 exposed_on: plaintext_port.filter(|_| all_https),

@@ -12,7 +12,7 @@ use crate::attach::{
 };
 use crate::few::Few;
 use crate::resolve::ResolvedRule;
-use crate::route::Route;
+use crate::route::{Match, Route};
 
 /// A route with what the earlier stages found out about it.
 #[derive(Debug, PartialEq)]
@@ -205,7 +205,7 @@ impl<'a> PlaneRows<'a> {
         for (route, placement) in &self.zones[zone] {
             for name in &placement.names {
                 let (group, original) = ((zone, name.original.clone()), name.original.as_ref());
-                let kept = |rule| admission.kept(rule, &group);
+                let kept = |rule, matched: &Match| admission.kept(rule, matched, &group);
                 let mut rows =
                     rows(*route, &self.routes[*route], original, placement.audience, kept).peekable();
                 if rows.peek().is_some() {
@@ -216,7 +216,11 @@ impl<'a> PlaneRows<'a> {
         for group in admission.guarded(zone) {
             groups.entry(group.1.clone()).or_default().extend(admission.guard(group, self.routes));
         }
-        Zone { hostname: members.hostname.clone(), guarded: members.guarded, groups }
+        Zone {
+            hostname: members.hostname.clone(),
+            guarded: members.guarded && admission.guards_zone(zone),
+            groups,
+        }
     }
 }
 
@@ -226,7 +230,7 @@ pub(super) fn rows<'a>(
     input: &'a RouteInput,
     original: Option<&Hostname>,
     audience: Result<Audience, ZoneRefusalCause>,
-    kept: impl Fn(RuleRef) -> Kept,
+    kept: impl Fn(RuleRef, &Match) -> Kept,
 ) -> impl Iterator<Item = Row<'a>> {
     let route = &input.route;
     let specificity = hostname_precedence(original);
@@ -234,13 +238,19 @@ pub(super) fn rows<'a>(
         Ok(audience) => (Standing::Served, audience),
         Err(_) => (Standing::Refused, Audience::Everybody),
     };
-    let rules = route.rules.iter().enumerate().filter_map(move |(rule, content)| {
+    let matches = route.rules.iter().enumerate().flat_map(move |(rule, content)| {
         let rule = RuleRef { route: position, rule };
-        let kept = kept(rule);
-        (kept != Kept::Nothing).then_some((rule, content, kept))
+        content.matches.iter().map(move |matched| (rule, content, matched))
     });
-    rules.flat_map(move |(rule, content, kept)| {
-        content.matches.iter().map(move |matched| Row {
+    matches.filter_map(move |(rule, content, matched)| {
+        let (conditions, audience, standing) = match kept(rule, matched) {
+            Kept::Served => (&*matched.conditions, audience, served),
+            Kept::InPlace => (&*matched.conditions, Audience::Everybody, Standing::Unavailable),
+            Kept::Closed => (&[][..], Audience::Everybody, Standing::Unavailable),
+            Kept::Behind => (&[][..], Audience::Everybody, Standing::Guard),
+            Kept::Nothing => return None,
+        };
+        Some(Row {
             rule,
             route: &route.key,
             age: route.age,
@@ -248,9 +258,9 @@ pub(super) fn rows<'a>(
             specificity,
             path: &matched.path,
             method: matched.method,
-            conditions: if kept == Kept::Closed { &[] } else { &matched.conditions },
-            audience: if kept == Kept::Served { audience } else { Audience::Everybody },
-            standing: if kept == Kept::Served { served } else { Standing::Unavailable },
+            conditions,
+            audience,
+            standing,
         })
     })
 }

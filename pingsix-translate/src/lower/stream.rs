@@ -11,7 +11,7 @@ mod place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::admit::{admit, no_room};
+use self::admit::{Shared, admit, no_room};
 use self::document::{Writer, origin};
 use self::place::{Contender, Place, Wanted, places, stream_listeners};
 use super::budget::oldest_first;
@@ -40,44 +40,63 @@ pub(crate) struct LoweredStreams {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What stream documents are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listened<'a> {
+    pub(crate) gateway: &'a ObjectName,
+    pub(crate) listeners: &'a [Listener],
+    /// How much of the budget one namespace may take, in percent; 100 is no bound.
+    pub(crate) namespace_share: u8,
+}
+
 /// Lowers everything attached to the listeners of a Gateway for TCP, UDP and TLS.
 ///
-/// When the budget does not suffice, rules are admitted oldest first and the others refused.
+/// When the budget does not suffice, or the share of a namespace, rules are admitted oldest first and the others refused.
 pub(crate) fn lower_streams(
-    gateway: &ObjectName,
-    listeners: &[Listener],
+    listened: &Listened<'_>,
     routes: &[Arc<RouteInput>],
     backends: &Backends,
     options: &Options,
 ) -> LoweredStreams {
+    let &Listened { gateway, listeners, namespace_share } = listened;
     let key = DataPlaneKey::Stream { gateway: gateway.clone() };
     let prefix = key.prefix(&options.root);
     let places = places(listeners, routes);
-    let lowering = Lowering { listeners, routes, backends, prefix: &prefix, places: &places };
+    let lowering =
+        Lowering { listeners, routes, backends, prefix: &prefix, places: &places, is_guarded: true };
     let within = |admitted: Option<&[RuleRef]>| {
         let written = lowering.lower(admitted);
         written.plane.size.fits(options.budget).then_some(written)
     };
-    let mut refused_rules = Vec::new();
-    let Written { plane, problems } = within(None).unwrap_or_else(|| {
+    let oldest_first = || {
         let contenders = places.values().flat_map(|wanted| &wanted.contenders);
-        let oldest_first = oldest_first(routes, &contenders.map(|contender| contender.route).collect());
+        oldest_first(routes, &contenders.map(|contender| contender.route).collect())
+    };
+    let shared = (namespace_share < 100)
+        .then(|| lowering.within_shares(&oldest_first(), namespace_share, &key, options.budget));
+    let Shared { admitted, refused: mut refused_rules, warnings } = shared.unwrap_or_default();
+    let Written { plane, mut problems } = within(admitted.as_deref()).unwrap_or_else(|| {
+        let oldest_first = admitted.unwrap_or_else(oldest_first);
         let (fitting, written) = admit(&oldest_first, |admitted| within(Some(admitted)));
-        refused_rules = no_room(&oldest_first, fitting, routes, &key, options.budget);
+        refused_rules.extend(no_room(&oldest_first, fitting, routes, &key, (options.budget, None)));
         // Without rules only the guards are left; a budget too small even for them is exceeded.
         written.unwrap_or_else(|| lowering.lower(Some(&[])))
     });
+    problems.extend(warnings);
     let listeners = stream_listeners(listeners).map(|(index, _)| index).collect();
     LoweredStreams { key, plane, listeners, refused_rules, problems }
 }
 
 /// What stream documents are made of.
+#[derive(Clone, Copy)]
 struct Lowering<'a> {
     listeners: &'a [Listener],
     routes: &'a [Arc<RouteInput>],
     backends: &'a Backends,
     prefix: &'a str,
     places: &'a BTreeMap<Place, Wanted>,
+    /// Whether guards are written.
+    is_guarded: bool,
 }
 
 /// What becomes of the routes that are admitted.
@@ -99,7 +118,7 @@ impl Lowering<'_> {
             let listener = &self.listeners[place.listener];
             let mut contenders = wanted.contenders.iter().filter(is_admitted);
             let Some(winner) = contenders.next() else {
-                if wanted.is_guarded {
+                if wanted.is_guarded && self.is_guarded {
                     writer.guard(place, listener);
                 }
                 continue;

@@ -464,3 +464,37 @@ fn every_flaw_names_its_field() {
     assert_eq!(status["mode"], "Managed");
     assert_eq!(status["conditions"][0]["observedGeneration"], 4);
 }
+
+/// The share that counts where the options have 60, a class says something, and a Gateway too.
+fn share(of_class: Option<u8>, of_gateway: Option<u8>) -> u8 {
+    let spec = |share: u8| json!({"attached": {}, "budget": {"namespaceShare": share}});
+    let (class, own) = (of_class.map(spec), of_gateway.map(spec));
+    let objects = world(class.as_ref(), own.as_ref());
+    let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
+    let options = Options { namespace_share: 60, ..Options::default() };
+    let translation = crate::translate::translate(&snapshot, &options);
+    assert!(!translation.has_unusable_parameters);
+    super::share_of_gateway(
+        &snapshot.gateway,
+        snapshot.class.as_deref(),
+        &snapshot.referents.proxies,
+        &options,
+    )
+}
+
+#[test]
+fn a_gateway_can_only_say_less_of_the_share_of_namespaces() {
+    assert_eq!((share(None, None), share(Some(80), None), share(Some(40), None)), (60, 80, 40));
+    assert_eq!((share(None, Some(50)), share(Some(40), Some(30))), (50, 30));
+    assert_eq!((share(None, Some(90)), share(Some(40), Some(50)), share(Some(80), Some(90))), (60, 40, 80));
+}
+
+#[test]
+fn a_share_that_is_none_makes_parameters_unusable() {
+    for share in [0, 101] {
+        let spec = json!({"attached": {}, "budget": {"namespaceShare": share}});
+        let objects = world(Some(&spec), None);
+        let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
+        assert!(crate::translate::translate(&snapshot, &Options::default()).has_unusable_parameters);
+    }
+}

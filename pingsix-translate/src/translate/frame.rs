@@ -7,7 +7,7 @@ use super::infrastructure;
 use super::shared::Shared;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::infrastructure::Infrastructure;
-use crate::lower::{Attachments, Plane, RouteInput, planes};
+use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::object::{Kind, ObjectKey};
 use crate::options::{Layout, Options};
 use crate::parameters::{self, Parameters};
@@ -33,6 +33,7 @@ pub(super) struct Frame {
     pub(super) refused: Option<Refusal>,
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
     layout: Layout,
+    namespace_share: u8,
     problems: Vec<Problem>,
 }
 
@@ -60,7 +61,9 @@ impl Frame {
         let mut listeners =
             judge_listeners(snapshot, &gateway, references, (options, max_ports), &mut problems);
         let layout = parameters.layout(options);
-        let planes = planes(&gateway.name, &listeners.all, layout);
+        let namespace_share =
+            parameters::share_of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
+        let planes = planes(&gateway.name, &listeners.all, layout, namespace_share);
         for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
             listeners.all[*listener].limits.push(limit.clone());
         }
@@ -77,7 +80,27 @@ impl Frame {
             ))),
             (Parameters::Managed(_), Some(_)) | (Parameters::Unsaid | Parameters::Attached(_), _) => None,
         };
-        Self { gateway, listeners, planes, policies, parameters, refused, infrastructure, layout, problems }
+        Self {
+            gateway,
+            listeners,
+            planes,
+            policies,
+            parameters,
+            refused,
+            infrastructure,
+            layout,
+            namespace_share,
+            problems,
+        }
+    }
+
+    /// What stream documents are for.
+    pub(super) fn listened(&self) -> Listened<'_> {
+        Listened {
+            gateway: &self.gateway.name,
+            listeners: &self.listeners.all,
+            namespace_share: self.namespace_share,
+        }
     }
 
     /// Whether it is for its parameters that the Gateway serves nothing.

@@ -66,7 +66,8 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
             .values()
             .map(|ingress| Arc::new(key_of(Kind::Ingress, &ingress.metadata)))
             .collect();
-        lower(&key, snapshot, options, &mut problems)
+        let share = parameters::share_of_ingress_class(&snapshot.class, &snapshot.referents.proxies, options);
+        lower(&key, share, snapshot, options, &mut problems)
     } else {
         DataPlane::default()
     };
@@ -81,6 +82,7 @@ pub fn translate_ingress(snapshot: &IngressSnapshot, options: &Options) -> Trans
 
 fn lower(
     key: &DataPlaneKey,
+    namespace_share: u8,
     snapshot: &IngressSnapshot,
     options: &Options,
     problems: &mut Vec<Problem>,
@@ -101,8 +103,8 @@ fn lower(
         }
     }
     let certificates = certificates(snapshot, &references, problems);
-    let plane = ingress_plane(key.clone(), certificates);
-    let Lowered { data_plane, refused_rules, refused_certificates, .. } =
+    let plane = ingress_plane(key.clone(), certificates, namespace_share);
+    let Lowered { data_plane, refused_rules, refused_certificates, problems: of_plane, .. } =
         lower_plane(&plane, &routes, &backends, options);
     for input in &routes {
         let of_rules = input.route.rules.iter().flat_map(|rule| &rule.refusals);
@@ -114,6 +116,7 @@ fn lower(
     }
     problems.extend(refused_rules.iter().map(|(rule, refusal)| refusal.of(&routes[rule.route].route.key)));
     problems.extend(refused_certificates.iter().map(|(owner, refusal)| refusal.of(owner)));
+    problems.extend(of_plane);
     problems.extend(shadowed(&data_plane));
     data_plane
 }

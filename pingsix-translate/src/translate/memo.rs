@@ -192,10 +192,9 @@ impl Memo {
     /// Lowers all stream documents again.
     fn lower_streams(&mut self, options: &Options, told: &mut BTreeSet<usize>) {
         let Some(streams) = &mut self.streams else { return };
-        let Frame { gateway, listeners, .. } = &self.frame;
         let refused_before = streams.refused_rules.iter().map(|(rule, _)| rule.route);
         told.extend(refused_before);
-        *streams = lower_streams(&gateway.name, &listeners.all, &self.slots.inputs, &self.backends, options);
+        *streams = lower_streams(&self.frame.listened(), &self.slots.inputs, &self.backends, options);
         told.extend(streams.refused_rules.iter().map(|(rule, _)| rule.route));
     }
 
@@ -249,7 +248,9 @@ impl Memo {
         let of_streams = self.streams.iter().flat_map(|streams| &streams.problems);
         let of_certificates = self.planes.iter().flat_map(LoweredPlane::refused_certificates);
         let of_certificates = of_certificates.map(|(owner, refusal)| refusal.of(owner));
-        let problems = self.slots.problems().chain(of_streams).cloned().chain(of_certificates).collect();
+        let of_shares = self.planes.iter().flat_map(LoweredPlane::problems);
+        let of_others = of_streams.chain(of_shares);
+        let problems = self.slots.problems().chain(of_others).cloned().chain(of_certificates).collect();
         let inputs = self.slots.of_services(self.frame.policies.targets());
         let judged = JudgedBefore { counts: &self.counts, routes: self.verdicts.clone(), problems };
         let verdicts = self.frame.judge(snapshot, references, &inputs, judged);

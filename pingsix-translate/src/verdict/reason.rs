@@ -131,6 +131,10 @@ words! {
         ResolvedRefs = "ResolvedRefs",
         /// Something equal of an older object comes first, or something more specific.
         Shadowed = "Shadowed",
+        /// A namespace has its share of a data plane's budget, and there is no room for more.
+        ShareExceeded = "ShareExceeded",
+        /// A namespace has most of its share of a data plane's budget.
+        ShareNearlyUsed = "ShareNearlyUsed",
         /// The installed CRDs are of a version we know.
         SupportedVersion = "SupportedVersion",
         /// A policy targets something that does not exist.

@@ -64,7 +64,7 @@ root: /other
 responder: 127.0.0.1:8089
 stream: true
 route-names: true
-budget: {bytes: 2048, entries: 7}
+budget: {bytes: 2048, entries: 7, namespace-share: 25}
 watch: {namespaces: [shop, web], selector: team=shop, secrets: all}
 publish: {address: [192.0.2.1, shop.example.com]}
 sink: ['etcd://127.0.0.1:1,127.0.0.1:2', 'infra/web:80=embedded:']
@@ -149,6 +149,7 @@ fn values_become_options() {
     assert_eq!(options.layout, pingsix_translate::Layout::PerPort);
     assert_eq!(options.responder.unwrap().to_string(), "127.0.0.1:8089");
     assert_eq!((options.budget.bytes, options.budget.matcher_entries), (2048, 7));
+    assert_eq!(options.namespace_share, 25);
     let pages: Vec<_> = configuration
         .status_pages()
         .into_iter()
@@ -173,6 +174,8 @@ fn every_value_that_cannot_be_used_is_named_as_it_was_given() {
         ("--budget-bytes=4MiB", "expected a whole number"),
         ("--budget-bytes=4194305", "greater than 4194304"),
         ("--budget-entries=0", "lower than 1"),
+        ("--budget-namespace-share=0", "lower than 1"),
+        ("--budget-namespace-share=101", "greater than 100"),
         ("--watch-namespaces=Shop", "is not a name as Kubernetes has them"),
         ("--watch-selector=", "is not a label selector"),
         ("--watch-secrets=some", "expected by-name or all"),

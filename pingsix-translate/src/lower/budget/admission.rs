@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::admit::room;
 use super::ledger::Ledger;
+use super::share::Share;
 use super::table::Group;
 use super::{Older, refusal};
 use crate::attach::{Hostname, ServerName, hostname_precedence};
@@ -13,9 +14,9 @@ use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, Row, Standing};
 use crate::object::ObjectKey;
 use crate::options::Budget;
-use crate::route::{Path, Refusal};
+use crate::route::{Match, Path, Refusal};
 use crate::translation::{DataPlaneKey, Size};
-use crate::verdict::Reason;
+use crate::verdict::{Problem, Reason};
 
 /// What is answered to requests that there is no room for.
 pub(in crate::lower) const UNAVAILABLE: u16 = 503;
@@ -30,17 +31,27 @@ pub(crate) struct Admission {
     pub(super) refused: BTreeMap<RuleRef, Refused>,
     /// Hostnames with a guard, each with the rule it stands for.
     pub(super) guards: BTreeMap<Group, RuleRef>,
-    /// Hostnames that are closed, each with the rule because of which.
-    pub(super) closed: BTreeMap<Group, RuleRef>,
+    /// Zones that there is no room to guard.
+    pub(super) unguarded: BTreeSet<usize>,
+    /// What is closed.
+    pub(super) closed: Closed,
     /// Certificates that are not admitted: their names, and what to tell the owners.
     pub(super) certificates: BTreeSet<ServerName>,
     pub(super) certificate_refusals: Vec<(Arc<ObjectKey>, Refusal)>,
     /// What admitted objects are charged.
     pub(super) charged: Size,
+    /// What each namespace may take, and the most that any has taken.
+    pub(super) share: Option<Share>,
+    pub(super) most_of_share: Size,
+    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    pub(super) problems: Vec<Problem>,
     pub(super) budget: Budget,
     /// Whether less is admitted than the budget would allow.
     pub(super) is_smaller: bool,
 }
+
+/// Cells that are closed, by hostname: paths and methods, each with the object because of which.
+pub(super) type Closed = BTreeMap<Group, BTreeMap<(Path, Option<&'static str>), Arc<ObjectKey>>>;
 
 /// The keys with other values.
 fn unlike<K: Ord + Clone, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K, V>) -> BTreeSet<K> {
@@ -53,8 +64,19 @@ fn unlike<K: Ord + Clone, V: PartialEq>(one: &BTreeMap<K, V>, other: &BTreeMap<K
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refused {
     pub(super) older: Older,
-    /// Where it keeps its matches.
-    pub(super) in_place: BTreeSet<Group>,
+    /// The share of its namespace, if that is what does not suffice.
+    pub(super) share: Option<Share>,
+    /// Where it keeps something.
+    pub(super) in_place: BTreeMap<Group, Keeping>,
+}
+
+/// What a rule keeps that is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// Its matches.
+    Matches,
+    /// Their paths and methods, without conditions, behind all other rules with the same.
+    Paths,
 }
 
 /// What becomes of the rows of a rule in a group.
@@ -65,6 +87,8 @@ pub(crate) enum Kept {
     InPlace,
     /// They answer 503, whatever their conditions.
     Closed,
+    /// They answer 503, whatever their conditions, to what other rows of the same path and method leave over.
+    Behind,
     Nothing,
 }
 
@@ -76,26 +100,52 @@ impl Admission {
 
     /// Whether everything is admitted.
     pub(crate) fn is_all(&self) -> bool {
-        self.refused.is_empty() && self.certificate_refusals.is_empty()
+        self.refused.is_empty() && self.certificate_refusals.is_empty() && self.unguarded.is_empty()
     }
 
-    /// Charges more, if there is room for it. Returns whether there is.
+    /// Whether namespaces have shares.
+    pub(crate) const fn has_shares(&self) -> bool {
+        self.share.is_some()
+    }
+
+    /// What namespaces are told that use most of their shares, and owners of listeners without guards.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Whether there is room for the guard of a zone.
+    pub(crate) fn guards_zone(&self, zone: usize) -> bool {
+        !self.unguarded.contains(&zone)
+    }
+
+    /// Charges more, of whichever namespace, if there is room for it and nobody is to be warned. Returns whether that is
+    /// so.
     pub(crate) fn grow(&mut self, growth: Size) -> bool {
+        let most = Size {
+            bytes: self.most_of_share.bytes.saturating_add(growth.bytes),
+            matcher_entries: self.most_of_share.matcher_entries.saturating_add(growth.matcher_entries),
+        };
+        if self.share.is_some_and(|share| !share.is_far_from(most)) {
+            return false;
+        }
         let mut ledger = Ledger::new(room(self.budget));
         let Size { bytes, matcher_entries } = self.charged;
         let taken = ledger
             .take(bytes, matcher_entries)
             .and_then(|()| ledger.take(growth.bytes, growth.matcher_entries));
         if taken.is_some() {
+            self.most_of_share = most;
             self.charged.bytes += growth.bytes;
             self.charged.matcher_entries += growth.matcher_entries;
         }
         taken.is_some()
     }
 
-    /// Whether the same certificates are admitted as with another one.
+    /// Whether the same certificates and guards of zones are admitted as with another one.
     pub(crate) fn has_certificates_of(&self, other: &Self) -> bool {
-        self.certificates == other.certificates && self.certificate_refusals == other.certificate_refusals
+        self.unguarded == other.unguarded
+            && self.certificates == other.certificates
+            && self.certificate_refusals == other.certificate_refusals
     }
 
     /// The rules that something else becomes of than with another one.
@@ -114,16 +164,27 @@ impl Admission {
     }
 
     /// What becomes of the rows of a rule in a group.
-    pub(crate) fn kept(&self, rule: RuleRef, group: &Group) -> Kept {
-        if self.refused.is_empty() {
+    pub(crate) fn kept(&self, rule: RuleRef, matched: &Match, group: &Group) -> Kept {
+        if self.refused.is_empty() && self.closed.is_empty() {
             return Kept::Served;
         }
-        match self.refused.get(&rule) {
-            Some(refused) if refused.in_place.contains(group) => Kept::InPlace,
-            Some(_) => Kept::Nothing,
-            None if self.closed.contains_key(group) => Kept::Closed,
+        match self.refused.get(&rule).map(|refused| refused.in_place.get(group)) {
+            Some(Some(Keeping::Matches)) => Kept::InPlace,
+            Some(Some(Keeping::Paths)) => Kept::Behind,
+            Some(None) => Kept::Nothing,
+            None if self.closing(matched, group).is_some() => Kept::Closed,
             None => Kept::Served,
         }
+    }
+
+    /// The object because of which a match is closed in a group.
+    fn closing(&self, matched: &Match, group: &Group) -> Option<&Arc<ObjectKey>> {
+        self.closed.get(group)?.get(&(matched.path.clone(), matched.method))
+    }
+
+    /// Whether anything is closed.
+    pub(super) fn is_closing(&self) -> bool {
+        !self.closed.is_empty()
     }
 
     /// The guard of a group.
@@ -168,39 +229,47 @@ impl Admission {
         places: impl IntoIterator<Item = &'s Placement>,
         plane: &'s DataPlaneKey,
     ) -> Vec<(RuleRef, Refusal)> {
-        if self.refused.is_empty() {
+        if self.refused.is_empty() && self.closed.is_empty() {
             return Vec::new();
         }
         let of_route = RuleRef { route, rule: 0 }..=RuleRef { route, rule: usize::MAX };
         let mut refusals: Vec<(RuleRef, Refusal)> = self
             .refused
             .range(of_route)
-            .map(|(rule, refused)| (*rule, refusal(routes, *rule, refused.older, plane, self.budget)))
+            .map(|(rule, refused)| {
+                (*rule, refusal(routes, *rule, (refused.older, refused.share), plane, self.budget))
+            })
             .collect();
         if self.closed.is_empty() {
             return refusals;
         }
-        let mut closed: BTreeMap<Option<Hostname>, RuleRef> = BTreeMap::new();
+        let route_of = &routes[route].route;
+        // By rule and hostname, one path of those that are closed.
+        let mut closed: BTreeMap<(usize, Option<Hostname>), (&Path, &Arc<ObjectKey>)> = BTreeMap::new();
         for placement in places {
             for name in &placement.names {
-                if let Some(by) = self.closed.get(&(placement.zone, name.original.clone())) {
-                    closed.insert(name.original.clone(), *by);
+                let group = (placement.zone, name.original.clone());
+                for (index, content) in route_of.rules.iter().enumerate() {
+                    let of_match = |matched: &'s Match| Some((&matched.path, self.closing(matched, &group)?));
+                    if let Some(found) = content.matches.iter().find_map(of_match) {
+                        closed.insert((index, group.1.clone()), found);
+                    }
                 }
             }
         }
-        let route_of = &routes[route].route;
-        for (name, by) in closed {
+        for ((index, name), (path, by)) in closed {
+            let rule = RuleRef { route, rule: index };
+            if self.refused.contains_key(&rule) {
+                continue;
+            }
             let name = name.map_or_else(|| "all hostnames".to_owned(), |name| name.to_string());
             let message = format!(
-                "Data plane {plane} answers 503 for {name}: {} does not fit its budget, and has no room for guards.",
-                routes[by.route].route.key
+                "Data plane {plane} answers 503 for path \"{}\" of {name}: {by} is for some of these requests and does not \
+                 fit its budget, and there is no room to tell them apart.",
+                path.text
             );
-            refusals.extend(route_of.rules.iter().enumerate().filter_map(|(index, content)| {
-                let rule = RuleRef { route, rule: index };
-                let at = route_of.field_of(content);
-                let refused = || Refusal::new(at, Reason::BudgetExceeded, message.clone());
-                (!self.refused.contains_key(&rule)).then(|| (rule, refused()))
-            }));
+            let at = route_of.field_of(&route_of.rules[index]);
+            refusals.push((rule, Refusal::new(at, Reason::BudgetExceeded, message)));
         }
         refusals
     }

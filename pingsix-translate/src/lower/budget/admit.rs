@@ -5,19 +5,22 @@
 //! not fit is refused, and the next one has its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::admission::{Admission, Refused};
 use super::certificates::{CertificateItem, certificate_items};
 use super::ledger::{Ledger, part_of};
+use super::share::{Share, Shares};
 use super::table::{Sized, TableSizes, is_conditional, name_bytes, row_bytes};
 use super::{Older, oldest_first};
 use crate::attach::ServedName;
+use crate::field::FieldPath;
 use crate::lower::document::Lowering;
 use crate::lower::plane::RuleRef;
-use crate::lower::rows::{Placement, PlaneRows, RouteInput};
+use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::ssl::SslKey;
 use crate::lower::table::Audience;
-use crate::object::compare_age;
+use crate::object::{Age, ObjectKey, compare_age};
 use crate::options::Budget;
 use crate::resolve::Action;
 use crate::route::{Match, Refusal};
@@ -39,6 +42,7 @@ pub(in crate::lower) fn admit<'a>(
         places,
         table: TableSizes::new(*lowering),
         ledger: Ledger::default(),
+        shares: Shares::default(),
         documents: BTreeSet::new(),
         admission: Admission {
             budget: lowering.options.budget,
@@ -48,15 +52,15 @@ pub(in crate::lower) fn admit<'a>(
     };
     let room = room(budget);
     admitting.ledger = Ledger::new(room);
-    if admitting.add_zone_guards().is_none() {
-        admitting.table.roll_back();
-        admitting.ledger = Ledger::default();
-    }
+    admitting.shares = Shares::new(Share::of(lowering.plane.namespace_share, admitting.ledger.left()));
     admitting.admit_oldest_first();
     let left = admitting.ledger.left();
     admitting.admission.charged =
         Size { bytes: room.bytes - left.bytes, matcher_entries: room.matcher_entries - left.matcher_entries };
-    if !admitting.admission.refused.is_empty() {
+    admitting.admission.share = admitting.shares.share();
+    admitting.admission.most_of_share = admitting.shares.most_used();
+    admitting.admission.problems.extend(admitting.shares.warnings(&lowering.plane.key));
+    if !admitting.admission.refused.is_empty() || !admitting.admission.unguarded.is_empty() {
         admitting.guard(part_of(budget, GUARDS));
     }
     admitting.admission
@@ -73,6 +77,8 @@ pub(super) fn room(budget: Budget) -> Size {
 
 /// Something that is admitted as a whole.
 enum Item<'a> {
+    /// The guard of a zone, and whose listener it is.
+    ZoneGuard(usize, &'a Arc<ObjectKey>),
     Certificate(CertificateItem<'a>),
     Rule(RuleRef),
 }
@@ -84,102 +90,143 @@ pub(super) struct Admitting<'a> {
     pub(super) places: BTreeMap<usize, Vec<&'a Placement>>,
     pub(super) table: TableSizes<'a>,
     ledger: Ledger,
+    shares: Shares<'a>,
     /// The documents of certificates that are admitted.
     documents: BTreeSet<SslKey>,
     pub(super) admission: Admission,
 }
 
 impl<'a> Admitting<'a> {
-    fn add_zone_guards(&mut self) -> Option<()> {
-        let zones = self.lowering.plane.zones.iter().enumerate();
-        let mut ledger = self.ledger;
-        for (zone, _) in zones.filter(|(_, members)| members.guarded) {
-            self.table.add_zone_guard(zone, &mut ledger)?;
-        }
-        self.table.commit();
-        self.ledger = ledger;
-        Some(())
-    }
-
     fn admit_oldest_first(&mut self) {
         let room = self.ledger.left();
         for item in self.items() {
-            let before = self.ledger;
-            let added = match &item {
-                Item::Certificate(item) => self.add_certificate(item),
-                Item::Rule(rule) => self.add_rule(*rule),
-            };
-            if added.is_some() {
+            let object = self.object_of(&item);
+            let own = self.shares.left(&object.name.namespace);
+            let mut ledger = own.map_or(self.ledger, |own| own.within(&self.ledger));
+            let whole = ledger.left();
+            if self.add(&item, &mut ledger).is_some() {
+                let taken = ledger.taken_of(whole);
                 self.table.commit();
+                if let Item::Certificate(item) = &item {
+                    self.documents.insert(item.document.clone());
+                }
+                // There is room in both.
+                self.ledger.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+                self.shares.take(object, taken);
                 continue;
             }
             self.table.roll_back();
-            self.ledger = before;
-            let older = if before.left() == room { Older::None } else { Older::Admitted };
+            let older_than =
+                |left: Size, whole: Size| if left == whole { Older::None } else { Older::Admitted };
+            let mut older = older_than(self.ledger.left(), room);
+            let share = self.shares.share().filter(|_| self.fits_without_share(&item));
+            if let Some((share, own)) = share.zip(own) {
+                older = older_than(own.left(), share.size);
+            }
             match item {
-                Item::Certificate(item) => self.refuse_certificate(&item, older),
+                Item::ZoneGuard(zone, owner) => self.refuse_zone_guard(zone, owner),
+                Item::Certificate(item) => self.refuse_certificate(&item, older, share),
                 Item::Rule(rule) => {
-                    self.admission.refused.insert(rule, Refused { older, in_place: BTreeSet::new() });
+                    self.admission.refused.insert(rule, Refused { older, share, in_place: BTreeMap::new() });
                 }
             }
         }
     }
 
-    /// What asks for room, oldest first. Of one object, certificates come first, then rules that end decision lists.
+    /// Whether there would be room for something if its namespace had no bound.
+    fn fits_without_share(&mut self, item: &Item<'a>) -> bool {
+        let mut ledger = self.ledger;
+        let fits = self.add(item, &mut ledger).is_some();
+        self.table.roll_back();
+        fits
+    }
+
+    /// The object that something is charged to.
+    fn object_of(&self, item: &Item<'a>) -> &'a Arc<ObjectKey> {
+        match item {
+            Item::ZoneGuard(_, owner) => owner,
+            Item::Certificate(item) => item.owner(),
+            Item::Rule(rule) => &self.lowering.rule(*rule).0.route.key,
+        }
+    }
+
+    /// Charges something to a ledger. `None` when there is no room; the caller then takes back what was added.
+    fn add(&mut self, item: &Item<'a>, ledger: &mut Ledger) -> Option<()> {
+        match item {
+            Item::ZoneGuard(zone, _) => self.table.add_zone_guard(*zone, ledger),
+            Item::Certificate(item) => {
+                // The names, and the rest of the document if this is its first certificate.
+                let is_new = !self.documents.contains(&item.document);
+                ledger.take(item.name_bytes.saturating_add(if is_new { item.document_bytes } else { 0 }), 0)
+            }
+            Item::Rule(rule) => {
+                let places = self.places.get(&rule.route).into_iter().flatten();
+                let mut places = places.copied();
+                places.try_for_each(|placement| {
+                    add_rows(&mut self.table, &self.lowering, *rule, placement, ledger)
+                })
+            }
+        }
+    }
+
+    /// What asks for room, oldest first. Of one object, guards and certificates come first, then rules that end decision
+    /// lists.
     fn items(&self) -> Vec<Item<'a>> {
-        let routes = self.lowering.routes;
-        let certificates = certificate_items(&self.lowering);
+        let Lowering { plane, routes, .. } = self.lowering;
+        let zones = plane.zones.iter().enumerate().filter(|(_, zone)| zone.guarded);
+        let guards = zones.filter_map(|(zone, members)| {
+            let (age, owner) = members.owner.as_ref()?;
+            Some((*age, owner, Item::ZoneGuard(zone, owner)))
+        });
+        let certificates = certificate_items(&self.lowering).into_iter();
+        let certificates = certificates.map(|item| (item.shown.age, item.owner(), Item::Certificate(item)));
+        let mut first: Vec<(Age, &'a Arc<ObjectKey>, Item<'a>)> = guards.chain(certificates).collect();
+        first.sort_by(|one, other| compare_age((one.0, one.1), (other.0, other.1)));
         let rules = oldest_first(routes, &self.places.keys().copied().collect());
-        let mut items = Vec::with_capacity(certificates.len() + rules.len());
-        let mut certificates = certificates.into_iter().peekable();
+        let mut items = Vec::with_capacity(first.len() + rules.len());
+        let mut first = first.into_iter().peekable();
         for rule in rules {
             let route = &routes[rule.route].route;
-            while let Some(item) = certificates
-                .next_if(|item| compare_age((item.shown.age, item.owner()), (route.age, &route.key)).is_le())
+            while let Some((.., item)) =
+                first.next_if(|(age, owner, _)| compare_age((*age, owner), (route.age, &route.key)).is_le())
             {
-                items.push(Item::Certificate(item));
+                items.push(item);
             }
             items.push(Item::Rule(rule));
         }
-        items.extend(certificates.map(Item::Certificate));
+        items.extend(first.map(|(.., item)| item));
         items
     }
 
-    fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: Older) {
-        let Budget { bytes, .. } = self.admission.budget;
+    fn refuse_zone_guard(&mut self, zone: usize, owner: &Arc<ObjectKey>) {
+        let hostname = self.lowering.plane.zones[zone].hostname.as_ref().map(ToString::to_string);
+        let message = format!(
+            "Data plane {} has no room for the guard of {}; rules for wider hostnames are answered with 503.",
+            self.lowering.plane.key,
+            hostname.unwrap_or_default()
+        );
+        let at = FieldPath::new("spec").child("listeners");
+        self.admission.problems.push(Refusal::new(at, Reason::BudgetExceeded, message).of(owner));
+        self.admission.unguarded.insert(zone);
+    }
+
+    fn refuse_certificate(&mut self, item: &CertificateItem<'a>, older: Older, share: Option<Share>) {
         let plane = &self.lowering.plane.key;
         let why = match older {
             Older::None => "even without any other, its documents would exceed",
             Older::Admitted | Older::TooLarge(_) => "older objects use up",
         };
+        let (bound, reason) = match share {
+            Some(share) => (share.named(&item.owner().name.namespace), Reason::ShareExceeded),
+            None => (format!("its budget of {} bytes", self.admission.budget.bytes), Reason::BudgetExceeded),
+        };
         let message = format!(
-            "Data plane {plane} has no room for the certificate of Secret {}: {why} its budget of {bytes} bytes.",
+            "Data plane {plane} has no room for the certificate of Secret {}: {why} {bound}.",
             item.shown.certificate.secret
         );
-        let refusal = Refusal::new(item.shown.certificate.at.clone(), Reason::BudgetExceeded, message);
+        let refusal = Refusal::new(item.shown.certificate.at.clone(), reason, message);
         self.admission.certificate_refusals.push((item.owner().clone(), refusal));
         self.admission.certificates.extend(item.names.iter().map(|name| (*name).clone()));
-    }
-
-    /// Charges the names, and the rest of the document if this is its first certificate.
-    fn add_certificate(&mut self, item: &CertificateItem<'a>) -> Option<()> {
-        let is_new = !self.documents.contains(&item.document);
-        let bytes = item.name_bytes.saturating_add(if is_new { item.document_bytes } else { 0 });
-        self.ledger.take(bytes, 0)?;
-        if is_new {
-            self.documents.insert(item.document.clone());
-        }
-        Some(())
-    }
-
-    fn add_rule(&mut self, rule: RuleRef) -> Option<()> {
-        let places = self.places.get(&rule.route).cloned().unwrap_or_default();
-        let mut ledger = self.ledger;
-        for placement in places {
-            add_rows(&mut self.table, &self.lowering, rule, placement, &mut ledger)?;
-        }
-        self.ledger = ledger;
-        Some(())
     }
 }
 
@@ -189,14 +236,14 @@ pub(in crate::lower) fn sized_rule(
     rule: RuleRef,
     placement: &Placement,
 ) -> (Action, impl Fn(&Match, &ServedName) -> usize) {
-    let input = &lowering.routes[rule.route];
+    let (input, content) = lowering.rule(rule);
     let action = if placement.audience.is_ok() {
         input.rules[rule.rule].action.clone()
     } else {
         Action::status(input.route.traffic.failure())
     };
     let zone = placement.zone;
-    let filters = input.route.rules[rule.rule].filters.as_deref();
+    let filters = content.filters.as_deref();
     let of_row = action.clone();
     let name_of_route = name_bytes(lowering, rule.route);
     let bytes = move |matched: &Match, name: &ServedName| {
@@ -214,8 +261,7 @@ fn add_rows<'a>(
     placement: &Placement,
     ledger: &mut Ledger,
 ) -> Option<()> {
-    let input: &'a RouteInput = &lowering.routes[rule.route];
-    let content = &input.route.rules[rule.rule];
+    let (_, content) = lowering.rule(rule);
     let (action, bytes_of) = sized_rule(lowering, rule, placement);
     table.add_upstreams(&action, ledger)?;
     let audience = placement.audience.unwrap_or(Audience::Everybody);

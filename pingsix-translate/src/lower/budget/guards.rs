@@ -2,60 +2,80 @@
 //!
 //! Without a refused rule, its requests could fall to a rule of another namespace. One part of the budget is kept for
 //! Routes that answer them with 503, of which a namespace may take one part in [`NAMESPACES`]. For each hostname of a
-//! refused rule:
+//! refused rule, the first of these that there is room for is done:
 //!
-//! 1. Where another namespace has rules for the same hostname, the rule keeps its matches and answers 503.
-//! 2. Otherwise a **guard** answers 503 to all requests for the hostname that no admitted rule of the namespace takes.
-//!    Requests for the refused rule may still be answered by other rules of its namespace.
+//! 1. The rule keeps its matches and answers 503. Half of what the namespace may take is for this and the next.
+//! 2. It keeps paths and methods of its matches, without conditions, behind all other rules with the same. Where another
+//!    namespace has some of these, they are **closed**: they answer 503 too.
+//! 3. For each match, what would take its requests next is closed if it is of another namespace: rules for the same
+//!    hostname whose paths cover the match's. This takes no room.
+//! 4. Where that leaves requests over, a **guard** answers 503 to all requests for the hostname that no admitted rule
+//!    takes.
+//! 5. Without a guard, rules of other namespaces for wider hostnames are closed, whose paths cover the match's or are
+//!    covered.
 //!
-//! Where there is no room for that either, hostnames are **closed**: their rules keep their paths and answer 503,
-//! whosever they are. These are, in the first case, the hostname itself, and in both the wider ones that another
-//! namespace has rules for. Closing takes no room, since the rules are there.
+//! So what is closed has a path and a method that the refused rule shares, for a hostname that it names; or, for a
+//! namespace whose guards take more than its part, for a wider one. Rules of the same namespace may answer instead.
 //!
 //! # Why no request is answered by another namespace
 //!
-//! Let a request be for a refused rule of namespace N with hostname h, as it is written. Rules that come before it
-//! would have come before it anyway. The rules that come after it are of the same hostname or of wider ones in the zone. In
-//! the first case the rule itself ends the list. Else the rules of the hostname are of N, or closed; and either the guard is
-//! the last of them, or the wider ones are of N, or closed. Wider zones are kept out by the guard of the zone.
+//! Let a request be for a refused rule of namespace N with hostname h, as it is written. Rules that come before it would
+//! have come before it anyway. With 1, the rule itself ends the list. With 2, its cell does, in which nothing of others
+//! is left; cells with longer paths come before it anyway. The rules that come after it are in cells of the same hostname
+//! with paths that cover its own, longest first, then in cells of wider hostnames in the zone. Up to the first cell that
+//! ends every list, each of them is of N alone, or closed (3); so it is if the guard is the last of the hostname (4), or
+//! if the same is done with the wider ones (5), where longer paths come after it too. Wider zones are kept out by the
+//! guard of the zone; where there is no room for that, everything in them that is for hosts of the zone is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::admission::{EVERY_PATH, UNAVAILABLE};
+use super::admission::{Closed, EVERY_PATH, Keeping, UNAVAILABLE};
 use super::admit::Admitting;
 use super::ledger::Ledger;
 use super::oldest_first;
-use super::table::{Group, STATUS, Sized, TableSizes, name_bytes, row_bytes};
+use super::table::{
+    Group, ROUTE, Region, STATUS, Sized, TableSizes, fits, is_conditional, name_bytes, row_bytes,
+};
+use crate::few::Few;
 use crate::lower::document::Lowering;
+use crate::lower::path_map::{PathMap, Ranked};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
-use crate::lower::table::Audience;
+use crate::lower::table::{Audience, host_of};
+use crate::object::ObjectKey;
 use crate::resolve::Action;
+use crate::route::{Condition, Path};
 use crate::translation::Size;
 
 /// One part of what is kept for guards in so many is for those of one namespace.
 const NAMESPACES: usize = 4;
 
+/// How often a namespace is tried to keep rules in place for which there turns out to be no room.
+const ATTEMPTS: usize = 64;
+
 impl<'a> Admitting<'a> {
     /// Finds out what keeps the requests of refused rules.
     pub(super) fn guard(&mut self, reserve: Size) {
-        let served = self.served();
-        let of_namespace =
-            Size { bytes: reserve.bytes / NAMESPACES, matcher_entries: reserve.matcher_entries / NAMESPACES };
         let mut guarding = Guarding {
             all: Ledger::new(reserve),
             namespaces: BTreeMap::new(),
-            of_namespace,
-            served,
-            tried: BTreeMap::new(),
+            part: Size {
+                bytes: reserve.bytes / NAMESPACES,
+                matcher_entries: reserve.matcher_entries / NAMESPACES,
+            },
+            cells: self.cells(),
+            swept: BTreeMap::new(),
+            least: BTreeMap::new(),
         };
         let routes = self.lowering.routes;
         let refused: BTreeSet<usize> = self.admission.refused.keys().map(|rule| rule.route).collect();
-        let rules = oldest_first(routes, &refused);
-        for rule in
-            rules.into_iter().filter(|rule| self.admission.refused.contains_key(rule)).collect::<Vec<_>>()
-        {
+        let mut rules = oldest_first(routes, &refused);
+        rules.retain(|rule| self.admission.refused.contains_key(rule));
+        for &zone in &self.admission.unguarded {
+            guarding.close_wider_zones(&self.lowering, zone, &mut self.admission.closed);
+        }
+        for rule in rules {
             for placement in self.places.get(&rule.route).cloned().unwrap_or_default() {
                 for name in &placement.names {
                     let group = (placement.zone, name.original.clone());
@@ -65,24 +85,34 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// The namespaces with admitted rules, by group.
-    fn served(&self) -> BTreeMap<Group, BTreeSet<&'a str>> {
-        let mut served: BTreeMap<Group, BTreeSet<&'a str>> = BTreeMap::new();
+    /// The cells of admitted rules, by group.
+    fn cells(&self) -> BTreeMap<Group, PathMap<'a, Cell<'a>>> {
+        let mut groups: BTreeMap<Group, PathMap<'a, Cell<'a>>> = BTreeMap::new();
         let routes: &'a [Arc<RouteInput>] = self.lowering.routes;
         for (&route, places) in &self.places {
-            let input = &routes[route].route;
-            let is_served = |rule| !self.admission.refused.contains_key(&RuleRef { route, rule });
-            if !(0..input.rules.len()).any(is_served) {
-                continue;
-            }
-            for placement in places {
-                for name in &placement.names {
+            let input = &*routes[route].route.rules;
+            let namespace: &'a str = &routes[route].route.key.name.namespace;
+            let is_served = |(rule, _): &(usize, _)| {
+                !self.admission.refused.contains_key(&RuleRef { route, rule: *rule })
+            };
+            for (_, content) in input.iter().enumerate().filter(is_served) {
+                for (placement, name) in
+                    places.iter().flat_map(|place| place.names.iter().map(move |name| (place, name)))
+                {
                     let group = (placement.zone, name.original.clone());
-                    served.entry(group).or_default().insert(&input.key.name.namespace);
+                    let cells = groups.entry(group).or_insert_with(PathMap::new);
+                    let audience = placement.audience.unwrap_or(Audience::Everybody);
+                    for matched in content.matches.iter() {
+                        let (path, method) = (&matched.path, matched.method);
+                        let make = || Cell { path, method, namespaces: Few::One(namespace), ends: false };
+                        let cell = cells.entry(path, method, make);
+                        cell.namespaces.insert(namespace);
+                        cell.ends |= !is_conditional(&matched.conditions, audience);
+                    }
                 }
             }
         }
-        served
+        groups
     }
 
     /// Sees to the requests of a refused rule for one of its hostnames.
@@ -93,110 +123,370 @@ impl<'a> Admitting<'a> {
         group: Group,
         guarding: &mut Guarding<'a>,
     ) {
-        let routes: &'a [Arc<RouteInput>] = self.lowering.routes;
-        let namespace: &'a str = &routes[rule.route].route.key.name.namespace;
-        if guarding.is_shared(&group, namespace) && !self.admission.closed.contains_key(&group) {
-            let keeps = self.keeps_in_place(rule, placement)
-                && guarding.charge(namespace, &mut self.table, |table, ledger| {
-                    add_guard_rows(table, &self.lowering, rule, &group, ledger)
-                });
-            if keeps {
-                if let Some(refused) = self.admission.refused.get_mut(&rule) {
-                    refused.in_place.insert(group);
+        let (input, content) = self.lowering.rule(rule);
+        let namespace: &'a str = &input.route.key.name.namespace;
+        let regions: BTreeSet<Region<'a>> =
+            content.matches.iter().map(|matched| (&matched.path, matched.method)).collect();
+        let closing = Closing { object: &input.route.key, namespace };
+        if let Some(keeping) = self.keep_in_place(rule, placement, &group, guarding) {
+            if keeping == Keeping::Paths {
+                for &(path, method) in &regions {
+                    guarding.close_cell(&group, path, method, closing, &mut self.admission.closed);
                 }
-                return;
             }
-            self.admission.closed.insert(group.clone(), rule);
-        }
-        if self.admission.guards.contains_key(&group) {
+            if let Some(refused) = self.admission.refused.get_mut(&rule) {
+                refused.in_place.insert(group, keeping);
+            }
             return;
         }
-        // What did not fit once does not fit later.
-        let is_new = guarding.tried.entry(group.clone()).or_default().insert(namespace);
-        let is_guarded = is_new
-            && guarding.charge(namespace, &mut self.table, |table, ledger| {
-                add_guard(table, &self.lowering, rule, &group, ledger)
-            });
-        if is_guarded {
-            self.admission.guards.insert(group, rule);
+        let mut open: Vec<Region<'a>> = regions.into_iter().collect();
+        open.retain(|region| !guarding.close_covering(&group, *region, closing, &mut self.admission.closed));
+        if open.is_empty() || self.has_guard(rule, &group, guarding) {
             return;
         }
         let (zone, original) = group;
-        let wider = original.iter().flat_map(|name| name.wider().map(Some).chain([None]));
-        for wider in wider.map(|name| (zone, name)) {
-            if guarding.is_shared(&wider, namespace) {
-                self.admission.closed.entry(wider).or_insert(rule);
+        for wider in original.iter().flat_map(|name| name.wider().map(Some).chain([None])) {
+            let wider = (zone, wider);
+            open.retain(|region| !guarding.close_all(&wider, *region, closing, &mut self.admission.closed));
+        }
+    }
+
+    /// Has a rule keep its matches in a group if there is room for them, or else their paths and methods.
+    ///
+    /// Conditions take a responder to answer with a status, and what is for requests with or without TLS alone takes
+    /// more than that.
+    fn keep_in_place(
+        &mut self,
+        rule: RuleRef,
+        placement: &Placement,
+        group: &Group,
+        guarding: &mut Guarding<'a>,
+    ) -> Option<Keeping> {
+        let (input, content) = self.lowering.rule(rule);
+        let namespace: &'a str = &input.route.key.name.namespace;
+        let is_plain = content.matches.iter().all(|matched| matched.conditions.is_empty());
+        let is_for_everybody = !matches!(placement.audience, Ok(Audience::Tls | Audience::Plaintext));
+        let can_keep_all = is_for_everybody && (is_plain || self.lowering.options.responder.is_some());
+        let lowering = self.lowering;
+        // What its rows take alone is soon known.
+        let may_fit = |guarding: &mut Guarding<'a>| {
+            let least = *guarding.least.entry(rule).or_insert_with(|| {
+                let rows = content.matches.iter();
+                rows.map(|matched| guard_row_bytes(&lowering, group.0, &matched.conditions)).sum()
+            });
+            guarding.of(namespace).in_place.left().bytes >= least
+        };
+        let matches = Some(Keeping::Matches).filter(|_| can_keep_all && may_fit(guarding));
+        matches.into_iter().chain([Keeping::Paths]).find(|&keeping| {
+            guarding.keep(namespace, group, &mut self.table, |table, ledger| {
+                add_guard_rows(table, &lowering, rule, group, keeping, ledger)
+            })
+        })
+    }
+
+    /// Whether a group has a guard, or gets one.
+    fn has_guard(&mut self, rule: RuleRef, group: &Group, guarding: &mut Guarding<'a>) -> bool {
+        if self.admission.guards.contains_key(group) {
+            return true;
+        }
+        let (input, _) = self.lowering.rule(rule);
+        let lowering = self.lowering;
+        let is_guarded =
+            guarding.guard(&input.route.key.name.namespace, group, &mut self.table, |table, ledger| {
+                add_guard(table, &lowering, rule, group, ledger)
+            });
+        if is_guarded {
+            self.admission.guards.insert(group.clone(), rule);
+        }
+        is_guarded
+    }
+}
+
+/// Admitted rules of a group with one path and method.
+struct Cell<'a> {
+    path: &'a Path,
+    method: Option<&'static str>,
+    namespaces: Few<&'a str>,
+    /// Whether one of them takes all requests that come that far.
+    ends: bool,
+}
+
+impl Cell<'_> {
+    /// Whether all of its rules are of a namespace.
+    fn is_of(&self, namespace: &str) -> bool {
+        self.namespaces.iter().all(|other| *other == namespace)
+    }
+}
+
+impl Ranked for Cell<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+/// Because of what something is closed.
+#[derive(Clone, Copy)]
+struct Closing<'a> {
+    object: &'a Arc<ObjectKey>,
+    namespace: &'a str,
+}
+
+/// What guards are charged to, and what there is to close.
+struct Guarding<'a> {
+    all: Ledger,
+    namespaces: BTreeMap<&'a str, OfNamespace>,
+    /// What one namespace may take.
+    part: Size,
+    cells: BTreeMap<Group, PathMap<'a, Cell<'a>>>,
+    /// Where everything of others is closed for a namespace already, and whether that leaves nothing over.
+    swept: BTreeMap<(Group, &'a str), PathMap<'a, Swept<'a>>>,
+    /// Bytes that the rows of rules take at least which keep their matches.
+    least: BTreeMap<RuleRef, usize>,
+}
+
+/// What one namespace has left.
+struct OfNamespace {
+    all: Ledger,
+    /// Of it, for rules that keep matches or paths.
+    in_place: Ledger,
+    attempts: usize,
+    /// Groups in which there was no room for a rule, and for a guard. What did not fit once does not fit later.
+    full: BTreeSet<Group>,
+    unguarded: BTreeSet<Group>,
+}
+
+/// A region of a group in which everything of others is closed.
+struct Swept<'a> {
+    path: &'a Path,
+    method: Option<&'static str>,
+    is_complete: bool,
+}
+
+impl Ranked for Swept<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method
+    }
+}
+
+impl<'a> Guarding<'a> {
+    fn of(&mut self, namespace: &'a str) -> &mut OfNamespace {
+        let Size { bytes, matcher_entries } = self.part;
+        let half = Size { bytes: bytes / 2, matcher_entries: matcher_entries / 2 };
+        self.namespaces.entry(namespace).or_insert_with(|| OfNamespace {
+            all: Ledger::new(self.part),
+            in_place: Ledger::new(half),
+            attempts: ATTEMPTS,
+            full: BTreeSet::new(),
+            unguarded: BTreeSet::new(),
+        })
+    }
+
+    /// Charges the rows of a rule that is kept in a group to a namespace. Returns whether there is room.
+    fn keep(
+        &mut self,
+        namespace: &'a str,
+        group: &Group,
+        table: &mut TableSizes<'a>,
+        add: impl FnOnce(&mut TableSizes<'a>, &mut Ledger) -> Option<()>,
+    ) -> bool {
+        let everybodys = self.all;
+        let of = self.of(namespace);
+        if of.attempts == 0 || of.full.contains(group) || of.in_place.left().bytes < ROUTE {
+            return false;
+        }
+        let ledger = of.in_place.within(&of.all).within(&everybodys);
+        let taken = charged(table, ledger, add);
+        match taken {
+            Some(taken) => {
+                of.in_place.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+                of.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+                self.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+            }
+            None => of.attempts -= 1,
+        }
+        taken.is_some()
+    }
+
+    /// Charges a guard to a namespace. Returns whether there is room.
+    fn guard(
+        &mut self,
+        namespace: &'a str,
+        group: &Group,
+        table: &mut TableSizes<'a>,
+        add: impl FnOnce(&mut TableSizes<'a>, &mut Ledger) -> Option<()>,
+    ) -> bool {
+        let everybodys = self.all;
+        let of = self.of(namespace);
+        // No rule of the namespace is kept where one was not.
+        of.full.insert(group.clone());
+        if of.unguarded.contains(group) {
+            return false;
+        }
+        let Some(taken) = charged(table, of.all.within(&everybodys), add) else {
+            of.unguarded.insert(group.clone());
+            return false;
+        };
+        of.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+        self.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+        true
+    }
+
+    /// Closes everything that would take requests for the hosts of a zone because it has no guard.
+    fn close_wider_zones(&mut self, lowering: &Lowering<'a>, zone: usize, closed: &mut Closed) {
+        let zones = &lowering.plane.zones;
+        let (Some(hostname), Some((_, owner))) = (&zones[zone].hostname, &zones[zone].owner) else { return };
+        for (group, cells) in &self.cells {
+            let host = host_of(group.1.as_ref(), zones[group.0].hostname.as_ref());
+            if host.is_none_or(|host| host.covers_strictly(hostname)) {
+                for cell in cells.iter() {
+                    close(&mut self.all, closed, group, (cell.path, cell.method), owner);
+                }
             }
         }
     }
 
-    /// Whether a rule can keep its matches: conditions take a responder to answer with a status, and what is for
-    /// requests with or without TLS alone takes more than that.
-    fn keeps_in_place(&self, rule: RuleRef, placement: &Placement) -> bool {
-        let matches = &self.lowering.routes[rule.route].route.rules[rule.rule].matches;
-        let is_plain = matches.iter().all(|matched| matched.conditions.is_empty());
-        (is_plain || self.lowering.options.responder.is_some())
-            && !matches!(placement.audience, Ok(Audience::Tls | Audience::Plaintext))
-    }
-}
-
-/// What guards are charged to.
-struct Guarding<'a> {
-    all: Ledger,
-    namespaces: BTreeMap<&'a str, Ledger>,
-    of_namespace: Size,
-    /// The namespaces with admitted rules, by group.
-    served: BTreeMap<Group, BTreeSet<&'a str>>,
-    /// The namespaces that a guard was too large for, by group.
-    tried: BTreeMap<Group, BTreeSet<&'a str>>,
-}
-
-impl<'a> Guarding<'a> {
-    /// Whether another namespace has admitted rules in a group.
-    fn is_shared(&self, group: &Group, namespace: &str) -> bool {
-        self.served.get(group).is_some_and(|served| served.iter().any(|other| *other != namespace))
-    }
-
-    /// Charges a guard to a namespace. Returns whether there is room.
-    fn charge(
+    /// Closes a cell unless all of it is of the namespace.
+    fn close_cell(
         &mut self,
-        namespace: &'a str,
-        table: &mut TableSizes<'a>,
-        add: impl FnOnce(&mut TableSizes<'a>, &mut Ledger) -> Option<()>,
-    ) -> bool {
-        let own = self.namespaces.entry(namespace).or_insert_with(|| Ledger::new(self.of_namespace));
-        let mut ledger = own.within(&self.all);
-        let before = ledger.left();
-        if add(table, &mut ledger).is_none() {
-            table.roll_back();
-            return false;
+        group: &Group,
+        path: &'a Path,
+        method: Option<&'static str>,
+        closing: Closing<'a>,
+        closed: &mut Closed,
+    ) {
+        let cells = self.cells.get(group).into_iter().flat_map(|cells| cells.covering(path));
+        let mut cell = cells.filter(|cell| cell.path == path && cell.method == method);
+        if cell.any(|cell| !cell.is_of(closing.namespace)) {
+            close(&mut self.all, closed, group, (path, method), closing.object);
         }
-        table.commit();
-        let left = ledger.left();
-        let (bytes, entries) = (before.bytes - left.bytes, before.matcher_entries - left.matcher_entries);
-        // There was room in both.
-        own.take(bytes, entries).and_then(|()| self.all.take(bytes, entries)).is_some()
+    }
+
+    /// Closes the cells of others in a group that take requests of a region after a rule there, up to the first cell that
+    /// leaves nothing over. Returns whether there is one.
+    fn close_covering(
+        &mut self,
+        group: &Group,
+        (path, method): Region<'a>,
+        closing: Closing<'a>,
+        closed: &mut Closed,
+    ) -> bool {
+        let rank = (path.precedence(), method.is_some());
+        let cells = self.cells.get(group).into_iter().flat_map(|cells| cells.covering(path));
+        for cell in cells.filter(|cell| cell.rank() <= rank && fits(cell.method, method)) {
+            let is_own = cell.is_of(closing.namespace);
+            if !is_own {
+                close(&mut self.all, closed, group, (cell.path, cell.method), closing.object);
+            }
+            if cell.takes(method) && (cell.ends || !is_own) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Closes the cells of others in a group with wider hostnames that take requests of a region. Returns whether one
+    /// leaves nothing over.
+    fn close_all(
+        &mut self,
+        group: &Group,
+        (path, method): Region<'a>,
+        closing: Closing<'a>,
+        closed: &mut Closed,
+    ) -> bool {
+        let Some(cells) = self.cells.get(group) else { return false };
+        let swept = self.swept.entry((group.clone(), closing.namespace)).or_insert_with(PathMap::new);
+        if let Some(swept) = swept.covering(path).find(|swept| swept.takes(method)) {
+            // What covers the wider region covers this one too.
+            if swept.is_complete || (swept.path == path && swept.method == method) {
+                return swept.is_complete;
+            }
+        }
+        for cell in cells.below(path).filter(|cell| fits(cell.method, method)) {
+            if !cell.is_of(closing.namespace) {
+                close(&mut self.all, closed, group, (cell.path, cell.method), closing.object);
+            }
+        }
+        let mut is_complete = false;
+        for cell in cells.covering(path).filter(|cell| fits(cell.method, method)) {
+            let is_own = cell.is_of(closing.namespace);
+            if !is_own {
+                close(&mut self.all, closed, group, (cell.path, cell.method), closing.object);
+            }
+            if cell.takes(method) && (cell.ends || !is_own) {
+                is_complete = true;
+                break;
+            }
+        }
+        swept.entry(path, method, || Swept { path, method, is_complete }).is_complete = is_complete;
+        is_complete
     }
 }
 
-/// Charges the rows of a rule that keeps its matches in a group and answers 503.
+/// Adds something to a table if there is room in a ledger. Returns what that takes.
+fn charged<'a>(
+    table: &mut TableSizes<'a>,
+    mut ledger: Ledger,
+    add: impl FnOnce(&mut TableSizes<'a>, &mut Ledger) -> Option<()>,
+) -> Option<Size> {
+    let whole = ledger.left();
+    if add(table, &mut ledger).is_none() {
+        table.roll_back();
+        return None;
+    }
+    table.commit();
+    Some(ledger.taken_of(whole))
+}
+
+/// Closes a cell. Its Route is there, and needs a plugin at most: that is charged as long as there is room for it.
+fn close(
+    ledger: &mut Ledger,
+    closed: &mut Closed,
+    group: &Group,
+    (path, method): Region<'_>,
+    because_of: &Arc<ObjectKey>,
+) {
+    let of_group = closed.entry(group.clone()).or_default();
+    if let std::collections::btree_map::Entry::Vacant(free) = of_group.entry((path.clone(), method)) {
+        free.insert(because_of.clone());
+        let mut less = *ledger;
+        if less.take(STATUS, 0).is_some() {
+            *ledger = less;
+        }
+    }
+}
+
+/// Charges the rows of a rule that is kept in a group and answers 503.
 fn add_guard_rows<'a>(
     table: &mut TableSizes<'a>,
     lowering: &Lowering<'a>,
     rule: RuleRef,
     group: &Group,
+    keeping: Keeping,
     ledger: &mut Ledger,
 ) -> Option<()> {
-    let input: &'a RouteInput = &lowering.routes[rule.route];
+    let (_, content) = lowering.rule(rule);
     let action = Action::status(UNAVAILABLE);
     table.add_upstreams(&action, ledger)?;
-    input.route.rules[rule.rule].matches.iter().try_for_each(|matched| {
-        let bytes = name_bytes(lowering, rule.route)
-            + row_bytes(lowering, group.0, &matched.conditions, &action, None, None);
-        let is_conditional = !matched.conditions.is_empty();
+    content.matches.iter().try_for_each(|matched| {
+        let conditions = if keeping == Keeping::Matches { &*matched.conditions } else { &[] };
+        let bytes = name_bytes(lowering, rule.route) + guard_row_bytes(lowering, group.0, conditions);
+        let is_conditional = !conditions.is_empty();
         let row = Sized { path: &matched.path, method: matched.method, is_conditional, bytes };
         table.add_row(group, row, ledger)
     })
+}
+
+/// Bytes of a row that answers 503.
+fn guard_row_bytes(lowering: &Lowering<'_>, zone: usize, conditions: &[Condition]) -> usize {
+    row_bytes(lowering, zone, conditions, &Action::status(UNAVAILABLE), None, None)
 }
 
 /// Charges the guard of a group.

@@ -19,6 +19,14 @@ impl Ledger {
         self.left
     }
 
+    /// What has been taken, of what there was.
+    pub(super) const fn taken_of(&self, whole: Size) -> Size {
+        Size {
+            bytes: whole.bytes - self.left.bytes,
+            matcher_entries: whole.matcher_entries - self.left.matcher_entries,
+        }
+    }
+
     /// What is left of both.
     pub(super) fn within(&self, other: &Self) -> Self {
         let left = Size {

@@ -99,6 +99,11 @@ fn key_of(host: Option<&Hostname>) -> HostKey {
     host.map(|host| host.as_str().chars().rev().collect::<String>()).unwrap_or_default().into()
 }
 
+/// The wildcards among some that cover a host, and the host.
+fn wildcards<'s>(covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Item = &'s HostKey> {
+    covering.iter().chain(Some(key).filter(|key| key.ends_with('*')))
+}
+
 impl PatternSizes {
     /// Charges a Route with this host and path to a ledger: its hosts, its patterns, and who lists what because of it.
     ///
@@ -199,6 +204,11 @@ impl PatternSizes {
             .filter(|wider| **wider != **key)
             .filter_map(|wider| self.wildcards.get(&*wider).cloned())
             .collect()
+    }
+
+    /// The wildcards that carry patterns into a host: those that cover it, and itself if it is one.
+    fn carriers<'s>(&'s self, covering: &'s [HostKey], key: &'s HostKey) -> impl Iterator<Item = &'s Router> {
+        wildcards(covering, key).filter_map(|wildcard| self.routers.get(wildcard))
     }
 
     /// The hosts below a wildcard, without itself.
@@ -313,11 +323,7 @@ impl PatternSizes {
     ) -> Option<()> {
         let is_wildcard = key.ends_with('*');
         let router = self.routers.get(key)?;
-        let carriers: Vec<&Router> = covering
-            .iter()
-            .chain(Some(key).filter(|_| is_wildcard))
-            .filter_map(|wildcard| self.routers.get(wildcard))
-            .collect();
+        let carriers: Vec<&Router> = self.carriers(covering, key).collect();
         let is_carried =
             |pattern: &Pattern| carriers.iter().any(|router| router.wildcard.carried.contains(pattern));
         let own = covered(&router.patterns, catch_all).filter(|pattern| !is_carried(pattern));
@@ -335,7 +341,7 @@ impl PatternSizes {
         });
         self.journal.push(Added::Listed(key.clone(), listed));
         self.journal.push(Added::CatchAll(key.clone(), literal.clone()));
-        for wildcard in covering.iter().chain(Some(key).filter(|_| is_wildcard)) {
+        for wildcard in wildcards(covering, key) {
             self.add_listers(wildcard, literal, Listers { routes: 1, hosts });
         }
         if is_wildcard && is_first {
@@ -353,8 +359,7 @@ impl PatternSizes {
         ledger: &mut Ledger,
     ) -> Option<()> {
         let is_carried = |pattern: &Pattern| {
-            let mut carriers = covering.iter().chain([key]).filter_map(|wildcard| self.routers.get(wildcard));
-            carriers.any(|router| router.wildcard.carried.contains(pattern))
+            self.carriers(covering, key).any(|router| router.wildcard.carried.contains(pattern))
         };
         let mut new: BTreeSet<&Pattern> = BTreeSet::new();
         let mut least = ledger.left().bytes;

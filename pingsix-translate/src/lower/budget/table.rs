@@ -25,7 +25,7 @@ use crate::route::{Condition, Filters, Path};
 
 /// The key of a Route, what a list response adds to it, and its JSON without hosts, patterns and method:
 /// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id that collided.
-const ROUTE: usize = 150;
+pub(super) const ROUTE: usize = 150;
 /// `,"methods":[""]`
 const METHOD: usize = 15;
 /// `,"plugins":{"fault-injection":{"abort":{"http_status":503}}}`
@@ -116,7 +116,8 @@ struct Open<'a> {
     regions: BTreeSet<Region<'a>>,
 }
 
-type Region<'a> = (&'a Path, Option<&'static str>);
+/// A path and a method; none is every method.
+pub(super) type Region<'a> = (&'a Path, Option<&'static str>);
 
 #[derive(Debug)]
 enum Added<'a> {
@@ -369,7 +370,7 @@ fn covers(wider: Option<&Hostname>, narrower: Option<&Hostname>) -> bool {
 }
 
 /// Whether some request has both methods; none stands for every method.
-fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bool {
+pub(super) fn fits(one: Option<&'static str>, other: Option<&'static str>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
 

@@ -82,6 +82,10 @@ impl LoweredPlane {
         if !self.admission.is_all() || self.is_recertified || !self.unreached.is_empty() {
             return None;
         }
+        // What a route was charged of what others use too may be charged to other namespaces when it goes.
+        if self.admission.has_shares() && changed.routes.values().any(|change| change.before.is_some()) {
+            return None;
+        }
         let prefix = self.documents.prefix();
         let mut growth = Size::default();
         for backend in changed.backends {

@@ -88,7 +88,9 @@ impl LoweredPlane {
             let places = self.placed.places(lowering.plane, input).into_iter();
             let audiences = places.filter(move |place| place.zone == zone).map(|place| place.audience);
             audiences.flat_map(move |audience| {
-                rows(route, input, original, audience, |rule| self.admission.kept(rule, group))
+                rows(route, input, original, audience, |rule, matched| {
+                    self.admission.kept(rule, matched, group)
+                })
             })
         });
         let rows = of_routes.filter(|row| dirty.reads(segment(Some(row.path)))).chain(guard);

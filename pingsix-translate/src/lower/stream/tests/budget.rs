@@ -78,3 +78,41 @@ fn a_budget_for_nothing_leaves_the_guards() {
     let everything = condition(&translation, Kind::TlsRoute, "everything", ConditionType::Accepted);
     assert_eq!(everything, "False UnsupportedValue");
 }
+
+#[test]
+fn what_fits_a_share_is_admitted_whatever_is_older() {
+    // The crowd is of namespace infra; a younger route of another namespace asks for a name of its own.
+    let mut objects = crowd();
+    let mut open = serde_json::to_value(&**objects.gateways().next().unwrap().1).unwrap();
+    for listener in open["spec"]["listeners"].as_array_mut().unwrap() {
+        listener["allowedRoutes"] = json!({"namespaces": {"from": "All"}});
+    }
+    objects.insert(Object::Gateway(object(open)));
+    objects.insert(Object::TlsRoute(object(json!({
+        "metadata": {"namespace": "shop", "name": "young", "creationTimestamp": "2024-01-01T00:00:00Z"},
+        "spec": {
+            "parentRefs": [{"name": "public", "namespace": "infra", "sectionName": "any"}],
+            "hostnames": ["young.other"], "rules": [{"backendRefs": backend("web", 80)}],
+        },
+    }))));
+    let told = |namespace_share: u8| -> Vec<String> {
+        // A guard leaves eleven.
+        let budget = Budget { matcher_entries: 12, ..Budget::default() };
+        let options = Options { budget, namespace_share, stream: true, ..Options::default() };
+        let problems = run(&objects, &options).verdicts.problems;
+        let reasons = [Reason::BudgetExceeded, Reason::ShareExceeded, Reason::ShareNearlyUsed];
+        let of_budget = problems.into_iter().filter(|problem| reasons.contains(&problem.reason));
+        of_budget.map(|problem| format!("{} {}", problem.object.name.name, problem.reason)).collect()
+    };
+    assert_eq!(told(100), ["young BudgetExceeded"]);
+    assert_eq!(
+        told(70),
+        [
+            "r2015 ShareNearlyUsed",
+            "r2016 ShareExceeded",
+            "r2017 ShareExceeded",
+            "r2018 ShareExceeded",
+            "r2019 ShareExceeded"
+        ]
+    );
+}

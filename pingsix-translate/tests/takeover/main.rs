@@ -8,6 +8,10 @@
     reason = "a test that cannot be set up fails, and one that draws says what it drew"
 )]
 
+mod closing;
+mod newer;
+mod shares;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -171,8 +175,14 @@ fn get(plane: &DataPlane, host: &str, path: &str) -> String {
 
 fn refused(translation: &Translation) -> Vec<String> {
     let problems = translation.verdicts.problems.iter();
-    let refused = problems.filter(|problem| problem.reason == Reason::BudgetExceeded);
+    let reasons = [Reason::BudgetExceeded, Reason::ShareExceeded];
+    let refused = problems.filter(|problem| reasons.contains(&problem.reason));
     refused.map(|problem| problem.object.to_string()).collect()
+}
+
+fn assert_nobody_else_is_refused(translation: &Translation, object: &str) {
+    let refused = refused(translation);
+    assert!(refused.iter().all(|other| other == object), "{refused:?}");
 }
 
 /// The attack: namespace b is older, has a route for every host, and uses the budget up with another one.
@@ -459,11 +469,7 @@ fn certificates_that_do_not_fit_are_those_of_the_youngest() {
         assert_eq!(get(plane, "shop.example.com", "/"), "a");
         assert_eq!(get(plane, "plain.example.com", "/"), "a");
         assert!(server_names(&translation).contains("shop.example.com"));
-        assert!(
-            refused(&translation).iter().all(|object| object == "Ingress b/large"),
-            "{:?}",
-            refused(&translation)
-        );
+        assert_nobody_else_is_refused(&translation, "Ingress b/large");
     }
 }
 
@@ -477,25 +483,33 @@ fn an_older_certificate_that_is_too_large_keeps_nobody_else_out() {
     let translation = run_ingress(&objects, Budget { bytes: 20_000, ..Budget::default() });
     assert_eq!(get(plane(&translation), "shop.example.com", "/"), "a");
     assert!(server_names(&translation).contains("shop.example.com"));
-    assert!(
-        refused(&translation).iter().all(|object| object == "Ingress b/large"),
-        "{:?}",
-        refused(&translation)
-    );
+    assert_nobody_else_is_refused(&translation, "Ingress b/large");
 }
 
 #[test]
 fn a_translator_is_incremental_over_budget() {
+    is_incremental(&options(Budget { bytes: 20_000, ..Budget::default() }));
+}
+
+#[test]
+fn a_translator_is_incremental_where_a_namespace_has_its_share() {
+    // As much as without one of the smaller budget.
+    is_incremental(&Options {
+        namespace_share: 20,
+        ..options(Budget { bytes: 100_000, ..Budget::default() })
+    });
+}
+
+fn is_incremental(options: &Options) {
     let mut objects = world();
     for number in 0..200 {
         let name = format!("r{number}");
         add_route(&mut objects, ("a", &name, 2000 + number), &[format!("{name}.test")], &any_path());
     }
-    let budget = Budget { bytes: 20_000, ..Budget::default() };
-    let mut translator = Translator::new(options(budget));
+    let mut translator = Translator::new(options.clone());
     let mut check = |objects: &Objects, is_partial: bool| {
         let snapshot = objects.snapshot(&ObjectName::new("infra", "gateway")).unwrap();
-        let (got, fresh) = (translator.translate(&snapshot), run(objects, budget));
+        let (got, fresh) = (translator.translate(&snapshot), translate(&snapshot, options));
         assert_eq!(plane(&got).config, plane(&fresh).config);
         assert_eq!(plane(&got).provenance, plane(&fresh).provenance);
         assert!(got.verdicts == fresh.verdicts);
@@ -513,12 +527,13 @@ fn a_translator_is_incremental_over_budget() {
     // A younger one is refused, and an older one puts the youngest out.
     add_route(&mut objects, ("a", "youngest", 2300), &["youngest.test".to_owned()], &any_path());
     assert_eq!(check(&objects, true), refused + 1);
-    add_route(&mut objects, ("b", "oldest", 1990), &["oldest.test".to_owned()], &any_path());
+    let oldest = if options.namespace_share < 100 { "a" } else { "b" };
+    add_route(&mut objects, (oldest, "oldest", 1990), &["oldest.test".to_owned()], &any_path());
     assert!(check(&objects, true) > refused + 1);
     // What grows makes room scarcer, and what shrinks gives it back.
-    add_route(&mut objects, ("b", "oldest", 1990), &names(8), &any_path());
+    add_route(&mut objects, (oldest, "oldest", 1990), &names(8), &any_path());
     let larger = check(&objects, true);
     assert!(larger > refused + 2, "{larger}");
-    add_route(&mut objects, ("b", "oldest", 1990), &["oldest.test".to_owned()], &any_path());
+    add_route(&mut objects, (oldest, "oldest", 1990), &["oldest.test".to_owned()], &any_path());
     assert!(check(&objects, true) < larger);
 }

@@ -1,0 +1,133 @@
+//! What one namespace may take of a budget.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::ledger::Ledger;
+use crate::field::FieldPath;
+use crate::object::ObjectKey;
+use crate::translation::{DataPlaneKey, Size};
+use crate::verdict::{Problem, Reason, Severity};
+
+/// From how many percent of its share on a namespace is warned.
+const WARNED_FROM: usize = 80;
+
+/// The part of a budget that each namespace may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lower) struct Share {
+    percent: u8,
+    pub(in crate::lower) size: Size,
+}
+
+impl Share {
+    /// So many percent of what there is; nothing when that is no bound.
+    pub(in crate::lower) fn of(percent: u8, whole: Size) -> Option<Self> {
+        let part = |amount: usize| {
+            let percent = usize::from(percent);
+            amount / 100 * percent + amount % 100 * percent / 100
+        };
+        let size = Size { bytes: part(whole.bytes), matcher_entries: part(whole.matcher_entries) };
+        (percent < 100).then_some(Self { percent, size })
+    }
+
+    /// How much of it is used, in percent: of bytes or of matcher entries, whichever is more.
+    fn used(self, by: Size) -> usize {
+        let percent = |used: usize, of: usize| used.saturating_mul(100).checked_div(of).unwrap_or_default();
+        percent(by.bytes, self.size.bytes).max(percent(by.matcher_entries, self.size.matcher_entries))
+    }
+
+    /// Whether a namespace that uses so much is not warned yet.
+    pub(super) fn is_far_from(self, used: Size) -> bool {
+        self.used(used) < WARNED_FROM
+    }
+
+    /// The share of a namespace, for messages.
+    pub(super) fn named(self, namespace: &str) -> String {
+        let Self { percent, size: Size { bytes, matcher_entries } } = self;
+        format!(
+            "the share that namespace {namespace} has of its budget, {percent} % or {bytes} bytes and \
+             {matcher_entries} matcher entries"
+        )
+    }
+
+    /// What a namespace that uses so much is told at an object; nothing if it is far from its share.
+    pub(in crate::lower) fn warning(
+        self,
+        used: Size,
+        object: &Arc<ObjectKey>,
+        plane: &DataPlaneKey,
+    ) -> Option<Problem> {
+        let namespace = &object.name.namespace;
+        (!self.is_far_from(used)).then(|| Problem {
+            object: object.clone(),
+            field: FieldPath::new("spec"),
+            severity: Severity::Warning,
+            reason: Reason::ShareNearlyUsed,
+            message: format!(
+                "On data plane {plane}, {} % of {} are used; what does not fit is refused.",
+                self.used(used).min(100),
+                self.named(namespace)
+            ),
+        })
+    }
+}
+
+/// What namespaces have taken of their shares.
+#[derive(Debug, Default)]
+pub(super) struct Shares<'a> {
+    share: Option<Share>,
+    namespaces: BTreeMap<&'a str, OfNamespace<'a>>,
+}
+
+#[derive(Debug)]
+struct OfNamespace<'a> {
+    ledger: Ledger,
+    /// The youngest object of which something is admitted.
+    youngest: &'a Arc<ObjectKey>,
+}
+
+impl<'a> Shares<'a> {
+    pub(super) fn new(share: Option<Share>) -> Self {
+        Self { share, namespaces: BTreeMap::new() }
+    }
+
+    pub(super) const fn share(&self) -> Option<Share> {
+        self.share
+    }
+
+    /// What is left of the share of a namespace; nothing when there is no bound.
+    pub(super) fn left(&self, namespace: &str) -> Option<Ledger> {
+        let share = self.share?;
+        Some(self.namespaces.get(namespace).map_or_else(|| Ledger::new(share.size), |of| of.ledger))
+    }
+
+    /// Charges an object's namespace with something that there is room for.
+    pub(super) fn take(&mut self, object: &'a Arc<ObjectKey>, taken: Size) {
+        let Some(share) = self.share else { return };
+        let of = self.namespaces.entry(&object.name.namespace);
+        let of = of.or_insert_with(|| OfNamespace { ledger: Ledger::new(share.size), youngest: object });
+        of.youngest = object;
+        let fits = of.ledger.take(taken.bytes, taken.matcher_entries);
+        debug_assert!(fits.is_some(), "what is admitted fits the share");
+    }
+
+    fn used(&self) -> impl Iterator<Item = (&'a Arc<ObjectKey>, Share, Size)> {
+        let used = |share: Share| {
+            self.namespaces.values().map(move |of| (of.youngest, share, of.ledger.taken_of(share.size)))
+        };
+        self.share.into_iter().flat_map(used)
+    }
+
+    /// The most that any namespace uses, bytes and matcher entries each for itself.
+    pub(super) fn most_used(&self) -> Size {
+        self.used().fold(Size::default(), |most, (_, _, used)| Size {
+            bytes: most.bytes.max(used.bytes),
+            matcher_entries: most.matcher_entries.max(used.matcher_entries),
+        })
+    }
+
+    /// What namespaces are told that use most of their shares.
+    pub(super) fn warnings(&self, plane: &DataPlaneKey) -> Vec<Problem> {
+        self.used().filter_map(|(object, share, used)| share.warning(used, object, plane)).collect()
+    }
+}
