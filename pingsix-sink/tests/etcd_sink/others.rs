@@ -359,15 +359,16 @@ async fn what_a_program_of_an_earlier_term_writes_is_refused() {
     second.fence(8);
     let published = publish_until_done(&second, &states[0]).await;
     assert!(published.changed.is_empty());
-    let held = lab.held(&scope("/p/web")).await;
-    assert_eq!(held["/p/web/.pingsix_sink_fence"], "8");
+    let list = lab.list(&scope("/p/web")).await;
+    let fence = list.kvs.iter().find(|kv| kv.key == "/p/web/.pingsix_sink_fence").unwrap();
+    assert_eq!(fence.value, "8");
 
     for _ in 0..2 {
         let error = fails(&first, &states[1]).await;
         assert!(matches!(error, SinkError::Etcd(EtcdError::Fenced { held: 8, own: 7, .. })), "{error}");
         assert!(!error.is_retryable());
     }
-    assert_eq!(lab.held(&scope("/p/web")).await, held, "nothing was written");
+    assert_eq!(lab.list(&scope("/p/web")).await.kvs, list.kvs, "nothing was written");
     first.fence(3);
     assert!(fails(&first, &states[1]).await.to_string().contains("ours 7"), "a term never gets lower");
 
