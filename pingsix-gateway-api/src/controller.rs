@@ -282,7 +282,7 @@ impl<F: Feed + 'static> Controller<F> {
         let (published, pages) =
             instances::start(asked.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
-            let others = (&options, authority);
+            let others = (&options, authority, (events.clone(), metrics.clone()));
             provisioning::start(&client, provisioning, others, &leadership, (&parts, &mut tasks))
         });
         let orphanage = Orphanage {

@@ -4,12 +4,19 @@
 //! Elector::run ──► GET, PUT of the Lease every few seconds ──► Leadership: held, and until when
 //! ```
 //!
-//! - Whether a lease has expired is judged by when *we* last saw it change, on a monotonic clock. What its holder
-//!   wrote about the time of day is never read: clocks of machines differ.
+//! - Whether a lease has expired is judged by when *we* last saw it change, on a clock that never goes back and counts the
+//!   time for which the machine was suspended ([`LeaseClock`]). What its holder wrote about the time of day is never read:
+//!   clocks of machines differ.
 //! - Every write carries the `resourceVersion` that was read, so of two candidates one gets a conflict.
 //! - [`Leadership`] ends by itself when it was not renewed in time, also in a process that was stopped meanwhile and
 //!   whose elector has not run yet. That is well before others may take the lease.
 //! - A holder that stops in an orderly way clears its name, and the next one need not wait.
+//!
+//! There is one leader at a time as long as the clock of no replica goes more slowly than those of others by more than the
+//! renew deadline is shorter than the duration (a third, by default). A virtual machine that its host stops has no clock that
+//! goes on: its process may take itself for the leader for one renew deadline after it continues, beside another one. What
+//! it writes then is fenced, where the target has a fence: a write is made only if its object is as it was when the leader
+//! read it.
 //!
 //! The lease keeps two replicas from writing at the same time; it is no lock. Who writes does so within
 //! [`Leadership::while_held`], which drops a request that has not been answered when the leadership ends. What the network has
@@ -22,6 +29,8 @@ mod tests;
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -38,7 +47,11 @@ use tracing::{debug, info, warn};
 
 pub use lease::{LeaseOptions, LeaseOptionsError, lease_name};
 
+use crate::clock::LeaseClock;
 use crate::fault::{Fault, FaultCategory, within};
+
+/// Most time that it may take to read the Lease before a write.
+const CONFIRM: Duration = Duration::from_secs(2);
 
 /// Most time that letting go of the lease may take.
 const RELEASE: Duration = Duration::from_secs(2);
@@ -46,24 +59,63 @@ const RELEASE: Duration = Duration::from_secs(2);
 /// No time that anybody waits for.
 const FOR_EVER: Duration = Duration::from_hours(30 * 365 * 24);
 
+/// The longest that a timer sleeps before the clock of leases is looked at again: timers stand still while the machine is
+/// suspended.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Whether this replica leads. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Leadership(watch::Receiver<Option<Instant>>);
+pub struct Leadership {
+    /// Until when, by the clock.
+    held: watch::Receiver<Option<Instant>>,
+    clock: LeaseClock,
+    /// The Lease that it comes from, if there is one.
+    lease: Option<Arc<Candidacy>>,
+}
+
+/// A Lease, and who stands for it.
+#[derive(Debug)]
+struct Candidacy {
+    api: Api<Lease>,
+    name: String,
+    identity: String,
+    /// Of the last lease that was ours; none as long as it is zero.
+    term: AtomicU64,
+}
 
 impl Leadership {
     /// That of a controller which is alone.
     pub fn always() -> Self {
-        Self(watch::channel(Some(Instant::now() + FOR_EVER)).1)
+        Self::of(watch::channel(Some(Instant::now() + FOR_EVER)).1)
     }
 
-    /// One that somebody else decides on: held until then, or not at all. For embedding, and for tests.
-    pub const fn of(held: watch::Receiver<Option<Instant>>) -> Self {
-        Self(held)
+    /// One that somebody else decides on: held until then by the clock of tokio, or not at all. For embedding, and for tests.
+    pub fn of(held: watch::Receiver<Option<Instant>>) -> Self {
+        Self { held, clock: LeaseClock::of_tokio(), lease: None }
     }
 
     /// Whether it is held at this moment.
     pub fn is_held(&self) -> bool {
-        self.0.borrow().is_some_and(|until| Instant::now() < until)
+        self.held.borrow().is_some_and(|until| self.clock.now() < until)
+    }
+
+    /// Asks the API server whether the Lease is ours: for a write that no clock is to be relied upon for. It was ours when the
+    /// question was answered; so a write is fenced that is made only if its object is as it was before the question.
+    ///
+    /// # Errors
+    /// [`Fault`] when the Lease could not be read.
+    pub(crate) async fn confirm(&self) -> Result<bool, Fault> {
+        let Some(lease) = &self.lease else { return Ok(self.is_held()) };
+        let held = within(CONFIRM, lease.api.get(&lease.name)).await?;
+        let holder = held.spec.and_then(|spec| spec.holder_identity);
+        Ok(self.is_held() && holder.as_ref() == Some(&lease.identity))
+    }
+
+    /// The number of our last term, higher than those of all leaders before: for targets that refuse what an earlier leader
+    /// writes. `None` where there is no election, or before the first term.
+    pub(crate) fn term(&self) -> Option<u64> {
+        let term = self.lease.as_ref()?.term.load(Ordering::Relaxed);
+        Some(term).filter(|term| *term > 0)
     }
 
     /// Does something that only the leader may do, for as long as it is held; `None` when it was lost before that was done.
@@ -85,7 +137,7 @@ impl Leadership {
     /// Waits until it is held; for ever if it never is.
     pub async fn gained(&mut self) {
         while !self.is_held() {
-            if self.0.changed().await.is_err() {
+            if self.held.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
@@ -94,19 +146,20 @@ impl Leadership {
     /// Waits until it is not held.
     pub async fn lost(&mut self) {
         loop {
-            let Some(until) = *self.0.borrow_and_update() else { return };
-            if until <= Instant::now() {
+            let Some(until) = *self.held.borrow_and_update() else { return };
+            let left = self.clock.until(until);
+            if left.is_zero() {
                 return;
             }
             let wait = async {
-                if self.0.changed().await.is_err() {
+                if self.held.changed().await.is_err() {
                     // Nobody renews it any more.
                     std::future::pending::<()>().await;
                 }
             };
             tokio::select! {
                 () = wait => {}
-                () = tokio::time::sleep_until(until) => {}
+                () = sleep(left.min(LOOK)) => {}
             }
         }
     }
@@ -118,6 +171,7 @@ pub struct Elector {
     api: Api<Lease>,
     options: LeaseOptions,
     held: watch::Sender<Option<Instant>>,
+    candidacy: Arc<Candidacy>,
     /// What the Lease said when it was last seen to change, and when that was.
     observed: Option<(LeaseSpec, Instant)>,
     /// The fault that was last complained about.
@@ -143,7 +197,16 @@ impl Elector {
         options.validate()?;
         let (held, leadership) = watch::channel(None);
         let api = Api::namespaced(client, &options.namespace);
-        Ok((Self { api, options, held, observed: None, complaint: None }, Leadership(leadership)))
+        let lease = Candidacy {
+            api: api.clone(),
+            name: options.name.clone(),
+            identity: options.identity.clone(),
+            term: AtomicU64::new(0),
+        };
+        let clock = options.lease_clock.clone();
+        let lease = Arc::new(lease);
+        let leadership = Leadership { held: leadership, clock, lease: Some(Arc::clone(&lease)) };
+        Ok((Self { api, options, held, candidacy: lease, observed: None, complaint: None }, leadership))
     }
 
     /// Stands for election until it is stopped; then lets go of the lease.
@@ -167,7 +230,11 @@ impl Elector {
     /// For how long the lease is ours, if it is.
     fn time_left(&self) -> Option<Duration> {
         let until = (*self.held.borrow())?;
-        Some(until.saturating_duration_since(Instant::now()))
+        Some(self.options.lease_clock.until(until))
+    }
+
+    fn now(&self) -> Instant {
+        self.options.lease_clock.now()
     }
 
     /// What follows from an attempt; returns when to make the next.
@@ -176,7 +243,7 @@ impl Elector {
         let retry = self.options.retry.mul_f64(1.0 - 0.25 * fastrand::f64());
         match attempt {
             // The process was stopped while it asked.
-            Ok(Attempt::Held { until }) if until <= Instant::now() => {
+            Ok(Attempt::Held { until }) if until <= self.now() => {
                 self.step_down("the lease was not renewed in time");
                 Duration::ZERO
             }
@@ -191,7 +258,7 @@ impl Elector {
                 self.complaint = None;
                 self.step_down(&format!("{holder} holds the lease"));
                 // Not a moment later than it may be taken.
-                retry.min(expires.saturating_duration_since(Instant::now()))
+                retry.min(self.options.lease_clock.until(expires))
             }
             Err(fault) => {
                 self.complain(&fault);
@@ -242,12 +309,12 @@ impl Elector {
         let expires = self.observe(&spec);
         let holder = spec.holder_identity.as_deref().filter(|holder| !holder.is_empty());
         if let Some(holder) = holder.filter(|holder| *holder != self.options.identity)
-            && Instant::now() < expires
+            && self.now() < expires
         {
             return Ok(Attempt::Taken { holder: holder.to_owned(), expires });
         }
         lease.spec = Some(self.taken(&spec));
-        let asked = Instant::now();
+        let asked = self.now();
         let stored =
             within(left(), self.api.replace(&self.options.name, &PostParams::default(), &lease)).await?;
         Ok(self.held_since(asked, stored))
@@ -258,13 +325,14 @@ impl Elector {
             metadata: ObjectMeta { name: Some(self.options.name.clone()), ..ObjectMeta::default() },
             spec: Some(LeaseSpec { lease_transitions: Some(0), ..self.taken(&LeaseSpec::default()) }),
         };
-        let asked = Instant::now();
+        let asked = self.now();
         let stored = within(limit, self.api.create(&PostParams::default(), &lease)).await?;
         Ok(self.held_since(asked, stored))
     }
 
     /// Others count from when they see what was asked for then, which is later.
     fn held_since(&mut self, asked: Instant, stored: Lease) -> Attempt {
+        self.candidacy.term.fetch_max(term_of(&stored), Ordering::Relaxed);
         self.observe(&stored.spec.unwrap_or_default());
         Attempt::Held { until: asked + self.options.renew_deadline }
     }
@@ -274,7 +342,7 @@ impl Elector {
         let since = match &self.observed {
             Some((known, since)) if known == spec => *since,
             Some(_) | None => {
-                let now = Instant::now();
+                let now = self.now();
                 self.observed = Some((spec.clone(), now));
                 now
             }
@@ -337,6 +405,15 @@ impl Elector {
         within(left(), self.api.replace(&self.options.name, &PostParams::default(), &lease)).await?;
         Ok(true)
     }
+}
+
+/// The number of a term: higher for each holder than for those before it, also when the Lease was deleted in between, since the
+/// API server says when it was made. Never zero.
+fn term_of(lease: &Lease) -> u64 {
+    let made = lease.metadata.creation_timestamp.as_ref().map_or(0, |made| made.0.as_second());
+    let made = u64::from(u32::try_from(made).unwrap_or_default());
+    let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or_default();
+    (made << 32) | u64::from(u32::try_from(transitions).unwrap_or_default().saturating_add(1))
 }
 
 fn next_microsecond(time: Timestamp) -> Timestamp {

@@ -103,7 +103,7 @@ pub mod world;
 
 pub use bridge::{Bridge, BridgeError, Bridged, BridgedStream, bridge, bridge_stream};
 #[cfg(feature = "controller")]
-pub use clock::Clock;
+pub use clock::{Clock, LeaseClock};
 pub use expiry::{outdated_certificates, outdated_stream_certificates};
 pub use explain::{Explanation, explain};
 

@@ -19,7 +19,8 @@
 //!   certificate it was made with expires, and PingSIX is back a second later with its successor.
 //! - **Rotation of the authority**, when two thirds of its time are over or when the annotation [`ROTATE`] of the Secret asks
 //!   for it: first everybody trusts the next one, then it signs, then the one before is trusted no more. [`Authorities`] says
-//!   when each may happen, and why nobody who keeps to the rules refuses another meanwhile.
+//!   when each may happen, and why nobody who keeps to the rules refuses another meanwhile. Whom a step waits for because
+//!   its Secret cannot be written is in the annotation [`WAITS_FOR`].
 //! - **Emergency.** To delete the Secret is to trust nobody who was trusted before: the leader makes another authority at
 //!   once, connections are closed, and PingSIX goes on with what it has until it is told of the new one.
 //! - **What cannot be used** changes nothing: when the Secret holds something else, an error says which key is wrong, and all
@@ -41,7 +42,7 @@ pub use authority::Authority;
 pub use certificate::Certificate;
 pub use identity::{ClientIdentity, FeedIdentity, IdentityFault};
 pub use keeper::{AuthorityOptions, FeedAuthority, Held, HeldError, Keeper, start};
-pub use record::{ROTATE, RecordFault};
+pub use record::{ROTATE, RecordFault, WAITS_FOR};
 pub use rotation::{Authorities, Edition, Lifetimes, LifetimesError};
 pub use server::{ServerIdentity, serve};
 

@@ -121,7 +121,8 @@ impl fmt::Debug for Keyring {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Objects {
-    /// In the order in which they are applied: what Pods need comes before them.
+    /// In the order in which they are applied: first what the feed asks for, since it is to be renewed whatever becomes of
+    /// the others, and what Pods need before them.
     pub children: Vec<Child>,
     /// A Secret that gets a certificate when it is made, and keeps it: clients that ask for no name, or for an unknown one,
     /// get it. It is read at the start of processes only, so another one would start them anew.
@@ -146,16 +147,16 @@ pub fn objects(
         .collect();
     let digest = short_digest(&json!(config).to_string());
     let mut children = Vec::new();
+    if let Some(identity) = &material.identity {
+        let secret = json!({ "type": "kubernetes.io/tls", "data": identity.to_data() });
+        children.push(plan.child(ChildKind::Secret, &plan.names.feed, &secret));
+    }
     if parameters.service_account_name.is_none() {
         let account = json!({ "automountServiceAccountToken": false });
         children.push(plan.child(ChildKind::ServiceAccount, &plan.names.main, &account));
     }
     config.extend(material.keys.to_text().map(|text| (keys::RECORD.to_owned(), text)));
     children.push(plan.child(ChildKind::Secret, &plan.names.config, &secret(&config)));
-    if let Some(identity) = &material.identity {
-        let secret = json!({ "type": "kubernetes.io/tls", "data": identity.to_data() });
-        children.push(plan.child(ChildKind::Secret, &plan.names.feed, &secret));
-    }
     children.push(plan.child(ChildKind::Service, &plan.names.main, &service::service(&plan)));
     let deployment = pod::deployment(&plan, &digest, material.keys.edition);
     children.push(plan.child(ChildKind::Deployment, &plan.names.main, &deployment));

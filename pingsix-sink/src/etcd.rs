@@ -20,6 +20,9 @@
 //!   he has not seen. After a lost race the scope is read and planned anew, some times, then the error is
 //!   [`EtcdError::Conflict`]. Of several programs that publish different documents to one scope, each will find that the
 //!   other changed its own: there should be one, such as the leader of several replicas.
+//! - **Fence.** Of programs that take turns, each with a higher [term](Sink::fence), the earlier ones write nothing more to a
+//!   scope that a later one has published to: `<scope>/.pingsix_sink_fence` has the term, and the error is
+//!   [`EtcdError::Fenced`].
 //! - **Drift.** A published scope is watched. When somebody else changes what is ours, [`EtcdSink::drift`] tells, and
 //!   publishing again repairs it. A watch that ends, for whatever reason, is followed by a new list.
 //! - **Revisions.** [`Published::revision`] is the revision of the last transaction that changed a document, which a
@@ -49,6 +52,7 @@ mod client;
 mod drift;
 mod endpoints;
 mod error;
+mod fence;
 mod keeper;
 mod mark;
 mod picture;
@@ -79,6 +83,7 @@ use backoff::Backoff;
 use batch::Limits;
 use client::Client;
 use drift::Drift;
+use fence::Term;
 use keeper::Keeper;
 use picture::Picture;
 
@@ -96,6 +101,7 @@ pub struct EtcdSink {
     is_watching: bool,
     drift: Arc<Drift>,
     publisher: Arc<OnceLock<Bytes>>,
+    term: Arc<Term>,
     scopes: Mutex<BTreeMap<Scope, Kept>>,
 }
 
@@ -123,7 +129,7 @@ impl EtcdSink {
 
     fn of(client: Arc<Client>, limits: Limits, keyring: Option<Keyring>, is_watching: bool) -> Self {
         let (drift, publisher, scopes) = (Arc::new(Drift::new()), Arc::default(), Mutex::default());
-        Self { client, limits, keyring, is_watching, drift, publisher, scopes }
+        Self { client, limits, keyring, is_watching, drift, publisher, term: Arc::default(), scopes }
     }
 
     /// The scopes that somebody else changed since they were published, now and whenever that changes.
@@ -172,8 +178,8 @@ impl EtcdSink {
         }
         scope.beside(scopes.keys())?;
         let (client, drift) = (Arc::clone(&self.client), Arc::clone(&self.drift));
-        let (limits, publisher) = (self.limits, Arc::clone(&self.publisher));
-        let keeper = Keeper::new(scope.clone(), client, drift, publisher, limits, self.keyring.clone());
+        let (limits, claims) = (self.limits, (Arc::clone(&self.publisher), Arc::clone(&self.term)));
+        let keeper = Keeper::new(scope.clone(), client, drift, claims, limits, self.keyring.clone());
         let keeper = Arc::new(keeper);
         let ended = CancellationToken::new();
         if self.is_watching {
@@ -205,6 +211,10 @@ impl Sink for EtcdSink {
     fn publish_as(&self, publisher: &str) {
         // The first one counts.
         let _ = self.publisher.set(Bytes::copy_from_slice(publisher.as_bytes()));
+    }
+
+    fn fence(&self, term: u64) {
+        self.term.raise(term);
     }
 
     /// Takes a user who may read everything below `root`.

@@ -96,6 +96,10 @@ pub trait Sink: Send + Sync {
     /// such marks; they are what [`own_scopes`](Self::own_scopes) goes by. The first call counts.
     fn publish_as(&self, _publisher: &str) {}
 
+    /// Says which term of ours it is, for programs of which one publishes at a time: what a program of a lower term publishes
+    /// from then on is refused, where the target can hold a fence. Never lower than before, nor zero; other targets have none.
+    fn fence(&self, _term: u64) {}
+
     /// The scopes below `root` that hold something which was published under our [name](Self::publish_as), by this process
     /// or an earlier one, and is not known to be somebody else's now. None where the target holds no such marks.
     ///

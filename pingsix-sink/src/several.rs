@@ -22,6 +22,7 @@ trait Erased: Send + Sync {
     fn drifted_erased(&self) -> Option<watch::Receiver<BTreeSet<Scope>>>;
     fn forget_erased(&self, scope: &Scope);
     fn publish_as_erased(&self, publisher: &str);
+    fn fence_erased(&self, term: u64);
     fn own_scopes_boxed<'a>(&'a self, root: &'a Scope) -> BoxFuture<'a, Result<BTreeSet<Scope>, SinkError>>;
 }
 
@@ -44,6 +45,10 @@ impl<S: Sink> Erased for S {
 
     fn publish_as_erased(&self, publisher: &str) {
         self.publish_as(publisher);
+    }
+
+    fn fence_erased(&self, term: u64) {
+        self.fence(term);
     }
 
     fn own_scopes_boxed<'a>(&'a self, root: &'a Scope) -> BoxFuture<'a, Result<BTreeSet<Scope>, SinkError>> {
@@ -77,6 +82,10 @@ impl Sink for AnySink {
 
     fn publish_as(&self, publisher: &str) {
         self.0.publish_as_erased(publisher);
+    }
+
+    fn fence(&self, term: u64) {
+        self.0.fence_erased(term);
     }
 
     async fn own_scopes(&self, root: &Scope) -> Result<BTreeSet<Scope>, SinkError> {

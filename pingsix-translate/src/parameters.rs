@@ -23,7 +23,7 @@ use crate::field::FieldPath;
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
 use crate::object::{Kind, ObjectName};
 use crate::options::{Layout, Options};
-use crate::route::Refusal;
+use crate::route::{Limit, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 use crate::translation::DataPlaneKey;
 use crate::verdict::Reason;
@@ -102,13 +102,13 @@ impl<'a> Sayings<'a> {
     }
 }
 
-/// The parameters of a Gateway.
+/// The parameters of a Gateway, and what it asks for that its class does not allow and that is therefore not used.
 pub(crate) fn of_gateway(
     gateway: &Gateway,
     class: Option<&GatewayClass>,
     proxies: &Proxies,
     options: &Options,
-) -> Result<Parameters, Refusal> {
+) -> Result<(Parameters, Vec<Limit>), Refusal> {
     let key = key_of(Kind::Gateway, &gateway.metadata);
     let of_class = class.map_or(Ok(None), |class| {
         // A Gateway does not mend what is wrong with its class.
@@ -133,12 +133,13 @@ pub(crate) fn of_gateway(
         overrides::check(own.named(), of_class.as_ref().map(Found::named))
             .map_err(|message| Refusal::new(field.clone(), Reason::InvalidParameters, message))?;
     }
-    let sayings = Sayings {
-        gateway: own.as_ref().map(|(_, found)| found.named()),
-        class: of_class.as_ref().map(Found::named),
-    };
+    let class = of_class.as_ref().map(Found::named);
+    let trimmed = own.as_ref().map(|(field, own)| (&own.name, overrides::trim(own.named(), class, field)));
+    let gateway = trimmed.as_ref().map(|(name, (proxy, _))| Named { name, proxy });
+    let sayings = Sayings { gateway, class };
     let plane = |port| DataPlaneKey::Gateway { gateway: key.name.clone(), port };
-    sayings.together(&at, options, plane)
+    let parameters = sayings.together(&at, options, plane)?;
+    Ok((parameters, trimmed.map(|(_, (_, limits))| limits).unwrap_or_default()))
 }
 
 /// The parameters of an IngressClass.

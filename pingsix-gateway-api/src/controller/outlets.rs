@@ -126,6 +126,9 @@ impl Outlets {
                 let publish = async {
                     // Nobody closes it.
                     let _room = outlet.0.room.acquire().await;
+                    if let Some(term) = leadership.term() {
+                        sink.fence(term);
+                    }
                     sink.publish(desired).await
                 };
                 let published = leadership.while_held(publish).await;

@@ -11,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::ControllerOptions;
 use super::engine::Provisioning;
 use crate::leader::Leadership;
+use crate::operations::metrics::Metrics;
 use crate::pki::FeedAuthority;
 use crate::provision::{Installation, Parts, Provisioner, Standings, Wanted, shared_key};
+use crate::status::EventBoard;
 
 /// How data planes are run that are to be managed. Where the feed has TLS, they get their certificates from the
 /// [authority](ControllerOptions::feed_authority) that the controller keeps.
@@ -28,7 +30,11 @@ pub struct ProvisioningOptions {
 pub(super) fn start(
     client: &Client,
     options: &ProvisioningOptions,
-    (all, authority): (&ControllerOptions, Option<FeedAuthority>),
+    (all, authority, observers): (
+        &ControllerOptions,
+        Option<FeedAuthority>,
+        (EventBoard, Option<Arc<Metrics>>),
+    ),
     leadership: &Leadership,
     (stop, tasks): (&CancellationToken, &mut JoinSet<()>),
 ) -> Provisioning {
@@ -41,6 +47,7 @@ pub(super) fn start(
     let wanted = Wanted { is_partial: all.watch.labels.is_some(), ..Wanted::default() };
     let (wanted, standings) = (watch::Sender::new(wanted), watch::Sender::new(Standings::new()));
     let told = standings.subscribe();
+    let (events, metrics) = observers;
     let provisioner = Provisioner::new(Parts {
         client: client.clone(),
         installation: installation.clone(),
@@ -50,6 +57,8 @@ pub(super) fn start(
         key: key.clone(),
         wanted: wanted.subscribe(),
         standings,
+        events,
+        metrics,
     });
     tasks.spawn(provisioner.run(leadership.clone(), stop.clone()));
     Provisioning { installation, wanted, standings: told, key }

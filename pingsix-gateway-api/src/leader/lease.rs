@@ -5,7 +5,7 @@ use std::time::Duration;
 use pingsix_translate::DEFAULT_CONTROLLER_NAME;
 use thiserror::Error;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, LeaseClock};
 use crate::digest::short_digest;
 
 /// How much later than planned a request may be made: timers are no more exact than that.
@@ -34,6 +34,8 @@ pub struct LeaseOptions {
     pub retry: Duration,
     /// What is written as the time of renewals. Nothing is decided by it.
     pub clock: Clock,
+    /// What leases are judged by.
+    pub lease_clock: LeaseClock,
 }
 
 impl LeaseOptions {
@@ -48,6 +50,7 @@ impl LeaseOptions {
             renew_deadline: Duration::from_secs(8),
             retry: Duration::from_secs(2),
             clock: Clock::default(),
+            lease_clock: LeaseClock::default(),
         }
     }
 

@@ -1,8 +1,7 @@
 //! Elections over a server that loses and delays, among candidates that stop and whose clocks are wrong.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use jiff::SignedDuration;
 use rand::rngs::StdRng;
@@ -12,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
 use super::*;
-use crate::clock::Clock;
+use crate::clock::{Clock, LeaseClock};
 use crate::fixture::api_server::{ApiServer, Fate};
 
 const NAMESPACE: &str = "pingsix-system";
@@ -47,6 +46,7 @@ impl Candidate {
 fn options(pod: &str, skew: SignedDuration) -> LeaseOptions {
     LeaseOptions {
         clock: Clock::new(move || Timestamp::now() + skew),
+        lease_clock: LeaseClock::of_tokio(),
         ..LeaseOptions::new(NAMESPACE, pingsix_translate::DEFAULT_CONTROLLER_NAME, pod)
     }
 }
@@ -144,6 +144,40 @@ async fn a_holder_that_crashes_at_the_worst_moment_is_followed_within_fifteen_se
     assert!(longest <= secs(15), "{longest:?}");
     // As bad as it can be: it was noticed a whole period later.
     assert!(longest >= secs(14), "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_leader_has_a_higher_term_than_those_before_also_over_a_lease_that_was_deleted() {
+    let api = ApiServer::default();
+    let mut made = 0;
+    api.storing(move |object| {
+        if object["metadata"]["creationTimestamp"].is_null() {
+            made += 60;
+            object["metadata"]["creationTimestamp"] =
+                Timestamp::from_second(1_800_000_000 + made).unwrap().to_string().into();
+        }
+    });
+    let mut last = 0;
+    for name in ["one", "two", "one", "three"] {
+        let mut candidate = candidate(&api, name);
+        assert_eq!(candidate.leadership.term(), None);
+        candidate.leads_within(secs(30)).await;
+        let term = candidate.leadership.term().unwrap();
+        assert!(term > last, "{term} {last}");
+        tokio::time::sleep(secs(60)).await;
+        assert_eq!(candidate.leadership.term(), Some(term), "as long as it leads");
+        assert_eq!(candidate.leadership.confirm().await.unwrap(), true);
+        last = term;
+        let leadership = candidate.leadership.clone();
+        candidate.crash();
+        tokio::time::sleep(secs(20)).await;
+        if name == "two" {
+            api.delete(PATH);
+        } else {
+            assert!(!leadership.confirm().await.unwrap(), "it has run out");
+        }
+    }
+    assert_eq!(Leadership::always().term(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,52 +358,113 @@ async fn of_many_that_start_at_once_one_leads() {
     }
 }
 
-/// Three candidates over an hour: answers are late or lost, processes are stopped and continued, clocks are off.
+/// When a process does not run.
+type Pauses = Vec<(Instant, Instant)>;
+
+/// A clock that goes at a rate, and stands still meanwhile.
+fn clock(rate: f64, still: Pauses) -> LeaseClock {
+    let begin = Instant::now();
+    LeaseClock::new(move || {
+        let now = Instant::now();
+        let stood: Duration =
+            still.iter().map(|(from, to)| now.min(*to).saturating_duration_since(*from)).sum();
+        begin + (now - begin - stood).mul_f64(rate)
+    })
+}
+
+/// Three candidates over an hour: answers are late or lost, processes and whole machines are stopped and continued, times of
+/// day are off, and clocks go at rates that differ by up to a third. Returns who led, and how often somebody did, or when two
+/// that were running took themselves for the leader.
+async fn an_hour(seed: u64, counts_suspension: bool) -> Result<(usize, u32), String> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let api = ApiServer::default();
+    let mut fate = StdRng::seed_from_u64(seed ^ 0xfa7e);
+    api.script(move |_| match fate.random_range(0..20) {
+        0 => Fate::Unanswered,
+        1 => Fate::Failed(503),
+        2..6 => {
+            Fate::Slow { before: ms(fate.random_range(0..12_000)), after: ms(fate.random_range(0..12_000)) }
+        }
+        _ => Fate::Slow { before: ms(fate.random_range(0..50)), after: ms(fate.random_range(0..50)) },
+    });
+    let candidates: Vec<(Candidate, Pauses)> = (0..3)
+        .map(|index| {
+            let skew = SignedDuration::from_secs(random.random_range(-600..600));
+            let rate = random.random_range(0.86..1.14);
+            let mut at = Instant::now();
+            let mut pauses = Vec::new();
+            for _ in 0..20 {
+                let from = at + secs(random.random_range(5..120));
+                at = from + ms(random.random_range(100..60_000));
+                pauses.push((from, at));
+            }
+            let still = if counts_suspension { Vec::new() } else { pauses.clone() };
+            let options = options(&format!("pod-{index}"), skew);
+            let options = LeaseOptions { lease_clock: clock(rate, still), ..options };
+            (candidate_with(&api, options, pauses.clone()), pauses)
+        })
+        .collect();
+    let start = Instant::now();
+    let mut led = BTreeSet::new();
+    let mut held = 0_u32;
+    let mut outcome = Ok(());
+    while start.elapsed() < secs(3600) && outcome.is_ok() {
+        let now = Instant::now();
+        let runs = |pauses: &Pauses| !pauses.iter().any(|(from, to)| (*from..*to).contains(&now));
+        let leads = |(candidate, pauses): &(Candidate, Pauses)| {
+            // One whose clock goes on does not lead while it is stopped, either.
+            candidate.leadership.is_held() && (counts_suspension || runs(pauses))
+        };
+        let leaders: Vec<usize> = (0..candidates.len()).filter(|index| leads(&candidates[*index])).collect();
+        if leaders.len() > 1 {
+            outcome = Err(format!("seed {seed}: {leaders:?} after {:?}", start.elapsed()));
+        }
+        held += u32::from(!leaders.is_empty());
+        led.extend(leaders);
+        tokio::time::sleep(ms(97)).await;
+    }
+    for (candidate, _) in candidates {
+        candidate.crash();
+    }
+    outcome.map(|()| (led.len(), held))
+}
+
 #[tokio::test(start_paused = true)]
 async fn on_any_schedule_there_are_never_two_leaders() {
     for seed in 0..12 {
-        let mut random = StdRng::seed_from_u64(seed);
-        let api = ApiServer::default();
-        let mut fate = StdRng::seed_from_u64(seed ^ 0xfa7e);
-        api.script(move |_| match fate.random_range(0..20) {
-            0 => Fate::Unanswered,
-            1 => Fate::Failed(503),
-            2..6 => Fate::Slow {
-                before: ms(fate.random_range(0..12_000)),
-                after: ms(fate.random_range(0..12_000)),
-            },
-            _ => Fate::Slow { before: ms(fate.random_range(0..50)), after: ms(fate.random_range(0..50)) },
-        });
-        let candidates: Vec<Candidate> = (0..3)
-            .map(|index| {
-                let skew = SignedDuration::from_secs(random.random_range(-600..600));
-                let mut at = Instant::now();
-                let mut pauses = Vec::new();
-                for _ in 0..20 {
-                    let from = at + secs(random.random_range(5..120));
-                    at = from + ms(random.random_range(100..60_000));
-                    pauses.push((from, at));
-                }
-                candidate_with(&api, options(&format!("pod-{index}"), skew), pauses)
-            })
-            .collect();
-        let start = Instant::now();
-        let mut led = BTreeSet::new();
-        let mut held = 0_u32;
-        while start.elapsed() < secs(3600) {
-            let leaders: Vec<usize> =
-                (0..candidates.len()).filter(|index| candidates[*index].leadership.is_held()).collect();
-            assert!(leaders.len() <= 1, "seed {seed}: {leaders:?} after {:?}", start.elapsed());
-            held += u32::from(!leaders.is_empty());
-            led.extend(leaders);
-            tokio::time::sleep(ms(97)).await;
-        }
-        assert_eq!(led.len(), 3, "each of them gets its turn in such an hour (seed {seed})");
+        let (led, held) = an_hour(seed, true).await.unwrap();
+        assert_eq!(led, 3, "each of them gets its turn in such an hour (seed {seed})");
         assert!(held > 10_000, "there is a leader for a good part of it (seed {seed}): {held}");
-        for candidate in candidates {
-            candidate.crash();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clocks_that_stand_still_while_the_machine_is_suspended_are_found_out() {
+    for seed in 0..12 {
+        if an_hour(seed, false).await.is_err() {
+            return;
         }
     }
+    panic!("schedules that show nothing of it show nothing");
+}
+
+/// To those who wait for the end of a leadership, timers that stood still make no difference.
+#[tokio::test(start_paused = true)]
+async fn a_leadership_ends_within_a_second_after_its_machine_continues() {
+    // A machine that is suspended for a minute in no time of its own: the clock of leases alone goes on.
+    let ahead = Arc::new(parking_lot::Mutex::new(Duration::ZERO));
+    let shown = Arc::clone(&ahead);
+    let clock = LeaseClock::new(move || Instant::now() + *shown.lock());
+    let (_held, held) = watch::channel(Some(Instant::now() + secs(8)));
+    let mut leadership = Leadership { held, clock, lease: None };
+    let mut watched = leadership.clone();
+    let lost = tokio::spawn(async move { watched.lost().await });
+    tokio::time::sleep(secs(2)).await;
+    assert!(leadership.is_held() && !lost.is_finished());
+    *ahead.lock() = secs(60);
+    assert!(!leadership.is_held());
+    timeout(secs(1), lost).await.unwrap().unwrap();
+    leadership.lost().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -379,7 +474,7 @@ async fn leadership_outlives_nobody() {
     always.gained().await;
     assert!(timeout(secs(3600), always.lost()).await.is_err());
     let (sender, receiver) = watch::channel(Some(Instant::now() + secs(5)));
-    let mut leadership = Leadership(receiver);
+    let mut leadership = Leadership::of(receiver);
     drop(sender);
     let start = Instant::now();
     leadership.lost().await;

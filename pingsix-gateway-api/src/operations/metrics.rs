@@ -138,6 +138,7 @@ pub struct Metrics {
     problems: Family<OfProblem, Gauge>,
     known_problems: Mutex<BTreeSet<OfProblem>>,
     leader: Gauge,
+    feed_authority_waits_for: Gauge,
 }
 
 impl fmt::Debug for Metrics {
@@ -215,6 +216,11 @@ impl Metrics {
         let data_planes = add.add("data_planes", "Data planes by how far they have come", Family::default());
         let problems = add.add("problems", "What is wrong with objects", Family::default());
         let leader = add.add("leader", "Whether this replica writes statuses", Gauge::default());
+        let feed_authority_waits_for = add.add(
+            "feed_authority_waits_for",
+            "Owners that a rotation of the feed's authority waits for because their data planes cannot be told of it",
+            Gauge::default(),
+        );
         let Registrar { mut registry, names } = add;
         let since = Arc::clone(&oldest);
         registry.register_collector(Observed::boxed(move |page| {
@@ -247,6 +253,7 @@ impl Metrics {
             problems,
             known_problems: Mutex::default(),
             leader,
+            feed_authority_waits_for,
         }
     }
 
@@ -357,6 +364,11 @@ impl Metrics {
     /// Whether this replica leads.
     pub fn leader(&self, leads: bool) {
         self.leader.set(leads.into());
+    }
+
+    /// A rotation of the feed's authority waits for so many owners whose data planes cannot be told of it.
+    pub fn feed_authority_waits_for(&self, owners: usize) {
+        self.feed_authority_waits_for.set(whole(owners));
     }
 
     /// Has something written whenever somebody asks.

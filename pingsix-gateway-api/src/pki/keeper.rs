@@ -11,14 +11,14 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
-use pingsix_translate::ObjectName;
+use pingsix_translate::{ObjectKey, ObjectName};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::IssueError;
 use super::identity::{ClientIdentity, FeedIdentity};
-use super::record::{ROTATE, RecordFault};
+use super::record::{ROTATE, RecordFault, WAITS_FOR};
 use super::rotation::{Authorities, Edition, Lifetimes};
 use crate::clock::Clock;
 use crate::fault::{Fault, FaultCategory, within};
@@ -30,6 +30,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether there is something to do, in parts of the overlap, and at most.
 const LOOKS: u32 = 4;
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How many owners the Secret names that a rotation waits for.
+const NAMED: usize = 8;
 
 /// How long to wait after a write that failed, or was not seen yet.
 const RETRY: Duration = Duration::from_secs(1);
@@ -64,6 +67,7 @@ pub struct FeedAuthority {
     options: Arc<AuthorityOptions>,
     known: watch::Receiver<Option<Arc<Authorities>>>,
     told: Arc<watch::Sender<Option<Edition>>>,
+    waits_for: Arc<watch::Sender<BTreeSet<ObjectKey>>>,
 }
 
 /// What a data plane is to hold.
@@ -136,6 +140,16 @@ impl FeedAuthority {
         });
     }
 
+    /// Says for which owners a rotation waits because their Secrets cannot be written. To be said by the leader; the Secret
+    /// of the authority names them.
+    pub fn waits_for(&self, owners: BTreeSet<ObjectKey>) {
+        self.waits_for.send_if_modified(|last| {
+            let is_new = *last != owners;
+            *last = owners;
+            is_new
+        });
+    }
+
     /// The options that it was started with.
     pub fn options(&self) -> &AuthorityOptions {
         &self.options
@@ -149,6 +163,7 @@ pub struct Keeper {
     options: Arc<AuthorityOptions>,
     known: watch::Sender<Option<Arc<Authorities>>>,
     told: watch::Receiver<Option<Edition>>,
+    waits_for: watch::Receiver<BTreeSet<ObjectKey>>,
 }
 
 /// The Secret as it was last seen.
@@ -171,7 +186,11 @@ struct Seen {
 
 impl Seen {
     fn request(&self) -> Option<&str> {
-        self.secret.metadata.annotations.as_ref()?.get(ROTATE).map(String::as_str)
+        self.annotation(ROTATE)
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.secret.metadata.annotations.as_ref()?.get(name).map(String::as_str)
     }
 }
 
@@ -180,9 +199,15 @@ pub fn start(client: Client, options: AuthorityOptions) -> (Keeper, FeedAuthorit
     let options = Arc::new(options);
     let (known, knowing) = watch::channel(None);
     let (told, hearing) = watch::channel(None);
+    let (waits_for, waiting) = watch::channel(BTreeSet::new());
     let api = Api::namespaced(client, &options.secret.namespace);
-    let authority = FeedAuthority { options: Arc::clone(&options), known: knowing, told: Arc::new(told) };
-    (Keeper { api, options, known, told: hearing }, authority)
+    let authority = FeedAuthority {
+        options: Arc::clone(&options),
+        known: knowing,
+        told: Arc::new(told),
+        waits_for: Arc::new(waits_for),
+    };
+    (Keeper { api, options, known, told: hearing, waits_for: waiting }, authority)
 }
 
 impl Keeper {
@@ -294,8 +319,21 @@ impl Keeper {
                     Some(next) => Some(next),
                     None => told.and_then(|edition| seen.authorities.told(edition, now)),
                 };
-                let Some(next) = next else { return Ok(false) };
-                (Some(seen.secret.clone()), next)
+                // Read at a look and not at each change: whoever is waited for does not decide how often this is written.
+                let waits_for = waits_for(&self.waits_for.borrow());
+                let is_named = seen.annotation(WAITS_FOR) == waits_for.as_deref();
+                let next = match next {
+                    None if is_named => return Ok(false),
+                    None => (*seen.authorities).clone(),
+                    Some(next) => next,
+                };
+                let mut secret = seen.secret.clone();
+                let annotations = secret.metadata.annotations.get_or_insert_default();
+                match waits_for {
+                    Some(owners) => annotations.insert(WAITS_FOR.to_owned(), owners),
+                    None => annotations.remove(WAITS_FOR),
+                };
+                (Some(secret), next)
             }
         };
         self.write(present, &next).await
@@ -337,5 +375,15 @@ impl Keeper {
             }
             Err(fault) => Err(fault.to_string()),
         }
+    }
+}
+
+/// The value of [`WAITS_FOR`]; `None` when nobody is waited for.
+fn waits_for(owners: &BTreeSet<ObjectKey>) -> Option<String> {
+    let names: Vec<String> = owners.iter().take(NAMED).map(ToString::to_string).collect();
+    match owners.len().saturating_sub(NAMED) {
+        _ if names.is_empty() => None,
+        0 => Some(names.join(", ")),
+        more => Some(format!("{} and {more} more", names.join(", "))),
     }
 }

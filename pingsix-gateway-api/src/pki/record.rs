@@ -11,6 +11,9 @@ use super::rotation::{Authorities, Pace, Phase};
 /// The annotation of the Secret that asks for a rotation: each other value asks for another one.
 pub const ROTATE: &str = "pingsix.io/rotate";
 
+/// The annotation of the Secret that names the owners of data planes that a rotation waits for. The controller writes it.
+pub const WAITS_FOR: &str = "pingsix.io/rotation-waits-for";
+
 /// The authority that signs.
 const SIGNING: [&str; 2] = ["tls.crt", "tls.key"];
 /// The one that will sign.

@@ -12,8 +12,13 @@
 //! Whoever writes the Secrets of data planes says when all of them hold what the present edition asks for
 //! ([`Authorities::told`]). A file follows its Secret, and a replica of the server follows ours, within the overlap
 //! ([`Lifetimes::overlap`]), which also has to cover how far clocks of leaders are apart. So an overlap after that was said,
-//! everybody knows it, and the next step may be made. Where nobody says so, as when there is no leader for a long time, the
-//! step is made when all certificates have been replaced since, or else have expired: a lifetime and an overlap later.
+//! everybody knows it, and the next step may be made.
+//!
+//! **A data plane that cannot be told.** A step waits for a data plane only while that has something to lose: while its
+//! Secret holds a certificate that a trusted authority has signed and that has not expired ([`Authorities::waits_for`]).
+//! After that its feed is closed for another reason, and the step takes nothing from it. All certificates from before a
+//! phase expire within their lifetime, so a phase ends a lifetime and an overlap after its begin, whatever happens
+//! ([`Authorities::latest_step`]); also when there is no leader who could say anything.
 //!
 //! **Nobody who keeps to the rules refuses another.** While Introducing, only A has signed, and all trust A. B signs no
 //! sooner than all trust it. While Retiring, all trust both, until whoever had a certificate of A has one of B in its files.
@@ -29,6 +34,7 @@ use thiserror::Error;
 use super::IssueError;
 use super::authority::{Authority, accepts_client};
 use super::certificate::Certificate;
+use super::identity::FeedIdentity;
 use crate::digest::short_digest;
 
 /// How many times as long as a certificate, with an overlap, an authority has to be good: a third of its time is left when
@@ -148,8 +154,13 @@ impl Pace {
 
     /// When everybody knows what it asks for, or has nothing from before that is good.
     fn end(&self, lifetimes: &Lifetimes) -> Timestamp {
-        let waited = later(self.since, lifetimes.certificate.saturating_add(lifetimes.overlap));
-        self.told.map_or(waited, |told| waited.min(later(told, lifetimes.overlap)))
+        let latest = self.latest(lifetimes);
+        self.told.map_or(latest, |told| latest.min(later(told, lifetimes.overlap)))
+    }
+
+    /// When no certificate from before its begin is good any more.
+    fn latest(&self, lifetimes: &Lifetimes) -> Timestamp {
+        later(self.since, lifetimes.certificate.saturating_add(lifetimes.overlap))
     }
 }
 
@@ -208,6 +219,23 @@ impl Authorities {
     pub fn edition(&self) -> Edition {
         // The one that signs is the first.
         Edition(short_digest(&self.bundle()))
+    }
+
+    /// Whether the next step has to wait for a data plane with this identity: it has not been told of the present edition,
+    /// and its certificate still opens the feed. An identity is written as a whole, so one with the present bundle has a
+    /// certificate that goes with it.
+    pub fn waits_for(&self, identity: &FeedIdentity, now: Timestamp) -> bool {
+        identity.ca_bundle() != self.bundle()
+            && Certificate::read(identity.certificate())
+                .is_some_and(|certificate| self.accept_client(&certificate, now))
+    }
+
+    /// When the next step is made at the latest; `None` while there is no rotation.
+    pub fn latest_step(&self, lifetimes: &Lifetimes) -> Option<Timestamp> {
+        match &self.phase {
+            Phase::Settled => None,
+            Phase::Introducing { pace, .. } | Phase::Retiring { pace, .. } => Some(pace.latest(lifetimes)),
+        }
     }
 
     /// Whether a server that trusts these lets in the holder of a certificate now.

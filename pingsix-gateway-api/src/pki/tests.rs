@@ -396,6 +396,8 @@ struct Plane {
     secret: FeedIdentity,
     files: FeedIdentity,
     behind: Option<Timestamp>,
+    /// Whether its Secret cannot be written.
+    is_blocked: bool,
 }
 
 struct Story {
@@ -432,7 +434,7 @@ impl Story {
 
     fn plane(&mut self) {
         let secret = written(&self.truth, None, self.now);
-        self.planes.push(Plane { files: secret.clone(), secret, behind: None });
+        self.planes.push(Plane { files: secret.clone(), secret, behind: None, is_blocked: false });
     }
 
     fn become_(&mut self, truth: Authorities) {
@@ -450,19 +452,16 @@ impl Story {
         }
     }
 
-    /// The provisioner goes through some data planes; when it has found all as they should be, it says so.
+    /// The provisioner goes through some data planes; when there is none left that a rotation waits for, it says so.
     fn provision(&mut self, planes: usize) {
-        let mut left = 0;
         for (number, plane) in self.planes.iter_mut().enumerate() {
             let Some((identity, _)) = decide(&self.truth, Some(&plane.secret), self.now) else { continue };
-            if number < planes {
+            if number < planes && !plane.is_blocked {
                 plane.secret = identity;
                 plane.behind.get_or_insert(self.now);
-            } else {
-                left += 1;
             }
         }
-        if left == 0
+        if !self.planes.iter().any(|plane| self.truth.waits_for(&plane.secret, self.now))
             && let Some(told) = self.truth.told(&self.truth.edition(), self.now)
         {
             self.become_(told);
@@ -540,7 +539,7 @@ fn live(seed: u64, rules: Lifetimes) -> Result<usize, String> {
     // Some have a provisioner that is hardly ever there.
     let busy = dice.random_range(1..=8);
     for _ in 0..150 {
-        match dice.random_range(0..14) {
+        match dice.random_range(0..15) {
             0..=2 => story.wait(Duration::from_mins(dice.random_range(0..90))),
             3 => story.wait(Duration::from_hours(dice.random_range(0..12))),
             4 => story.wait(Duration::from_hours(dice.random_range(0..30))),
@@ -557,6 +556,10 @@ fn live(seed: u64, rules: Lifetimes) -> Result<usize, String> {
             }
             9 => story.request = dice.random_range(0..1_000_000).to_string(),
             10 if story.planes.len() < 4 => story.plane(),
+            11 => {
+                let plane = dice.random_range(0..story.planes.len());
+                story.planes[plane].is_blocked = dice.random_range(0..3) == 0;
+            }
             _ if dice.random_range(0..8) < busy => {
                 let planes = dice.random_range(0..=story.planes.len() + 3);
                 story.provision(planes);

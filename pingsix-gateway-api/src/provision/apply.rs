@@ -1,4 +1,10 @@
 //! One pass over what is made for an owner: what differs is applied, what is not wanted any more is deleted.
+//!
+//! **Fence.** Before its first write, a pass has the API server confirm that this replica holds the Lease, and each write
+//! names the version of its object that was seen before that. So a process that took itself for the leader for too long, as
+//! when its clock stood still, changes nothing that its successor has written. When an object has changed, it is read, the
+//! Lease is confirmed again, and the write is made anew. What is not there yet is created without a version: then both
+//! would create it, and the one that leads puts right what is different.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +16,15 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 
-use super::children::{ChildKey, Noted, Observed, scaled_by};
+use super::children::{AsSeen, ChildKey, Noted, Observed, scaled_by};
 use super::object::encoded;
 use super::{Child, ChildKind, Objects, certificate};
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
+use crate::leader::Leadership;
+
+/// How often a write is made anew whose object has changed meanwhile.
+const ATTEMPTS: usize = 3;
 
 /// What the manager of fields is called by in addition that keeps the number of Pods.
 const SCALE: &str = "-scale";
@@ -31,6 +41,7 @@ pub(super) struct Hand {
     pub(super) client: Client,
     pub(super) field_manager: String,
     pub(super) timeout: Duration,
+    pub(super) leadership: Leadership,
 }
 
 /// What a pass is about.
@@ -66,14 +77,18 @@ pub(super) enum PassFault {
     Request { verb: &'static str, kind: ChildKind, name: String, fault: Fault },
     /// A certificate cannot be made.
     Certificate,
+    /// Another replica holds the Lease.
+    Led,
+    /// It could not be confirmed who holds the Lease.
+    Unconfirmed(Fault),
 }
 
 impl PassFault {
     /// How long the API server asks to be left alone.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Request { fault, .. } => fault.retry_after,
-            Self::Foreign { .. } | Self::Certificate => None,
+            Self::Request { fault, .. } | Self::Unconfirmed(fault) => fault.retry_after,
+            Self::Foreign { .. } | Self::Certificate | Self::Led => None,
         }
     }
 
@@ -81,8 +96,9 @@ impl PassFault {
     pub(super) const fn category(&self) -> &'static str {
         match self {
             Self::Foreign { .. } => "foreign",
-            Self::Request { fault, .. } => fault.category.as_str(),
+            Self::Request { fault, .. } | Self::Unconfirmed(fault) => fault.category.as_str(),
             Self::Certificate => "certificate",
+            Self::Led => "led",
         }
     }
 }
@@ -95,12 +111,21 @@ impl fmt::Display for PassFault {
                 write!(f, "{kind} \"{name}\" exists and belongs to somebody else; it is left alone.")
             }
             Self::Request { verb, kind, name, fault } if fault.category == FaultCategory::Forbidden => {
-                write!(f, "The controller is not allowed to {verb} {kind} \"{name}\": {}.", sentence(fault))
+                write!(
+                    f,
+                    "The controller is not allowed to {verb} {kind} \"{name}\": {}. The manifests in deploy/data-planes grant \
+                     what running data planes takes.",
+                    sentence(fault)
+                )
             }
             Self::Request { verb, kind, name, fault } => {
                 write!(f, "The controller cannot {verb} {kind} \"{name}\": {}.", sentence(fault))
             }
             Self::Certificate => f.write_str("A certificate cannot be made."),
+            Self::Led => f.write_str("Another replica of the controller leads."),
+            Self::Unconfirmed(fault) => {
+                write!(f, "The controller cannot confirm that it leads: {}.", sentence(fault))
+            }
         }
     }
 }
@@ -119,16 +144,20 @@ impl Work {
 
     async fn try_pass(&mut self, hand: &Hand, seen: &mut Vec<(ChildKey, Noted)>) -> Result<(), PassFault> {
         let objects = self.objects.take();
+        let mut is_confirmed = false;
         if let (Some(objects), Some(uid)) = (&objects, &self.uid) {
-            if let Some(child) = &objects.certificate {
-                let key = (child.kind, child.name.clone());
-                if !self.observed.contains_key(&key) && hand.get(child, uid).await?.is_none() {
-                    let observed = hand.create(child).await?;
-                    self.observed.insert(key.clone(), observed.clone());
-                    seen.push((key, Noted::There(Box::new(observed))));
-                }
-            }
             for child in objects.children.iter().chain(&objects.certificate) {
+                if let Some(child) =
+                    objects.certificate.as_ref().filter(|_| child.kind == ChildKind::Deployment)
+                {
+                    let key = (child.kind, child.name.clone());
+                    if !self.observed.contains_key(&key) && hand.get(child, uid).await?.is_none() {
+                        hand.lead(&mut is_confirmed).await?;
+                        let observed = hand.create(child).await?;
+                        self.observed.insert(key.clone(), observed.clone());
+                        seen.push((key, Noted::There(Box::new(observed))));
+                    }
+                }
                 let key = (child.kind, child.name.clone());
                 let observed = self.observed.get(&key);
                 let intent = short_digest(&child.object.to_string());
@@ -140,18 +169,19 @@ impl Work {
                     continue;
                 }
                 let there = match observed {
-                    Some(observed) => Some(owned(child, observed, uid)?.uid.clone()),
+                    Some(observed) => Some(owned(child, observed, uid)?.as_seen()),
                     // It may be there without our label.
                     None => hand.get(child, uid).await?,
                 };
-                if let Some(uid) = there.as_ref().filter(|_| leaves_scale(child)) {
+                hand.lead(&mut is_confirmed).await?;
+                if let Some(AsSeen { uid, .. }) = there.as_ref().filter(|_| leaves_scale(child)) {
                     let is_scaled = |observed: &Observed| observed.scaled_by.contains(&hand.field_manager);
                     // What nobody has seen may be ours as well.
                     if observed.is_none_or(is_scaled) {
                         hand.hand_over_scale(child, uid).await?;
                     }
                 }
-                let observed = hand.apply(child, there).await?;
+                let observed = hand.apply_as_seen(child, there, uid).await?;
                 let result = observed.digest.clone();
                 self.applied.insert(key.clone(), Applied { intent, result });
                 seen.push((key, Noted::There(Box::new(observed))));
@@ -162,7 +192,7 @@ impl Work {
                 objects.iter().flat_map(|objects| objects.children.iter().chain(&objects.certificate));
             children.any(|child| child.kind == key.0 && child.name == key.1)
         };
-        let unwanted: Vec<(ChildKey, String)> = self
+        let unwanted: Vec<(ChildKey, AsSeen)> = self
             .observed
             .iter()
             .filter(|(key, observed)| {
@@ -172,13 +202,14 @@ impl Work {
                 };
                 is_ours && !wanted(key)
             })
-            .map(|(key, observed)| (key.clone(), observed.uid.clone()))
+            .map(|(key, observed)| (key.clone(), observed.as_seen()))
             .collect();
         // In the reverse of the order in which they are made.
-        for (key, uid) in unwanted.into_iter().rev() {
-            hand.delete(&key, uid.clone()).await?;
+        for (key, there) in unwanted.into_iter().rev() {
+            hand.lead(&mut is_confirmed).await?;
+            hand.delete_as_seen(&key, there.clone()).await?;
             self.applied.remove(&key);
-            seen.push((key, Noted::Deleted { uid }));
+            seen.push((key, Noted::Deleted { uid: there.uid }));
         }
         Ok(())
     }
@@ -212,22 +243,53 @@ impl Hand {
         answer.map_err(|fault| PassFault::Request { verb, kind, name: name.to_string(), fault })
     }
 
-    /// The UID of an object, if it is there and the owner's.
-    async fn get(&self, child: &Child, uid: &str) -> Result<Option<String>, PassFault> {
+    /// Has the API server confirm once in a pass that this replica leads.
+    async fn lead(&self, is_confirmed: &mut bool) -> Result<(), PassFault> {
+        if *is_confirmed {
+            return Ok(());
+        }
+        *is_confirmed = self.leadership.confirm().await.map_err(PassFault::Unconfirmed)?;
+        if *is_confirmed { Ok(()) } else { Err(PassFault::Led) }
+    }
+
+    /// An object as it is, if it is there and the owner's.
+    async fn get(&self, child: &Child, uid: &str) -> Result<Option<AsSeen>, PassFault> {
         let api = self.api(child.kind, &child.name.namespace);
         let found = self.ask("get", (child.kind, &child.name), api.get_opt(&child.name.name)).await?;
         let found = found.map(|object| Observed::of(child.kind, object));
-        found.map(|observed| Ok(owned(child, &observed, uid)?.uid.clone())).transpose()
+        found.map(|observed| Ok(owned(child, &observed, uid)?.as_seen())).transpose()
     }
 
-    /// Applies an object. Of one that is there, the UID is given, so that another one in its place is left alone. One that
+    /// Applies an object, anew when it has changed since it was seen.
+    async fn apply_as_seen(
+        &self,
+        child: &Child,
+        mut there: Option<AsSeen>,
+        uid: &str,
+    ) -> Result<Observed, PassFault> {
+        for _ in 1..ATTEMPTS {
+            match self.apply(child, there).await {
+                Err(PassFault::Request { fault, .. }) if fault.category == FaultCategory::Conflict => {}
+                outcome => return outcome,
+            }
+            there = self.get(child, uid).await?;
+            self.lead(&mut false).await?;
+        }
+        self.apply(child, there).await
+    }
+
+    /// Applies an object. Of one that is there, UID and version are given, so that another one in its place is left alone, and
+    /// so is one that somebody has changed. One that
     /// comes into being at this very moment is merged into, unless somebody controls it: then the API server refuses a
     /// second controller.
-    async fn apply(&self, child: &Child, there: Option<String>) -> Result<Observed, PassFault> {
+    async fn apply(&self, child: &Child, there: Option<AsSeen>) -> Result<Observed, PassFault> {
         let api = self.api(child.kind, &child.name.namespace);
         let mut object = child.object.clone();
-        if let Some(uid) = there {
+        if let Some(AsSeen { uid, version }) = there {
             object["metadata"]["uid"] = json!(uid);
+            if let Some(version) = version {
+                object["metadata"]["resourceVersion"] = json!(version);
+            }
         }
         let mut params = PatchParams::apply(&self.field_manager).force();
         // A field that Kubernetes does not know, in a patch of Pods, is refused rather than dropped.
@@ -282,16 +344,35 @@ impl Hand {
         Ok(Observed::of(child.kind, created))
     }
 
-    async fn delete(&self, key: &ChildKey, uid: String) -> Result<(), PassFault> {
+    /// Deletes an object, anew when it has changed since it was seen.
+    async fn delete_as_seen(&self, key: &ChildKey, mut there: AsSeen) -> Result<(), PassFault> {
+        let (kind, name) = (key.0, &key.1);
+        let api = self.api(kind, &name.namespace);
+        for attempt in 1..=ATTEMPTS {
+            match self.delete(key, there.clone()).await {
+                Err(PassFault::Request { fault, .. })
+                    if fault.category == FaultCategory::Conflict && attempt < ATTEMPTS => {}
+                outcome => return outcome,
+            }
+            let found = self.ask("get", (kind, name), api.get_opt(&name.name)).await?;
+            let found = found.map(|object| Observed::of(kind, object).as_seen());
+            // It is gone already, or another one has its name.
+            let Some(found) = found.filter(|found| found.uid == there.uid) else { return Ok(()) };
+            there = found;
+            self.lead(&mut false).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, key: &ChildKey, there: AsSeen) -> Result<(), PassFault> {
         let (kind, name) = (key.0, &key.1);
         let api = self.api(kind, &name.namespace);
         let mut params = DeleteParams::background();
-        params.preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+        params.preconditions = Some(Preconditions { uid: Some(there.uid), resource_version: there.version });
         let request = async {
             match api.delete(&name.name, &params).await {
                 Ok(_) => Ok(()),
-                // It is gone already, or another one has its name.
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
                 Err(error) => Err(error),
             }
         };

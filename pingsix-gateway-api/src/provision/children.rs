@@ -93,6 +93,12 @@ impl Observed {
         essence(self) == essence(other)
     }
 
+    /// What a request has to say so that it is made only if nobody has changed the object since.
+    pub(super) fn as_seen(&self) -> AsSeen {
+        let version = (self.version > 0).then(|| self.version.to_string());
+        AsSeen { uid: self.uid.clone(), version }
+    }
+
     pub(super) fn is_owned_by(&self, uid: &str) -> bool {
         self.owner.as_ref().is_some_and(|(_, owner)| owner == uid)
     }
@@ -125,6 +131,14 @@ pub(super) fn scaled_by(deployment: &DynamicObject) -> BTreeSet<String> {
 fn identity(secret: &Value) -> Option<FeedIdentity> {
     let data: BTreeMap<String, ByteString> = serde_json::from_value(secret.get("data")?.clone()).ok()?;
     FeedIdentity::from_data(&data)
+}
+
+/// Which object a request is about, and in which version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AsSeen {
+    pub(super) uid: String,
+    /// Its `resourceVersion`.
+    pub(super) version: Option<String>,
 }
 
 /// What a request has found out about an object.

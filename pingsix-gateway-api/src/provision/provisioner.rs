@@ -1,5 +1,9 @@
 //! From what should run to the API server, and what has become of it.
 
+mod rotation;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +31,9 @@ use super::{
 };
 use crate::leader::Leadership;
 use crate::news::changed;
+use crate::operations::metrics::Metrics;
 use crate::pki::{Edition, FeedAuthority, Held, HeldError};
-use crate::status::{Pace, Pacing};
+use crate::status::{EventBoard, Pace, Pacing};
 use crate::watch::Namespaces;
 
 /// How many owners are looked at once.
@@ -52,6 +57,8 @@ pub(crate) struct Parts {
     pub(crate) key: watch::Receiver<Option<InstallationKey>>,
     pub(crate) wanted: watch::Receiver<Wanted>,
     pub(crate) standings: watch::Sender<Standings>,
+    pub(crate) events: EventBoard,
+    pub(crate) metrics: Option<Arc<Metrics>>,
 }
 
 /// Has everything run that should, while this replica leads; and tells in every replica what has become of it.
@@ -60,6 +67,8 @@ pub(crate) struct Provisioner {
     children: Children,
     desks: BTreeMap<ObjectKey, Desk>,
     leads: bool,
+    /// Whom a rotation of the feed's authority waits for that cannot be told of it.
+    waited_for: BTreeSet<ObjectKey>,
 }
 
 /// What is known about an owner.
@@ -88,7 +97,7 @@ impl Provisioner {
     pub(crate) fn new(parts: Parts) -> Self {
         let managed_by = parts.installation.managed_by();
         let children = Children::watch(&parts.client, &parts.namespaces, &managed_by);
-        Self { parts, children, desks: BTreeMap::new(), leads: false }
+        Self { parts, children, desks: BTreeMap::new(), leads: false, waited_for: BTreeSet::new() }
     }
 
     /// Runs until it is stopped. When leadership is lost, what is on its way is abandoned.
@@ -205,6 +214,7 @@ impl Provisioner {
                         client: self.parts.client.clone(),
                         field_manager: self.parts.field_manager.clone(),
                         timeout: TIMEOUT,
+                        leadership: leadership.clone(),
                     };
                     let (leadership, span) = (leadership.clone(), info_span!("provision", %owner));
                     passes.push(Box::pin(async move {
@@ -363,20 +373,6 @@ impl Provisioner {
             Ok(held) => Ok(Some(held)),
             Err(HeldError::Unknown) => Err("The authority for certificates is not known yet.".to_owned()),
             Err(HeldError::Issue(error)) => Err(format!("{error}.")),
-        }
-    }
-
-    /// Tells the authority when all data planes have what it issues now: a rotation waits for that.
-    fn acknowledge(&self) {
-        let Some(authority) = &self.parts.authority else { return };
-        let Some(authorities) = authority.authorities() else { return };
-        let (edition, wanted) = (authorities.edition(), self.parts.wanted.borrow());
-        let is_told = |(owner, need): (&ObjectKey, &Need)| {
-            need.infrastructure.ports.is_empty()
-                || self.desks.get(owner).is_some_and(|desk| desk.edition.as_ref() == Some(&edition))
-        };
-        if self.leads && self.children.is_listed() && wanted.is_complete && wanted.needs.iter().all(is_told) {
-            authority.told(edition);
         }
     }
 

@@ -73,8 +73,9 @@ fn all(objects: &Objects) -> impl Iterator<Item = &Child> {
     objects.children.iter().chain(&objects.certificate)
 }
 
+/// The object of a kind; of the Secrets, that with what processes are configured with.
 fn of_kind(objects: &Objects, kind: ChildKind) -> &Value {
-    &objects.children.iter().find(|child| child.kind == kind).unwrap().object
+    &objects.children.iter().rfind(|child| child.kind == kind).unwrap().object
 }
 
 fn template(infrastructure: &Infrastructure) -> Value {

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use prost::Message as _;
 
+use super::fence::{self, FENCE};
 use super::mark::{MARKS, Mark, Name, RECORD};
 use super::picture::{Change, GUARD_VALUES, Picture};
 use super::{GUARD, PUBLISHER};
@@ -136,6 +137,17 @@ pub(super) fn claim(picture: &Picture, scope: &Scope, publisher: Option<&Bytes>)
         None => delete(key),
     };
     let success = vec![write, put(guard, Bytes::from_static(GUARD_VALUES[0]))];
+    TxnRequest { compare, success, failure: Vec::new() }
+}
+
+/// What takes the fence, and writes nothing else but the guard, which every other transaction compares.
+pub(super) fn take_fence(picture: &Picture, scope: &Scope, term: u64) -> TxnRequest {
+    let (key, guard) = (beside(scope, FENCE), beside(scope, GUARD));
+    let compare = vec![
+        unchanged(key.clone(), picture.fence().modified),
+        unchanged(guard.clone(), picture.guard().modified),
+    ];
+    let success = vec![put(key, fence::value(term)), put(guard, Bytes::from_static(GUARD_VALUES[0]))];
     TxnRequest { compare, success, failure: Vec::new() }
 }
 

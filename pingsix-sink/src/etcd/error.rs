@@ -64,6 +64,16 @@ pub enum EtcdError {
     /// A transaction is larger than etcd takes, although it is within the limits given to the sink.
     #[error("etcd takes no transaction as large as the options of the sink allow: {0}")]
     Limit(String),
+    /// A program of a later term has published to the scope.
+    #[error("scope {scope} is published by a later leader: its term is {held}, and ours {own}")]
+    Fenced {
+        /// What was to be written.
+        scope: Scope,
+        /// The term in etcd.
+        held: u64,
+        /// That of this program.
+        own: u64,
+    },
     /// Another writer changed the scope each time between reading and writing it.
     #[error("scope {scope} was changed by another writer {attempts} times while it was written")]
     Conflict {
@@ -102,7 +112,10 @@ impl EtcdError {
             | Self::Authentication(_)
             | Self::PermissionDenied { .. }
             | Self::Conflict { .. } => true,
-            Self::Option { .. } | Self::PlaintextBeyondLoopback { .. } | Self::Limit(_) => false,
+            Self::Option { .. }
+            | Self::PlaintextBeyondLoopback { .. }
+            | Self::Limit(_)
+            | Self::Fenced { .. } => false,
             Self::Refused { code, .. } => !matches!(code, Code::InvalidArgument | Code::Unimplemented),
         }
     }
@@ -119,6 +132,7 @@ impl EtcdError {
             Self::Authentication(_) => "etcd_authentication",
             Self::PermissionDenied { .. } => "etcd_permission_denied",
             Self::Limit(_) => "etcd_limit",
+            Self::Fenced { .. } => "etcd_fenced",
             Self::Conflict { .. } => "etcd_conflict",
             Self::Guard { .. } => "etcd_guard",
             Self::Refused { .. } => "etcd_refused",

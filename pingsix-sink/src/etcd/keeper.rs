@@ -18,10 +18,11 @@ use tokio::sync::Mutex;
 use tonic::Streaming;
 
 use super::backoff::Backoff;
-use super::batch::{Batch, Limits, check, claim};
+use super::batch::{Batch, Limits, check, claim, take_fence};
 use super::client::Client;
 use super::drift::Drift;
 use super::error::{EtcdError, Fault};
+use super::fence::{FENCE, Term};
 use super::mark::Mark;
 use super::picture::Picture;
 use super::{GUARD, LIST_LIMIT, PUBLISHER};
@@ -43,6 +44,7 @@ pub(super) struct Keeper {
     drift: Arc<Drift>,
     /// Under which name is published, if that is known.
     publisher: Arc<OnceLock<Bytes>>,
+    term: Arc<Term>,
     limits: Limits,
     state: Mutex<State>,
 }
@@ -82,12 +84,12 @@ impl Keeper {
         scope: Scope,
         client: Arc<Client>,
         drift: Arc<Drift>,
-        publisher: Arc<OnceLock<Bytes>>,
+        (publisher, term): (Arc<OnceLock<Bytes>>, Arc<Term>),
         limits: Limits,
         keyring: Option<Keyring>,
     ) -> Self {
         let state = State { sealer: keyring.map(Sealer::new), ..State::default() };
-        Self { scope, client, drift, publisher, limits, state: Mutex::new(state) }
+        Self { scope, client, drift, publisher, term, limits, state: Mutex::new(state) }
     }
 
     /// Brings the scope to what is desired.
@@ -120,6 +122,7 @@ impl Keeper {
                 }
             };
             let written = async {
+                self.take_fence(&mut picture).await?;
                 // From before the first document until after the last.
                 self.claim(&mut picture, !desired.documents().is_empty()).await?;
                 self.write(&mut picture, &steps, &mut changed).await?;
@@ -164,6 +167,25 @@ impl Keeper {
         }
         check(picture, &self.scope, steps.as_slice(), self.limits)?;
         Ok(steps)
+    }
+
+    /// Has the scope refuse what programs of earlier terms write, or finds that it refuses what we do.
+    async fn take_fence(&self, picture: &mut Picture) -> Result<(), Failed> {
+        let Some(own) = self.term.get() else { return Ok(()) };
+        let held = picture.fence().term;
+        if held > own {
+            return Err(EtcdError::Fenced { scope: self.scope.clone(), held, own }.into());
+        }
+        // Whoever's protocol it is that the guard is of, it is not ours to write.
+        if held == own || !picture.guard().is_known {
+            return Ok(());
+        }
+        let answer = self.client.txn(&self.scope, take_fence(picture, &self.scope, own)).await?;
+        if !answer.succeeded {
+            return Err(Failed::Comparison);
+        }
+        picture.fenced(answer.header.map_or(0, |header| header.revision), own);
+        Ok(())
     }
 
     /// Has the scope say who publishes it.
@@ -367,7 +389,8 @@ impl Keeper {
 
 /// The names of what stands beside the documents cannot be those of documents.
 fn refuse_reserved_keys(desired: &Desired) -> Result<(), SinkError> {
-    let is_reserved = |key: &str| key == GUARD || key == PUBLISHER || Mark::index(key).is_some();
+    let is_reserved =
+        |key: &str| key == GUARD || key == PUBLISHER || key == FENCE || Mark::index(key).is_some();
     match desired.documents().iter().find(|document| is_reserved(document.key.as_str())) {
         Some(document) => Err(SinkError::InvalidKey {
             key: document.key.to_string(),

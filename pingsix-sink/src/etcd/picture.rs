@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::fence::{FENCE, Fence};
 use super::mark::{MARKS, Mark, Name};
 use super::{GUARD, PUBLISHER};
 use crate::desired::{DocumentSet, Scope};
@@ -30,6 +31,7 @@ pub(super) struct Picture {
     marks: [Marked; MARKS],
     guard: Guard,
     publisher: Publisher,
+    fence: Fence,
     settled: Option<Settled>,
 }
 
@@ -82,6 +84,7 @@ impl Picture {
             marks: Default::default(),
             guard: Guard { modified: 0, is_known: true },
             publisher: Publisher::default(),
+            fence: Fence::default(),
             settled: None,
         };
         for kv in &list.kvs {
@@ -101,6 +104,17 @@ impl Picture {
 
     pub(super) const fn publisher(&self) -> &Publisher {
         &self.publisher
+    }
+
+    pub(super) const fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Takes note that a transaction of ours has taken the fence.
+    pub(super) fn fenced(&mut self, revision: i64, term: u64) {
+        self.ours.insert(revision);
+        self.guard = Guard { modified: revision, is_known: true };
+        self.fence = Fence { term, modified: revision };
     }
 
     /// Whether nothing is ours.
@@ -239,6 +253,7 @@ impl Picture {
             Place::Publisher => {
                 self.publisher = Publisher { name: Some(kv.value.clone()), modified: kv.mod_revision };
             }
+            Place::Fence => self.fence = Fence::read(&kv.value, kv.mod_revision),
             Place::Mark(index) => {
                 let mark = Mark::decode(&kv.value).unwrap_or_else(|| {
                     let key = String::from_utf8_lossy(&kv.key);
@@ -261,6 +276,7 @@ impl Picture {
         match self.place(key) {
             Place::Guard => self.guard = Guard { modified: 0, is_known: true },
             Place::Publisher => self.publisher = Publisher::default(),
+            Place::Fence => self.fence = Fence::default(),
             Place::Mark(index) => self.marks[index] = Marked::default(),
             Place::Document(key) => {
                 self.held.remove(&key);
@@ -278,6 +294,7 @@ impl Picture {
         match inside {
             Some(GUARD) => Place::Guard,
             Some(PUBLISHER) => Place::Publisher,
+            Some(FENCE) => Place::Fence,
             Some(inside) => match (Mark::index(inside), Key::new(inside)) {
                 (Some(index), _) => Place::Mark(index),
                 (None, Ok(key)) => Place::Document(key),
@@ -303,6 +320,7 @@ pub(super) struct Change {
 enum Place {
     Guard,
     Publisher,
+    Fence,
     Mark(usize),
     Document(Key),
     Strange,

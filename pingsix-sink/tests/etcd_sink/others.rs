@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
+use pingsix_sink::etcd::EtcdError;
 use pingsix_sink::proto::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use pingsix_sink::proto::etcdserverpb::request_op::Request as Operation;
 use pingsix_sink::proto::etcdserverpb::{Compare, PutRequest, RangeResponse, RequestOp, TxnRequest};
 use pingsix_sink::proto::mvccpb::event::EventType;
-use pingsix_sink::{Desired, EtcdSink, Sink as _, plan};
+use pingsix_sink::{Desired, EtcdSink, Sink as _, SinkError, plan};
 
 use crate::documents::{desired, scope};
 use crate::lab::{Lab, PATIENCE, drifted, fails, many, publish_until_done, watched};
@@ -341,4 +342,41 @@ async fn a_scope_says_who_published_it_from_its_first_document_to_its_last() {
     // What is there of somebody else says nothing of ours.
     two.publish(&Desired::empty(scope("/p/api"))).await.unwrap();
     assert_eq!(own(&two).await, scopes(&["/p/web"]));
+}
+
+/// Two programs take turns, and the earlier one does not know that its turn is over.
+#[tokio::test]
+async fn what_a_program_of_an_earlier_term_writes_is_refused() {
+    let Some(lab) = Lab::start().await else { return };
+    let (first, second) = (lab.sink(), lab.sink());
+    let states = [
+        desired("/p/web", &[("upstreams/u", "1"), ("routes/r", "1")]),
+        desired("/p/web", &[("upstreams/u", "2"), ("routes/s", "1")]),
+    ];
+    first.fence(7);
+    publish_until_done(&first, &states[0]).await;
+    // The next one has nothing to change, and takes the fence all the same.
+    second.fence(8);
+    let published = publish_until_done(&second, &states[0]).await;
+    assert!(published.changed.is_empty());
+    let list = lab.list(&scope("/p/web")).await;
+    let fence = list.kvs.iter().find(|kv| kv.key == "/p/web/.pingsix_sink_fence").unwrap();
+    assert_eq!(fence.value, "8");
+
+    for _ in 0..2 {
+        let error = fails(&first, &states[1]).await;
+        assert!(matches!(error, SinkError::Etcd(EtcdError::Fenced { held: 8, own: 7, .. })), "{error}");
+        assert!(!error.is_retryable());
+    }
+    assert_eq!(lab.list(&scope("/p/web")).await.kvs, list.kvs, "nothing was written");
+    first.fence(3);
+    assert!(fails(&first, &states[1]).await.to_string().contains("ours 7"), "a term never gets lower");
+
+    publish_until_done(&second, &states[1]).await;
+    // It leads again, in a later term.
+    first.fence(9);
+    publish_until_done(&first, &states[0]).await;
+    assert!(matches!(fails(&second, &states[1]).await, SinkError::Etcd(EtcdError::Fenced { .. })));
+    // Without a term, nothing is fenced.
+    publish_until_done(&lab.sink(), &states[1]).await;
 }

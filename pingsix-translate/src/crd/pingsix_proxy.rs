@@ -6,6 +6,7 @@ mod attached;
 mod budget;
 mod free;
 mod managed;
+mod overrides;
 mod process;
 mod service;
 
@@ -18,6 +19,7 @@ pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, Attache
 pub use self::budget::ProxyBudget;
 pub use self::free::FreeObject;
 pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
+pub use self::overrides::OverrideBounds;
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
 pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
 
@@ -82,10 +84,15 @@ pub struct PingsixProxySpec {
     /// What Gateways may override although it is for the class to say. It counts in what a class names, and in nothing
     /// else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4))]
-    #[garde(length(max = 4))]
+    #[schemars(length(max = 9))]
+    #[garde(length(max = 9))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
+
+    /// How far Gateways may go with what `allowOverrides` allows them. It counts in what a class names, and in nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
+    pub override_bounds: Option<OverrideBounds>,
 }
 
 /// What a Gateway may say only if its class allows it.
@@ -99,6 +106,17 @@ pub enum Override {
     ServiceAccount,
     /// `attached.sink`: its URL and its credentials.
     Sink,
+    /// `managed.replicas`, up to `overrideBounds.maxReplicas`.
+    Replicas,
+    /// `managed.resources` and `managed.responder.resources`.
+    Resources,
+    /// `managed.scheduling` without `priorityClassName`, and `managed.disruptionBudget`: on which nodes Pods run, and whether
+    /// these can be drained.
+    Scheduling,
+    /// `managed.scheduling.priorityClassName`, one of `overrideBounds.priorityClassNames`.
+    PriorityClass,
+    /// `managed.service`: its type, annotations, class of load balancers and traffic policy.
+    Service,
 }
 
 impl Override {
@@ -109,6 +127,11 @@ impl Override {
             Self::PodTemplatePatch => "PodTemplatePatch",
             Self::ServiceAccount => "ServiceAccount",
             Self::Sink => "Sink",
+            Self::Replicas => "Replicas",
+            Self::Resources => "Resources",
+            Self::Scheduling => "Scheduling",
+            Self::PriorityClass => "PriorityClass",
+            Self::Service => "Service",
         }
     }
 }

@@ -134,7 +134,7 @@ fn a_gateway_overrides_its_class_field_by_field() {
         "disruptionBudget": {"minAvailable": 1},
         "scheduling": {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "class"}]},
         "process": {"threads": 4, "dataEncryption": {"keyringSecretRef": {"name": "keys"}}},
-    }});
+    }, "allowOverrides": ["Replicas", "Resources", "Scheduling", "Service"]});
     let own = json!({"managed": {
         "replicas": 3,
         "resources": {"requests": {"cpu": 2}, "limits": {"memory": "2Gi"}},
@@ -231,12 +231,102 @@ fn some_fields_are_for_the_class_unless_it_allows_otherwise() {
         "spec.infrastructure.parametersRef: PingsixProxy infra/own has spec.attached where that of the class has \
          spec.managed; a Gateway cannot change who runs its data planes."
     );
-    let class = json!({"managed": {"service": {"loadBalancerClass": "example.com/a"}}});
+    let class = json!({"managed": {"service": {"loadBalancerClass": "example.com/a"}}, "allowOverrides": ["Service"]});
     let own = json!({"managed": {"service": {"type": "ClusterIP"}}});
     assert!(
         refused(Some(&class), Some(&own))
             .contains("spec.managed.service.loadBalancerClass does not go together")
     );
+}
+
+/// The message of `pingsix.io/Limited` of the Gateway.
+fn limited(translation: &Translation) -> Option<String> {
+    let gateway = translation.verdicts.gateway.as_ref().unwrap();
+    gateway.conditions.get(ConditionType::Limited).map(|limited| limited.message.clone())
+}
+
+#[test]
+fn what_a_data_plane_takes_from_the_cluster_is_for_the_class_and_its_value_counts() {
+    let of_class = json!({
+        "replicas": 2, "resources": {"requests": {"cpu": "1"}}, "responder": {"resources": {"limits": {"cpu": "1"}}},
+        "scheduling": {"nodeSelector": {"zone": "a"}, "priorityClassName": "class"},
+        "disruptionBudget": {"maxUnavailable": 1}, "service": {"type": "ClusterIP"},
+    });
+    let fields = [
+        ("Replicas", "replicas", json!({"replicas": 3})),
+        ("Resources", "resources", json!({"resources": {"requests": {"cpu": "9"}}})),
+        ("Resources", "responder.resources", json!({"responder": {"resources": {"limits": {"cpu": "9"}}}})),
+        (
+            "PriorityClass",
+            "scheduling.priorityClassName",
+            json!({"scheduling": {"priorityClassName": "high"}}),
+        ),
+        ("Scheduling", "scheduling", json!({"scheduling": {"nodeSelector": {"zone": "b"}}})),
+        ("Scheduling", "scheduling", json!({"scheduling": {"tolerations": [{"operator": "Exists"}]}})),
+        ("Scheduling", "disruptionBudget", json!({"disruptionBudget": {"minAvailable": "100%"}})),
+        ("Service", "service", json!({"service": {"annotations": {"example.com/scheme": "internet"}}})),
+        ("Service", "service", json!({"service": {"type": "LoadBalancer"}})),
+    ];
+    let parameters =
+        |translation: &Translation| (*translation.infrastructure.as_ref().unwrap().parameters).clone();
+    for (needed, field, own) in fields {
+        let own = json!({"managed": own});
+        for class in [Some(json!({"managed": of_class})), None] {
+            let translation = translated(class.as_ref(), Some(&own));
+            assert!(accepted(&translation).starts_with("True "), "{field}");
+            let expected = format!(
+                "spec.infrastructure.parametersRef: PingsixProxy infra/own sets spec.managed.{field}, which is not used and the \
+                 class's value counts: only the class may do that; its spec.allowOverrides would have to have {needed}."
+            );
+            assert_eq!(limited(&translation), Some(expected.clone()));
+            let told = translation
+                .verdicts
+                .problems
+                .iter()
+                .map(|problem| format!("{}: {}", problem.field, problem.message));
+            assert!(told.into_iter().any(|told| told == expected), "{field}");
+            let without = translated(class.as_ref(), Some(&json!({"managed": {}})));
+            assert_eq!(parameters(&translation), parameters(&without), "{field}");
+        }
+        let class = json!({"managed": of_class, "allowOverrides": [needed]});
+        let translation = translated(Some(&class), Some(&own));
+        assert_eq!(limited(&translation), None, "{field}");
+        let without = translated(Some(&class), Some(&json!({"managed": {}})));
+        assert_ne!(parameters(&translation), parameters(&without), "{field}");
+    }
+}
+
+#[test]
+fn an_override_that_is_allowed_keeps_to_the_bound_of_the_class() {
+    let class = |bounds: Value| {
+        json!({
+            "managed": {"replicas": 2, "scheduling": {"priorityClassName": "class"}},
+            "allowOverrides": ["Replicas", "PriorityClass"], "overrideBounds": bounds,
+        })
+    };
+    let replicas = |own: i32, bounds: Value| {
+        let translation = translated(Some(&class(bounds)), Some(&json!({"managed": {"replicas": own}})));
+        (translation.infrastructure.as_ref().unwrap().parameters.replicas.unwrap(), limited(&translation))
+    };
+    assert_eq!(replicas(5, json!({"maxReplicas": 5})), (5, None));
+    assert_eq!(replicas(900, json!({})), (900, None));
+    let (counts, told) = replicas(6, json!({"maxReplicas": 5}));
+    assert_eq!(counts, 2, "that of the class");
+    assert!(told.unwrap().ends_with("6 is more than the 5 of the class's spec.overrideBounds.maxReplicas."));
+
+    let priority = |own: &str, bounds: Value| {
+        let own = json!({"managed": {"scheduling": {"priorityClassName": own}}});
+        let translation = translated(Some(&class(bounds)), Some(&own));
+        let scheduling = &translation.infrastructure.as_ref().unwrap().parameters.scheduling;
+        (scheduling.priority_class_name.clone().unwrap(), limited(&translation).is_some())
+    };
+    let (system, names) =
+        ("system-cluster-critical", json!({"priorityClassNames": ["high", "system-cluster-critical"]}));
+    assert_eq!(priority("high", json!({})), ("high".to_owned(), false));
+    assert_eq!(priority(system, json!({})), ("class".to_owned(), true));
+    assert_eq!(priority("high", names.clone()), ("high".to_owned(), false));
+    assert_eq!(priority(system, names.clone()), (system.to_owned(), false));
+    assert_eq!(priority("low", names), ("class".to_owned(), true));
 }
 
 #[test]

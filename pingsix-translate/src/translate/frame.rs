@@ -13,7 +13,7 @@ use crate::options::{Layout, Options};
 use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::resolve::{Backends, References};
-use crate::route::{Refusal, Route};
+use crate::route::{Limit, Refusal, Route};
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::verdict::{
@@ -32,6 +32,8 @@ pub(super) struct Frame {
     /// Why the Gateway serves nothing at all.
     pub(super) refused: Option<Refusal>,
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
+    /// What the Gateway asks for and does not get.
+    limits: Vec<Limit>,
     layout: Layout,
     namespace_share: u8,
     problems: Vec<Problem>,
@@ -52,10 +54,10 @@ impl Frame {
         let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
         let mut problems = Vec::new();
         let proxies = &snapshot.referents.proxies;
-        let (parameters, refused) =
+        let (parameters, refused, limits) =
             match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
-                Ok(parameters) => (parameters, refuse_gateway(&snapshot.gateway)),
-                Err(refusal) => (Parameters::Unsaid, Some(refusal)),
+                Ok((parameters, limits)) => (parameters, refuse_gateway(&snapshot.gateway), limits),
+                Err(refusal) => (Parameters::Unsaid, Some(refusal), Vec::new()),
             };
         let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
         let mut listeners =
@@ -88,6 +90,7 @@ impl Frame {
             parameters,
             refused,
             infrastructure,
+            limits,
             layout,
             namespace_share,
             problems,
@@ -154,6 +157,7 @@ impl Frame {
             attached: counts,
             layout: self.layout,
             refused: self.refused.as_ref(),
+            limits: &self.limits,
         };
         let listener_sets = judge_listener_sets(&judged);
         let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, references, &mut problems);

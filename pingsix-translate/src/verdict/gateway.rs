@@ -40,7 +40,7 @@ pub(crate) fn judge_gateway(
         |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
     );
     let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
-    let mut limits = Vec::new();
+    let mut limits = judged.limits.to_vec();
     let client_certificate = judge_client_certificate(gateway, judged, references, &mut limits, problems);
     if let Some((status, reason, message)) = client_certificate {
         conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));

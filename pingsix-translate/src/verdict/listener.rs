@@ -7,7 +7,7 @@ use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::few::Few;
 use crate::lower::{RouteInput, data_plane_of};
 use crate::options::Layout;
-use crate::route::{Refusal, joined};
+use crate::route::{Limit, Refusal, joined};
 
 /// What Gateways and ListenerSets are judged by.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Judged<'a> {
     pub(crate) layout: Layout,
     /// Why the Gateway serves nothing at all.
     pub(crate) refused: Option<&'a Refusal>,
+    /// What the Gateway asks for and does not get.
+    pub(crate) limits: &'a [Limit],
 }
 
 impl Judged<'_> {

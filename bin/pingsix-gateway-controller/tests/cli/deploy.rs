@@ -32,11 +32,18 @@ fn variables(folder: &str) -> BTreeMap<String, String> {
         serde_json::from_value(config["data"].clone()).unwrap()
     };
     let below = match folder {
-        "own" => "cluster-wide",
+        "own" | "managed" => "cluster-wide",
         "second" => "namespaced",
         folder => return of(&manifest(&format!("{folder}/configuration.yaml"))),
     };
     let kustomization = manifest(&format!("{folder}/kustomization.yaml"));
+    let mut variables = variables(below);
+    if kustomization["resources"].as_array().unwrap().iter().any(|resource| resource == "../data-planes") {
+        variables.extend(of(&manifest("data-planes/configuration.yaml")));
+    }
+    if folder == "managed" {
+        return variables;
+    }
     let patches = kustomization["patches"].as_array().unwrap().iter();
     let texts = patches.map(|patch| patch["patch"].as_str().unwrap());
     let patches: Vec<Value> = texts
@@ -44,7 +51,6 @@ fn variables(folder: &str) -> BTreeMap<String, String> {
         .map(|text| serde_saphyr::from_str(text).unwrap())
         .collect();
     let [config] = patches.as_slice() else { panic!("{folder}: {patches:?}") };
-    let mut variables = variables(below);
     variables.extend(of(config));
     variables
 }
@@ -58,7 +64,7 @@ fn arguments_and_variables_of_the_manifests_can_be_used() {
     for variable in container["env"].as_array().unwrap() {
         own.insert(variable["name"].as_str().unwrap(), "one");
     }
-    for folder in ["cluster-wide", "namespaced", "own", "second"] {
+    for folder in ["cluster-wide", "managed", "namespaced", "own", "second"] {
         let variables = variables(folder);
         let output =
             program().args(&arguments).arg("--print-config").envs(&own).envs(&variables).output().unwrap();

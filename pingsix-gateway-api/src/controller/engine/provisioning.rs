@@ -33,6 +33,10 @@ pub(in crate::controller) struct Provisioning {
     pub(in crate::controller) key: watch::Receiver<Option<InstallationKey>>,
 }
 
+/// What is said of a Gateway whose data planes nobody runs.
+const NOT_RUN: &str = "This controller runs no data planes: it was started without feed.endpoint \
+    (PINGSIX_GATEWAY_FEED_ENDPOINT). The manifests in deploy/data-planes set that, and grant the rights that it takes.";
+
 /// What is run.
 #[derive(Debug, Default)]
 pub(super) struct Managed {
@@ -42,12 +46,14 @@ pub(super) struct Managed {
     owners: BTreeMap<ObjectName, ObjectKey>,
     /// What was last told of.
     pub(super) standings: Standings,
+    /// Those that ask for data planes which this controller cannot run.
+    refused: BTreeSet<ObjectKey>,
 }
 
 impl<F: Feed + 'static> Engine<F> {
     /// Says what has to run for an owner, after it was reconsidered.
     pub(super) fn provide(&mut self, owner: &ObjectKey) {
-        let Some(provisioning) = &self.parts.provisioning else { return };
+        let Some(provisioning) = &self.parts.provisioning else { return self.refuse_to_run(owner) };
         let infrastructure = self.parts.reconciler.infrastructure(owner).cloned();
         let service = infrastructure.as_deref().map(service_name);
         if self.managed.services.get(owner) != service.as_ref() {
@@ -72,6 +78,15 @@ impl<F: Feed + 'static> Engine<F> {
         let keyring = self.keys_of_processes(owner);
         let need = Need { infrastructure, keyring };
         provisioning.wanted.send_if_modified(|wanted| wanted.set(owner.clone(), need));
+    }
+
+    /// Says once in the log that an owner asks for data planes which this controller cannot run; its condition says so too.
+    fn refuse_to_run(&mut self, owner: &ObjectKey) {
+        if self.parts.reconciler.infrastructure(owner).is_none() {
+            self.managed.refused.remove(owner);
+        } else if self.managed.refused.insert(owner.clone()) {
+            tracing::warn!(%owner, "{NOT_RUN}");
+        }
     }
 
     /// Whether something is wrong with what would say what has to run. To take everything away for that would cost a Gateway
@@ -259,8 +274,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     fn hindrance(&self, owner: &ObjectKey, infrastructure: &Infrastructure) -> Option<(Reason, String)> {
         if self.parts.provisioning.is_none() {
-            let message = "This controller runs no data planes: it was started without what that takes.";
-            return Some((Reason::NoResources, message.to_owned()));
+            return Some((Reason::NoResources, NOT_RUN.to_owned()));
         }
         let Some(standing) = self.managed.standings.get(owner) else {
             let service = service_name(infrastructure);

@@ -29,6 +29,8 @@ enum Finder {
     Owner(ObjectKey),
     /// The watch that brought an object.
     Watch(ObjectKey),
+    /// Whoever runs data planes.
+    Provisioner(ObjectKey),
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +75,11 @@ impl EventBoard {
     /// Says why an object cannot be decoded; `None` when it can, or when it is gone.
     pub fn undecodable(&self, object: &ObjectKey, problem: Option<Problem>) {
         self.find(Finder::Watch(object.clone()), problem);
+    }
+
+    /// Says that a rotation of the feed's authority waits for an owner; `None` when it does not.
+    pub(crate) fn delays_rotation(&self, owner: &ObjectKey, problem: Option<Problem>) {
+        self.find(Finder::Provisioner(owner.clone()), problem);
     }
 
     fn find(&self, finder: Finder, problems: impl IntoIterator<Item = Problem>) {

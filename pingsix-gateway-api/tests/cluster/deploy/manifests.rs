@@ -39,8 +39,13 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    /// Of the whole cluster.
+    /// Of the whole cluster, with data planes that the controller runs.
     pub(crate) fn cluster_wide() -> Self {
+        Self::of("managed")
+    }
+
+    /// Of the whole cluster, without the right to run anything.
+    pub(crate) fn without_data_planes() -> Self {
         Self::of(".")
     }
 
@@ -122,10 +127,23 @@ impl Manifests {
         only
     }
 
-    /// What the ConfigMap sets: options of the controller as variables.
+    /// What the ConfigMaps set that the Deployment names: options of the controller as variables. One may be missing if that
+    /// is what the Deployment says.
     pub(crate) fn variables(&self) -> BTreeMap<String, String> {
-        let config = self.only("ConfigMap");
-        serde_json::from_value(config["data"].clone()).unwrap()
+        let container = &self.only("Deployment")["spec"]["template"]["spec"]["containers"][0];
+        let mut variables = BTreeMap::new();
+        for from in container["envFrom"].as_array().unwrap() {
+            let name = &from["configMapRef"]["name"];
+            match self.of_kind("ConfigMap").find(|config| config["metadata"]["name"] == *name) {
+                Some(config) => {
+                    let data: BTreeMap<String, String> =
+                        serde_json::from_value(config["data"].clone()).unwrap();
+                    variables.extend(data);
+                }
+                None => assert_eq!(from["configMapRef"]["optional"], true, "there is no ConfigMap {name}"),
+            }
+        }
+        variables
     }
 
     /// The options that a controller of these manifests has, as far as they play a part in what it asks for.
@@ -144,19 +162,20 @@ impl Manifests {
             lease.name = name;
         }
         let mut options = ControllerOptions::new(translation, "test");
-        let feed = variables["PINGSIX_GATEWAY_FEED_ENDPOINT"].clone();
         let service = given("FEED_AUTHORITY_SERVICE").unwrap_or_else(|| "pingsix-gateway-feed".to_owned());
         assert_eq!(self.get("Service", &service)["metadata"]["namespace"], namespace);
-        assert_eq!(feed, format!("https://{service}.{namespace}.svc:2379"));
-        options.provisioning = Some(ProvisioningOptions {
-            installation: Installation {
-                controller_name: name,
-                feed: vec![feed],
-                responder: options.translation.responder.unwrap(),
-                ..managing().provisioning.unwrap().installation
-            },
-            key: ObjectName::new(namespace, format!("{}-status-key", lease.name)),
-        });
+        if let Some(feed) = given("FEED_ENDPOINT") {
+            assert_eq!(feed, format!("https://{service}.{namespace}.svc:2379"));
+            options.provisioning = Some(ProvisioningOptions {
+                installation: Installation {
+                    controller_name: name,
+                    feed: vec![feed],
+                    responder: options.translation.responder.unwrap(),
+                    ..managing().provisioning.unwrap().installation
+                },
+                key: ObjectName::new(namespace, format!("{}-status-key", lease.name)),
+            });
+        }
         options.lease = Some(lease);
         let secret = &*variables["PINGSIX_GATEWAY_FEED_AUTHORITY_SECRET"];
         options.feed_authority = Some(AuthorityOptions::new(ObjectName::new(namespace, secret), &service));

@@ -1,6 +1,6 @@
 //! What the roles allow, against what the library says it asks for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -139,12 +139,18 @@ fn roles_for_one_namespace_are_what_the_library_asks_for() {
 
 /// Watches of what runs for Gateways are as wide as all others: a role that is bound in some namespaces is of no use to them.
 #[test]
-fn the_role_for_data_planes_is_left_out_as_a_whole_where_none_are_run() {
-    let mut manifests = Manifests::cluster_wide();
-    manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-data-planes");
-    let mut options = manifests.options();
-    options.provisioning = None;
+fn without_data_planes_nothing_is_granted_but_to_read_and_to_write_statuses_and_what_is_the_controllers_own()
+{
+    let manifests = Manifests::without_data_planes();
+    let options = manifests.options();
+    assert!(options.provisioning.is_none());
     compare_with(&manifests, &options);
+    let writes = |right: &Right| !["get", "list", "watch"].contains(&right.verb.as_str());
+    for right in granted(&manifests).iter().filter(|right| writes(right)) {
+        let is_status = right.resource.ends_with("/status") || right.resource == "events";
+        assert!(is_status || right.namespace.as_deref() == Some("pingsix-system"), "{right}");
+    }
+    assert!(Manifests::cluster_wide().options().provisioning.is_some());
 }
 
 #[test]
@@ -184,7 +190,8 @@ fn an_overlay_changes_its_images_and_its_options_alone() {
     let image = "registry.example/pingsix-gateway-controller:0.1.0";
     let container = "/spec/template/spec/containers/0/image";
     expected.set("Deployment", "pingsix-gateway-controller", container, image.into());
-    let mut variables = expected.variables();
+    let config = expected.get("ConfigMap", "pingsix-gateway-controller");
+    let mut variables: BTreeMap<String, String> = serde_json::from_value(config["data"].clone()).unwrap();
     for (name, value) in [
         ("DATA_PLANE_IMAGE", "registry.example/pingsix:0.1.0"),
         ("DATA_PLANE_RESPONDER_IMAGE", "registry.example/pingsix-gateway-responder:0.1.0"),

@@ -28,11 +28,9 @@ fn resolves(object: &Value, listener: &str, status: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_that_must_not_be_read_costs_what_refers_to_it_and_nothing_else() {
-    let mut manifests = Manifests::cluster_wide();
+    let mut manifests = Manifests::without_data_planes();
     manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-secrets");
-    manifests.drop("ClusterRoleBinding", "pingsix-gateway-controller-data-planes");
-    let Some(mut installation) = Installation::of(&manifests).await else { return };
-    installation.options.provisioning = None;
+    let Some(installation) = Installation::of(&manifests).await else { return };
     installation.lab.apply(BINDING).await;
     let right = |verb: &str| Right {
         namespace: Some("shop".to_owned()),

@@ -445,6 +445,10 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
     let (short, message, _) = rig.told();
     assert_eq!(short, "False NoResources");
     assert!(message.contains("runs no data planes"), "{message}");
+    assert!(
+        message.contains("PINGSIX_GATEWAY_FEED_ENDPOINT") && message.contains("deploy/data-planes"),
+        "{message}"
+    );
     // Nor is anything claimed of the class.
     let class = ObjectKey::new(Kind::GatewayClass, "", "pingsix");
     let features = |rig: &Rig| {

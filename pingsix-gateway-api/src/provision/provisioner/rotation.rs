@@ -1,0 +1,138 @@
+//! Whom a rotation of the feed's authority waits for.
+//!
+//! A step of a rotation waits for the data planes that can be told of it, and for those that cannot be told as long as they
+//! have a feed to lose ([`Authorities::waits_for`]). The latter are named: in an Event of the owner, in a metric, and in an
+//! annotation of the authority's Secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::{FieldPath, ObjectKey};
+
+use super::{Provisioner, names};
+use crate::pki::{Authorities, Edition};
+use crate::provision::ChildKind;
+
+/// Whether the data planes of an owner know the authorities of the feed.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    /// They do, or have no feed to lose.
+    Yes,
+    /// They will.
+    Soon,
+    /// Their Secret cannot be written, for this reason.
+    Blocked(String),
+}
+
+impl Provisioner {
+    /// Tells the authority when all data planes have what it issues now, and who keeps it waiting.
+    pub(super) fn acknowledge(&mut self) {
+        let Some(authority) = self.parts.authority.clone() else { return };
+        let options = authority.options();
+        let rotation = authority.authorities().and_then(|authorities| {
+            let latest = authorities.latest_step(&options.lifetimes)?;
+            Some((authorities, latest))
+        });
+        let Some((authorities, latest)) = rotation.filter(|_| self.leads) else {
+            return self.name(&BTreeMap::new(), None);
+        };
+        let wanted = self.parts.wanted.borrow().clone();
+        if !self.children.is_listed() || !wanted.is_complete {
+            return;
+        }
+        let (edition, now) = (authorities.edition(), options.clock.now());
+        let (mut is_everybody_told, mut blocked) = (true, BTreeMap::new());
+        for owner in wanted.needs.keys().chain(&wanted.unclear) {
+            match self.told(owner, &authorities, &edition, now) {
+                Told::Yes => {}
+                Told::Soon => is_everybody_told = false,
+                Told::Blocked(why) => {
+                    is_everybody_told = false;
+                    blocked.insert(owner.clone(), why);
+                }
+            }
+        }
+        if is_everybody_told {
+            authority.told(edition);
+        }
+        self.name(&blocked, Some(latest));
+    }
+
+    fn told(&self, owner: &ObjectKey, authorities: &Authorities, edition: &Edition, now: Timestamp) -> Told {
+        let desk = self.desks.get(owner);
+        // It may yet write what an edition before asked for.
+        if desk.is_some_and(|desk| desk.is_under_way && desk.coming.as_ref() != Some(edition)) {
+            return Told::Soon;
+        }
+        let wanted = self.parts.wanted.borrow();
+        let Some(need) = wanted.needs.get(owner) else {
+            let of_owner = self
+                .children
+                .iter()
+                .filter(|(_, child)| child.owner.as_ref().is_some_and(|(of, _)| of == owner));
+            let mut identities = of_owner.filter_map(|(_, child)| child.identity.as_ref());
+            let why = "It cannot be said what has to run for it, so that what runs stays as it is.";
+            return if identities.any(|identity| authorities.waits_for(identity, now)) {
+                Told::Blocked(why.to_owned())
+            } else {
+                Told::Yes
+            };
+        };
+        // Nothing is published for it, and what its processes are to hold is written when something is.
+        if need.infrastructure.ports.is_empty() {
+            return Told::Yes;
+        }
+        let feed = (ChildKind::Secret, names::feed_secret(&need.infrastructure));
+        let uid = need.infrastructure.uid.as_deref().unwrap_or_default();
+        let waits = match self.children.of_owner(&feed, uid) {
+            Some(held) => held.identity.as_ref().is_some_and(|identity| authorities.waits_for(identity, now)),
+            // Where Secrets cannot be watched there may be one that is not seen.
+            None => {
+                !self.children.is_seen(&feed) && desk.and_then(|desk| desk.edition.as_ref()) != Some(edition)
+            }
+        };
+        match desk.and_then(|desk| desk.fault.clone()).filter(|_| waits) {
+            Some(fault) => Told::Blocked(fault),
+            None if waits => Told::Soon,
+            None => Told::Yes,
+        }
+    }
+
+    /// Names those who keep a rotation waiting, until when at the latest, and nobody else.
+    fn name(&mut self, blocked: &BTreeMap<ObjectKey, String>, latest: Option<Timestamp>) {
+        let owners: BTreeSet<ObjectKey> = blocked.keys().cloned().collect();
+        for gone in self.waited_for.difference(&owners) {
+            self.parts.events.delays_rotation(gone, None);
+        }
+        for (owner, why) in blocked {
+            let until = latest.map_or_else(String::new, |latest| format!(" until {latest:.0} at the latest"));
+            let message = format!(
+                "The rotation of the feed's certificate authority waits for it{until}, because its data planes cannot be \
+                 told of the next authority: {why}"
+            );
+            if !self.waited_for.contains(owner) {
+                tracing::warn!(%owner, reason = why, "the rotation of the feed's authority waits for an owner that cannot be told");
+            }
+            let problem = Problem {
+                object: Arc::new(owner.clone()),
+                field: FieldPath::new("spec"),
+                severity: Severity::Warning,
+                reason: Reason::NoResources,
+                message,
+            };
+            self.parts.events.delays_rotation(owner, Some(problem));
+        }
+        if owners == self.waited_for {
+            return;
+        }
+        if let Some(authority) = &self.parts.authority {
+            authority.waits_for(owners.clone());
+        }
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.feed_authority_waits_for(owners.len());
+        }
+        self.waited_for = owners;
+    }
+}
