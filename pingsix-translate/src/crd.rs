@@ -8,8 +8,8 @@ use kube::CustomResourceExt as _;
 
 pub use pingsix_proxy::{
     Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption, DisruptionBudget,
-    ExternalTrafficPolicy, FreeObject, KeyringReference, LogLevel, Managed, ManagedService, Metrics,
-    Override, PingsixProxy, PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, Responder,
+    ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference, LogLevel, Managed,
+    ManagedService, Metrics, Override, PingsixProxy, PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, Responder,
     Scheduling, SecretReference, ServiceType, StatusUrl,
 };
 

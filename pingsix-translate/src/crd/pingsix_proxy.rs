@@ -4,6 +4,7 @@
 
 mod attached;
 mod free;
+mod ingress;
 mod managed;
 mod process;
 mod service;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
 pub use self::free::FreeObject;
+pub use self::ingress::{HostOwnership, IngressSettings};
 pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
 pub use self::service::{ExternalTrafficPolicy, ManagedService, ServiceType};
@@ -79,6 +81,11 @@ pub struct PingsixProxySpec {
     #[garde(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
+
+    /// What counts for the Ingresses of a class. It counts in what an IngressClass names, and in nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
+    pub ingress: Option<IngressSettings>,
 }
 
 /// What a Gateway may say only if its class allows it.
