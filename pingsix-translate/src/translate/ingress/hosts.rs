@@ -236,10 +236,9 @@ impl<'a> Hosts<'a> {
             narrower.filter(|(_, index)| self.oldest_first[*index].namespace() != aged.namespace());
         if let Some((narrower, other)) = narrower.next() {
             return Some(format!(
-                "{} of another namespace names \"{narrower}\", which is one of the hosts that {} stands for, and gets \
-                 its requests{}.",
+                "{} of another namespace names \"{narrower}\", which {} stands for as well, and gets its requests{}.",
                 key(*other),
-                in_words(host),
+                host.as_ref().map_or_else(|| "this".to_owned(), |host| format!("\"{host}\"")),
                 if is_owned { "" } else { " as far as it has a path for them" }
             ));
         }
@@ -349,7 +348,7 @@ pub(super) fn rests_of_hosts(routes: &[Arc<RouteInput>]) -> Vec<Arc<RouteInput>>
                 }
                 None => (rest_of_host(&oldest.route, host), Box::from([nothing()])),
             };
-        Arc::new(RouteInput::everywhere(route, rules))
+        Arc::new(RouteInput::new(route, rules, oldest.attached.clone()))
     };
     by_host.into_iter().filter(|(_, taken)| !taken.is_whole).map(rest).collect()
 }
