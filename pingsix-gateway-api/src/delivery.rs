@@ -6,6 +6,7 @@
 //! configuration is.
 
 pub mod reception;
+mod lookup;
 pub mod status_page;
 
 use std::collections::BTreeMap;

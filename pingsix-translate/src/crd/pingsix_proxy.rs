@@ -77,8 +77,8 @@ pub struct PingsixProxySpec {
     /// What Gateways may override although it is for the class to say. It counts in what a class names, and in nothing
     /// else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4))]
-    #[garde(length(max = 4))]
+    #[schemars(length(max = 5))]
+    #[garde(length(max = 5))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
 
@@ -99,6 +99,8 @@ pub enum Override {
     ServiceAccount,
     /// `attached.sink`: its URL and its credentials.
     Sink,
+    /// `attached.statusUrls` whose hosts are no Services of the Gateway's namespace: the controller sends requests there.
+    StatusUrls,
 }
 
 impl Override {
@@ -109,6 +111,7 @@ impl Override {
             Self::PodTemplatePatch => "PodTemplatePatch",
             Self::ServiceAccount => "ServiceAccount",
             Self::Sink => "Sink",
+            Self::StatusUrls => "StatusUrls",
         }
     }
 }
