@@ -65,6 +65,7 @@ pub mod explain;
 mod fault;
 #[cfg(test)]
 mod fixture;
+pub mod hosts;
 
 #[cfg(feature = "controller")]
 pub mod acceptance;
