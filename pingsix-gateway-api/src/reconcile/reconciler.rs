@@ -1,13 +1,14 @@
 //! The picture of the cluster, and what was made of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use pingsix_sink::{Desired, Revision};
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::snapshot::{
-    Gateway, GatewayClass, IngressClass, proxy_of_class, proxy_of_ingress_class,
+    Gateway, GatewayClass, IngressClass, OwnAddresses, proxy_of_class, proxy_of_ingress_class,
 };
 use pingsix_translate::verdict::{
     Delivery, GatewayClassVerdict, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish,
@@ -56,6 +57,8 @@ struct Owned {
     infrastructure: Option<Arc<Infrastructure>>,
     /// How they are reached, if somebody else runs them and it is said.
     attached: Option<Arc<AttachedParameters>>,
+    /// Where they are reached.
+    own_addresses: OwnAddresses,
     /// The Secrets and ConfigMaps it refers to.
     referenced: BTreeSet<ObjectKey>,
     /// The snapshot that was translated last; `None` before the first translation.
@@ -254,6 +257,17 @@ impl Reconciler {
         self.owners.values().flat_map(|made| &made.referenced).cloned().collect()
     }
 
+    /// Takes note of where the data planes of an owner are reached, which no backend may be. Returns whether that is
+    /// another than before, so that the owner has to be reconsidered.
+    pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<SocketAddr>) -> bool {
+        let Some(made) = self.owners.get_mut(owner) else { return false };
+        let is_other = !made.own_addresses.keys().eq(&addresses);
+        if is_other {
+            made.own_addresses = addresses.into_iter().map(|address| (address, ())).collect();
+        }
+        is_other
+    }
+
     /// Reconsiders an owner.
     pub fn reconcile(&mut self, owner: &ObjectKey, now: Timestamp) -> Standing {
         let cut = if self.is_ours(owner) { self.cut(owner) } else { None };
@@ -269,6 +283,7 @@ impl Reconciler {
             made.referenced.clone_from(&cut.referenced);
         }
         let mut snapshot = made.memo.cut.insert(cut).snapshot.clone();
+        snapshot.own_addresses().clone_from(&made.own_addresses);
         if missing.is_empty() {
             made.waits.end(BTreeSet::new());
         } else {
@@ -454,6 +469,7 @@ impl Reconciler {
             problems,
             planes: data_planes,
             streams: stream_planes.into_keys().collect(),
+            own_addresses: before.own_addresses,
             referenced: before.referenced,
             seen: before.seen,
             waits: before.waits,
