@@ -5,8 +5,8 @@
 //! that the publication reaches it, and no more. With no instance at all nothing is programmed, however good the
 //! configuration is.
 
-pub mod reception;
 mod lookup;
+pub mod reception;
 pub mod status_page;
 
 use std::collections::BTreeMap;

@@ -14,7 +14,8 @@ use http::{Request, header};
 const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
 
 /// What to tell whoever asks under another name.
-pub const ASK_LOCALLY: &str = "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
+pub const ASK_LOCALLY: &str =
+    "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
 
 /// Whether a request names no host that a stranger can have, in its target or in `Host`.
 ///
@@ -69,7 +70,8 @@ mod tests {
             assert_eq!(is_local(&request), expected, "{host}");
         }
         assert!(is_local(&Request::get("/").body(()).unwrap()));
-        let two = Request::get("/").header(header::HOST, "localhost").header(header::HOST, "evil.example.com");
+        let two =
+            Request::get("/").header(header::HOST, "localhost").header(header::HOST, "evil.example.com");
         assert!(!is_local(&two.body(()).unwrap()));
         // HTTP/2 names the host in the target.
         for (target, expected) in [("http://127.0.0.1/", true), ("http://evil.example.com/", false)] {

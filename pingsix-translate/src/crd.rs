@@ -9,8 +9,8 @@ use kube::CustomResourceExt as _;
 pub use pingsix_proxy::{
     Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption, DisruptionBudget,
     ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference, LogLevel, Managed,
-    ManagedService, Metrics, Override, PingsixProxy, PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus, Responder,
-    Scheduling, SecretReference, ServiceType, StatusUrl,
+    ManagedService, Metrics, Override, PingsixProxy, PingsixProxySpec, PingsixProxyStatus, Process,
+    ProcessStatus, Responder, Scheduling, SecretReference, ServiceType, StatusUrl,
 };
 
 /// The definitions of all of them.

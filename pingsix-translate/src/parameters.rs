@@ -165,7 +165,8 @@ pub(crate) fn of_ingress_class(
 
 /// Whose the hosts of an IngressClass are. Parameters that cannot be used say nothing.
 pub(crate) fn host_ownership(class: &IngressClass, proxies: &Proxies) -> HostOwnership {
-    let found = named_by_ingress_class(class).ok().flatten().and_then(|(at, name)| find(&at, name, proxies).ok());
+    let found =
+        named_by_ingress_class(class).ok().flatten().and_then(|(at, name)| find(&at, name, proxies).ok());
     let settings = found.and_then(|found| found.proxy.spec.ingress.as_ref());
     settings.map(|settings| settings.host_ownership).unwrap_or_default()
 }

@@ -80,7 +80,8 @@ pub(super) fn start(
     let published = watch::Sender::new(PublishedRevisions::new());
     let (answers, receiver) = mpsc::channel(16);
     let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
-    let polls = Polls { client, for_strangers, turns: Turns::default(), revisions: published.subscribe(), answers };
+    let polls =
+        Polls { client, for_strangers, turns: Turns::default(), revisions: published.subscribe(), answers };
     let stop = stop.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(polls.follow(pages)).await;
@@ -443,7 +444,8 @@ mod tests {
         }
         let neighbour = Instance::default();
         neighbour.revision.store(1, Ordering::Relaxed);
-        let beside = DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
+        let beside =
+            DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
         let asked = Asked { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
         pages.insert(beside.clone(), asked);
         let published: PublishedRevisions = pages.keys().map(|plane| (plane.clone(), 1)).collect();

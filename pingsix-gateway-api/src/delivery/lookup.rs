@@ -123,7 +123,16 @@ mod tests {
 
     #[test]
     fn a_name_leads_neither_to_this_machine_nor_to_its_link() {
-        let near = ["127.0.0.1", "::1", "169.254.169.254", "fe80::1", "0.0.0.0", "::", "::ffff:127.0.0.1", "224.0.0.1"];
+        let near = [
+            "127.0.0.1",
+            "::1",
+            "169.254.169.254",
+            "fe80::1",
+            "0.0.0.0",
+            "::",
+            "::ffff:127.0.0.1",
+            "224.0.0.1",
+        ];
         for address in near {
             let address: IpAddr = address.parse().unwrap();
             assert!(!Addresses::OfOthers.includes(address) && Addresses::All.includes(address), "{address}");

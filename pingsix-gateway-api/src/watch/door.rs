@@ -65,8 +65,7 @@ impl Service<Request<Body>> for Door {
         if !is_watch(&request) {
             return async move { Ok(client.send(request).await?.map(BodyExt::boxed_unsync)) }.boxed();
         }
-        let (timeout, silence, pace, opened) =
-            (self.timeout, self.silence, self.pace, self.opened.clone());
+        let (timeout, silence, pace, opened) = (self.timeout, self.silence, self.pace, self.opened.clone());
         async move {
             let last = *opened.borrow();
             if let Some(last) = last {

@@ -19,7 +19,9 @@ pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), Stri
         }
     }
     let allowed = class.map(|class| class.proxy.spec.allow_overrides.as_slice()).unwrap_or_default();
-    let Some((field, needed)) = guarded(&own.proxy.spec, &name.namespace).find(|(_, needed)| !allowed.contains(needed)) else {
+    let Some((field, needed)) =
+        guarded(&own.proxy.spec, &name.namespace).find(|(_, needed)| !allowed.contains(needed))
+    else {
         return Ok(());
     };
     Err(format!(
@@ -31,7 +33,8 @@ pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), Stri
 /// Whether the host of a URL is a Service of a namespace, or a Pod that has a name by one. Whoever may write there may send
 /// requests there anyway. A cluster whose domain is another one is asked under the name without it.
 fn is_within(url: &str, namespace: &str) -> bool {
-    let host = url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_ascii_lowercase)).unwrap_or_default();
+    let host =
+        url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_ascii_lowercase)).unwrap_or_default();
     let host = host.strip_suffix(".cluster.local").unwrap_or(&host);
     let service = host.strip_suffix(".svc").and_then(|rest| rest.strip_suffix(namespace)?.strip_suffix('.'));
     service.is_some_and(|service| service.split('.').all(|label| !label.is_empty()))
@@ -64,7 +67,10 @@ fn guarded(spec: &PingsixProxySpec, namespace: &str) -> impl Iterator<Item = (&'
         ),
         (attached.is_some_and(|attached| attached.sink.is_some()), "attached.sink", Override::Sink),
         (
-            attached.iter().flat_map(|attached| &attached.status_urls).any(|page| !is_within(&page.url, namespace)),
+            attached
+                .iter()
+                .flat_map(|attached| &attached.status_urls)
+                .any(|page| !is_within(&page.url, namespace)),
             "attached.statusUrls to something else than Services of its namespace (http://NAME.NAMESPACE.svc:PORT)",
             Override::StatusUrls,
         ),

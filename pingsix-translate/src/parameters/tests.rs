@@ -271,9 +271,11 @@ fn attached_data_planes_have_the_layout_and_the_addresses_that_are_said() {
 fn a_gateway_has_pages_asked_of_services_beside_it_and_others_if_its_class_allows_it() {
     let own = |url: &str| json!({"attached": {"statusUrls": [{"url": url}]}});
     let class = json!({"attached": {}});
-    for url in
-        ["http://edge.infra.svc:7085", "http://EDGE.infra.svc", "http://pod-0.edge.infra.svc.cluster.local:7085"]
-    {
+    for url in [
+        "http://edge.infra.svc:7085",
+        "http://EDGE.infra.svc",
+        "http://pod-0.edge.infra.svc.cluster.local:7085",
+    ] {
         let attached = translated(Some(&class), Some(&own(url))).attached.unwrap();
         assert_eq!(attached.status_pages.len(), 1, "{url}");
     }

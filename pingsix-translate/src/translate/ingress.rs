@@ -11,9 +11,10 @@ use self::annotations::warn_of_annotations;
 use self::hosts::{Hosts, oldest_first, rests_of_hosts};
 use self::tls::certificates;
 use super::infrastructure;
+use super::shared::Shared;
 use crate::crd::HostOwnership;
 use crate::field::FieldPath;
-use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
+use crate::lower::{Attachments, Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::parameters::{self, Parameters};
@@ -93,7 +94,8 @@ fn lower(
     let policies = BackendTlsPolicies::default();
     let in_effect = policies.for_route(Carried::Requests(None));
     let mut backends = Backends::default();
-    let mut routes = Vec::new();
+    let (mut routes, mut shared) = (Vec::new(), Shared::default());
+    let attached = Arc::new(Attachments::everywhere());
     let ownership = parameters::host_ownership(&snapshot.class, &snapshot.referents.proxies);
     let oldest_first = oldest_first(snapshot);
     let hosts = Hosts::new(ownership, &oldest_first);
@@ -104,10 +106,10 @@ fn lower(
             if hosts.is_refused(&route) {
                 continue;
             }
-            let route = refuse_rules(&snapshot.referents.quarantine, route);
+            let route = shared.route(refuse_rules(&snapshot.referents.quarantine, route));
             let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
             let rules = route.rules.iter().map(resolve).collect();
-            routes.push(Arc::new(RouteInput::everywhere(route, rules)));
+            routes.push(Arc::new(RouteInput::new(route, rules, attached.clone())));
         }
     }
     if ownership == HostOwnership::OldestNamespace {

@@ -13,7 +13,8 @@ use crate::route::{
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet,
-    Namespace, OwnAddresses, Pending, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
+    Namespace, OwnAddresses, Pending, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute,
+    UdpRoute,
 };
 
 /// An object that is another one than the last time, or new, or gone.

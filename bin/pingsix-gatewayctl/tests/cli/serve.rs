@@ -230,7 +230,8 @@ fn any_http_request_is_explained() {
     assert!(json.contains("\"cause\": \"path\""), "{json}");
     let port = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: 81");
     assert!(port.contains("No listener serves HTTP on port 81"), "{port}");
-    let tls = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Host: shop.example.com\r\nX-Explain-Port: 443");
+    let tls = served
+        .ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Host: shop.example.com\r\nX-Explain-Port: 443");
     assert!(tls.contains("https://shop.example.com/cart"), "{tls}");
     let wrong = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: many");
     assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");

@@ -73,9 +73,7 @@ impl<F: Feed + 'static> Engine<F> {
             for slice in reconciler.world().slices_of(&service_name(infrastructure)) {
                 let ports = slice.ports.iter().filter_map(|port| port.port);
                 let addresses = || slice.endpoints.iter().filter_map(|endpoint| endpoint.address);
-                own.extend(
-                    ports.flat_map(|port| addresses().map(move |ip| SocketAddr::new(ip, port.get()))),
-                );
+                own.extend(ports.flat_map(|port| addresses().map(move |ip| SocketAddr::new(ip, port.get()))));
             }
             infrastructure.ports.keys().copied().collect()
         } else if owner.kind == Kind::Gateway {

@@ -43,7 +43,11 @@ impl Metrics {
     pub fn observe_referenced(&self, totals: impl Fn() -> ReferencedTotals + Send + Sync + 'static) {
         self.observe(move |page| {
             let ReferencedTotals { by_name, wide, versions } = totals();
-            page.gauge("watches_by_name", "Secrets and ConfigMaps that are watched by their name", signed(by_name))?;
+            page.gauge(
+                "watches_by_name",
+                "Secrets and ConfigMaps that are watched by their name",
+                signed(by_name),
+            )?;
             let help = "Namespaces that are watched as a whole, as much of them is referred to";
             page.gauge("watches_wide", help, signed(wide))?;
             let help = "Objects that these watches know the version of, most of which nothing refers to";

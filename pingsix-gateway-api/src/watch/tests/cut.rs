@@ -48,7 +48,10 @@ struct Network {
 }
 
 /// A way to an address that may be cut: connections stay open, and nothing is forwarded.
-async fn way_to(address: SocketAddr, network: watch::Receiver<Network>) -> (SocketAddr, watch::Receiver<usize>) {
+async fn way_to(
+    address: SocketAddr,
+    network: watch::Receiver<Network>,
+) -> (SocketAddr, watch::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap();
     let (made, count) = watch::channel(0);
@@ -57,7 +60,8 @@ async fn way_to(address: SocketAddr, network: watch::Receiver<Network>) -> (Sock
             let number = *made.borrow();
             made.send_replace(number + 1);
             let server = TcpStream::connect(address).await.unwrap();
-            let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+            let ((from_client, to_client), (from_server, to_server)) =
+                (client.into_split(), server.into_split());
             tokio::spawn(forward(from_client, to_server, number, network.clone()));
             tokio::spawn(forward(from_server, to_client, number, network.clone()));
         }
@@ -111,8 +115,10 @@ async fn a_network_that_is_cut_in_silence_is_noticed_within_a_bound_and_nothing_
         network.send_replace(Network { cut_below: *made.borrow(), is_cut: false });
         server.apply(ROUTE, route("shop", "new"));
         server.remove(ROUTE, "shop", "old");
-        feed.until("what happened is seen", |feed| feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "old"))
-            .await;
+        feed.until("what happened is seen", |feed| {
+            feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "old")
+        })
+        .await;
 
         // Nothing goes through at all: that is said, not taken for quiet.
         network.send_replace(Network { cut_below: 0, is_cut: true });

@@ -249,7 +249,10 @@ fn is_cut_off(error: &hyper::Error) -> bool {
     let of_h2 = cause.downcast_ref::<h2::Error>().and_then(h2::Error::get_io);
     let cause = of_h2.or_else(|| cause.downcast_ref::<io::Error>());
     cause.is_some_and(|cause| {
-        matches!(cause.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
+        matches!(
+            cause.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof
+        )
     })
 }
 

@@ -74,7 +74,10 @@ impl FirstTwo {
 
     /// The first that is not of this namespace.
     fn beside(self, namespace: &str, all: &[Aged<'_>]) -> Option<usize> {
-        [Some(self.oldest), self.other].into_iter().flatten().find(|index| all[*index].namespace() != namespace)
+        [Some(self.oldest), self.other]
+            .into_iter()
+            .flatten()
+            .find(|index| all[*index].namespace() != namespace)
     }
 }
 
@@ -261,10 +264,8 @@ fn in_words(host: &Host) -> String {
 }
 
 fn refused(host: &Host, owner: &ObjectKey) -> String {
-    let what = host.as_ref().map_or_else(
-        || "What is for every host".to_owned(),
-        |host| format!("\"{host}\""),
-    );
+    let what =
+        host.as_ref().map_or_else(|| "What is for every host".to_owned(), |host| format!("\"{host}\""));
     format!(
         "{what} belongs to namespace {}: {owner} is the oldest Ingress that names it. Nothing is served here.",
         owner.name.namespace
@@ -302,7 +303,8 @@ impl Telling<'_> {
     fn tell_others(self) {
         let Some((severity, reason, place, count)) = self.others else { return };
         let (object, field) = (self.key.clone(), place.field());
-        let message = format!("So it is, or alike, with {count} other places in which the Ingress names hosts.");
+        let message =
+            format!("So it is, or alike, with {count} other places in which the Ingress names hosts.");
         self.problems.push(Problem { object, field, severity, reason, message });
     }
 }
@@ -340,14 +342,15 @@ pub(super) fn rests_of_hosts(routes: &[Arc<RouteInput>]) -> Vec<Arc<RouteInput>>
         }
     }
     let rest = |(host, Taken { oldest, .. }): (&Hostname, Taken<'_>)| {
-        let (route, rules) =
-            match default.filter(|default| default.route.key.name.namespace == oldest.route.key.name.namespace) {
-                Some(default) => {
-                    let hostnames = Hostnames::Named(Box::new([host.clone()]));
-                    (Route { hostnames, ..default.route.clone() }, default.rules.clone())
-                }
-                None => (rest_of_host(&oldest.route, host), Box::from([nothing()])),
-            };
+        let (route, rules) = match default
+            .filter(|default| default.route.key.name.namespace == oldest.route.key.name.namespace)
+        {
+            Some(default) => {
+                let hostnames = Hostnames::Named(Box::new([host.clone()]));
+                (Route { hostnames, ..default.route.clone() }, default.rules.clone())
+            }
+            None => (rest_of_host(&oldest.route, host), Box::from([nothing()])),
+        };
         Arc::new(RouteInput::new(route, rules, oldest.attached.clone()))
     };
     by_host.into_iter().filter(|(_, taken)| !taken.is_whole).map(rest).collect()

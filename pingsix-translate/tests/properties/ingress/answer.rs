@@ -20,7 +20,9 @@ pub(super) fn answer(
 ) -> Result<Decided, String> {
     match router.outcome(request) {
         // What keeps a host from others is nobody's answer.
-        Outcome::NotFound | Outcome::Static { status: 404, .. } => Ok(Decided { origin: None, target: Target::Status(404) }),
+        Outcome::NotFound | Outcome::Static { status: 404, .. } => {
+            Ok(Decided { origin: None, target: Target::Status(404) })
+        }
         Outcome::Static { route, status, .. } => {
             Ok(Decided { origin: Some(origin_of(plane, route)?), target: Target::Status(status) })
         }

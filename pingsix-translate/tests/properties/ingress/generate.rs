@@ -67,7 +67,8 @@ pub(super) fn own_hosts(objects: &mut Vec<Value>) {
         "metadata": { "namespace": "infra", "name": "owners" },
         "spec": { "attached": {}, "ingress": { "hostOwnership": "OldestNamespace" } },
     }));
-    let of_class = |object: &&mut Value| object["kind"] == "IngressClass" && object["metadata"]["name"] == CLASS;
+    let of_class =
+        |object: &&mut Value| object["kind"] == "IngressClass" && object["metadata"]["name"] == CLASS;
     let class = objects.iter_mut().find(of_class).unwrap();
     class["spec"]["parameters"] = json!({
         "apiGroup": "pingsix.io", "kind": "PingsixProxy", "name": "owners",

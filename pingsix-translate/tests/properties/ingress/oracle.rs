@@ -111,7 +111,8 @@ impl Ingresses {
         });
         rules
             .filter(|(ingress, written)| {
-                host_matches(Some(written), host, labels) && self.is_own(Some(written), &ingress.metadata.namespace)
+                host_matches(Some(written), host, labels)
+                    && self.is_own(Some(written), &ingress.metadata.namespace)
             })
             .max_by_key(|(_, written)| host_rank(Some(written)))
             .and_then(|(_, written)| Some((written, self.owner(Some(written))?)))

@@ -67,7 +67,9 @@ fn fault(objects: &[Value], probes: &[Probe]) -> Result<[usize; 2], String> {
         if owner.is_some_and(|owner| owner != LATE) {
             kept += 1;
             if before != after {
-                return Err(format!("{probe:?} was answered {before:?}, and with a younger namespace {after:?}"));
+                return Err(format!(
+                    "{probe:?} was answered {before:?}, and with a younger namespace {after:?}"
+                ));
             }
         }
     }
