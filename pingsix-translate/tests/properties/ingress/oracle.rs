@@ -33,7 +33,7 @@ pub(super) enum Labels {
 
 /// The Ingresses of the class, oldest first.
 pub(super) struct Ingresses {
-    ingresses: Vec<Ingress>,
+    oldest_first: Vec<Ingress>,
     secrets: BTreeSet<(String, String)>,
     /// Whether hosts belong to namespaces.
     are_owned: bool,
@@ -88,12 +88,15 @@ impl Ingresses {
             .map(|metadata| (metadata.namespace, metadata.name))
             .collect();
         let are_owned = of_kind("PingsixProxy").next().is_some();
-        Self { ingresses, secrets, are_owned }
+        Self { oldest_first: ingresses, secrets, are_owned }
     }
 
     /// The namespace of the oldest Ingress that names a host as it is written.
     pub(super) fn owner(&self, host: Option<&str>) -> Option<&String> {
-        self.ingresses.iter().find(|ingress| ingress.names(host)).map(|ingress| &ingress.metadata.namespace)
+        self.oldest_first
+            .iter()
+            .find(|ingress| ingress.names(host))
+            .map(|ingress| &ingress.metadata.namespace)
     }
 
     /// Whether a namespace may have something for a host.
@@ -103,7 +106,7 @@ impl Ingresses {
 
     /// The most specific host of a rule that a request has, and its owner.
     pub(super) fn named_by_rules(&self, host: Option<&str>, labels: Labels) -> Option<(&str, &String)> {
-        let rules = self.ingresses.iter().flat_map(|ingress| {
+        let rules = self.oldest_first.iter().flat_map(|ingress| {
             ingress.spec.rules.iter().filter_map(move |rule| {
                 let says_something = !rule.http.paths.is_empty() || ingress.spec.default_backend.is_some();
                 rule.host.as_deref().filter(|_| says_something).map(|written| (ingress, written))
@@ -119,7 +122,7 @@ impl Ingresses {
     }
 
     pub(super) fn served(&self) -> BTreeSet<String> {
-        self.ingresses.iter().map(Ingress::name).collect()
+        self.oldest_first.iter().map(Ingress::name).collect()
     }
 
     /// What a request is answered.
@@ -132,7 +135,7 @@ impl Ingresses {
             Some((named, owner)) if self.are_owned => (Some(Some(named)), Some(owner)),
             Some(_) | None => (self.are_owned.then_some(None), None),
         };
-        for (ingress, path) in self.ingresses.iter().filter_map(|ingress| Some((ingress, path?))) {
+        for (ingress, path) in self.oldest_first.iter().filter_map(|ingress| Some((ingress, path?))) {
             let namespace = &ingress.metadata.namespace;
             for candidate in ingress.candidates(host.as_deref(), path, labels) {
                 // Where hosts are owned, only the most specific one that is named counts, or the default backend of its
@@ -163,7 +166,7 @@ impl Ingresses {
     /// Whether PingSIX's reading of wildcards may differ from the specification's for this request.
     pub(super) fn deviates(&self, probe: &Probe) -> bool {
         let host = probe.routing_host();
-        let rules = self.ingresses.iter().flat_map(|ingress| &ingress.spec.rules);
+        let rules = self.oldest_first.iter().flat_map(|ingress| &ingress.spec.rules);
         rules.filter_map(|rule| rule.host.as_deref()).any(|pattern| {
             host_matches(Some(pattern), host.as_deref(), Labels::Several)
                 && !host_matches(Some(pattern), host.as_deref(), Labels::One)
@@ -173,7 +176,7 @@ impl Ingresses {
     /// Paths, default backends and entries of `tls` that cannot be honoured.
     pub(super) fn errors(&self, world: &World) -> BTreeSet<String> {
         let mut errors = BTreeSet::new();
-        for ingress in &self.ingresses {
+        for ingress in &self.oldest_first {
             let name = ingress.name();
             let namespace = &ingress.metadata.namespace;
             for (index, rule) in ingress.spec.rules.iter().enumerate() {
@@ -211,7 +214,7 @@ impl Ingresses {
     /// Which entry of `tls` provides a name: the first that has a usable Secret.
     pub(super) fn certificates(&self) -> BTreeSet<String> {
         let mut by_name: BTreeMap<String, String> = BTreeMap::new();
-        for ingress in &self.ingresses {
+        for ingress in &self.oldest_first {
             for (index, tls) in ingress.spec.tls.iter().enumerate() {
                 let Some(secret) = &tls.secret_name else { continue };
                 if !self.has_secret(&ingress.metadata.namespace, secret) {
