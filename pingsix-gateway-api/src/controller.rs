@@ -39,6 +39,7 @@ mod publisher;
 mod slow_feed;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //! that the publication reaches it, and no more. With no instance at all nothing is programmed, however good the
 //! configuration is.
 
+mod lookup;
 pub mod reception;
 pub mod status_page;
 

@@ -25,6 +25,7 @@
 //! - [`outdated_certificates`] and [`outdated_stream_certificates`] name the certificates that clients will not accept at
 //!   a given time; translation has no clock.
 //! - [`explain()`] says which document answers a request, which object asked for it, and why no other does.
+//! - [`hosts`] tells requests for a local name from those that a stranger's web page can make.
 //!
 //! ```
 //! use pingsix_gateway_api::bridge;
@@ -65,6 +66,7 @@ pub mod explain;
 mod fault;
 #[cfg(test)]
 mod fixture;
+pub mod hosts;
 
 #[cfg(feature = "controller")]
 pub mod acceptance;

@@ -13,7 +13,6 @@
 
 pub mod debug;
 pub mod health;
-mod hosts;
 mod kinds;
 pub mod metrics;
 pub mod server;

@@ -37,7 +37,7 @@
 //! - **Bounds.** A key of a request has 4 KiB at most, a connection 256 watches and 16 MiB of answers that are not read;
 //!   there are 65,536 watches in all. An answer waits for its room on its connection; what asks for more is refused as
 //!   etcd refuses it. Answers and responses of watches that are not read are 256 MiB in all, bytes that clients share
-//!   counted once; over that, the connection of the slowest client is closed.
+//!   counted once; over that, the connection of the client that has left something unread for the longest time is closed.
 //! - **Shares.** Connections, watch streams and watches are shared by clients: when all places are taken, one of the client
 //!   that has most makes room for a client with at least two fewer. See [`Builder::connection_limit`].
 //! - **Read only.** `Put`, `DeleteRange`, `Compact` and a `Txn` with a write in either branch are refused with

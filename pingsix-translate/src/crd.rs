@@ -8,9 +8,9 @@ use kube::CustomResourceExt as _;
 
 pub use pingsix_proxy::{
     Attached, AttachedAddress, AttachedAddressType, AttachedSink, DataEncryption, DisruptionBudget,
-    ExternalTrafficPolicy, FreeObject, KeyringReference, LogLevel, Managed, ManagedService, Metrics,
-    Override, OverrideBounds, PingsixProxy, PingsixProxySpec, PingsixProxyStatus, Process, ProcessStatus,
-    ProxyBudget, Responder, Scheduling, SecretReference, ServiceType, StatusUrl,
+    ExternalTrafficPolicy, FreeObject, HostOwnership, IngressSettings, KeyringReference, LogLevel, Managed,
+    ManagedService, Metrics, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, PingsixProxyStatus,
+    Process, ProcessStatus, ProxyBudget, Responder, Scheduling, SecretReference, ServiceType, StatusUrl,
 };
 
 /// The definitions of all of them.

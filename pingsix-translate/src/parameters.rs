@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) use self::flaw::flaws;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 pub(crate) use self::share::{share_of_gateway, share_of_ingress_class};
-use crate::crd::PingsixProxy;
+use crate::crd::{HostOwnership, PingsixProxy};
 use crate::field::FieldPath;
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
 use crate::object::{Kind, ObjectName};
@@ -164,6 +164,14 @@ pub(crate) fn of_ingress_class(
     let name = class.metadata.name.as_deref().unwrap_or_default();
     let options = Options { layout: Layout::Shared, ..options.clone() };
     sayings.together(&at, &options, |_| DataPlaneKey::Ingress { class: name.into() })
+}
+
+/// Whose the hosts of an IngressClass are. Parameters that cannot be used say nothing.
+pub(crate) fn host_ownership(class: &IngressClass, proxies: &Proxies) -> HostOwnership {
+    let found =
+        named_by_ingress_class(class).ok().flatten().and_then(|(at, name)| find(&at, name, proxies).ok());
+    let settings = found.and_then(|found| found.proxy.spec.ingress.as_ref());
+    settings.map(|settings| settings.host_ownership).unwrap_or_default()
 }
 
 /// The parameters that a GatewayClass names, as far as they can be judged without a Gateway.

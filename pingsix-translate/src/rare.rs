@@ -40,7 +40,9 @@ impl<T> Default for Rare<T> {
 }
 
 impl<T> From<Vec<T>> for Rare<T> {
-    fn from(elements: Vec<T>) -> Self {
+    fn from(mut elements: Vec<T>) -> Self {
+        // Most often there is one, and room for four.
+        elements.shrink_to_fit();
         Self(Some(elements).filter(|elements| !elements.is_empty()).map(Box::new))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
 pub(crate) use grpc::normalise_grpc_route;
 pub(crate) use header::HeaderChanges;
 pub(crate) use http::normalise_http_route;
-pub(crate) use ingress::normalise_ingress;
+pub(crate) use ingress::{normalise_ingress, rest_of_host};
 pub(crate) use limit::Limit;
 pub(crate) use mirror::Mirror;
 pub(crate) use path::{Path, PathKind};

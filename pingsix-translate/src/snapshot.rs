@@ -12,6 +12,7 @@ mod service;
 pub mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
@@ -90,7 +91,13 @@ pub struct Referents {
     /// from objects alone, it is empty. What refers to one of these counts as if it did not exist, for
     /// [`Reason::Pending`](crate::verdict::Reason::Pending).
     pub pending: Pending,
+    /// Where the data planes themselves are reached: a Service with such an endpoint is refused, for each request that is
+    /// sent there comes back. Whoever reads the cluster knows that; cut from objects alone, it is empty.
+    pub own_addresses: OwnAddresses,
 }
+
+/// Addresses and ports of data planes.
+pub type OwnAddresses = SharedMap<SocketAddr, ()>;
 
 /// Objects of which nothing is known yet. One that is there all the same counts as known.
 pub type Pending = SharedMap<ObjectKey, ()>;
@@ -195,6 +202,7 @@ impl Objects {
             proxies: pick(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
             pending: Pending::new(),
+            own_addresses: OwnAddresses::new(),
         }
     }
 }

@@ -15,9 +15,6 @@ static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 /// Bytes of heap for each byte of the objects.
 const TIMES: usize = 20;
 
-/// The same for rules of an Ingress with a host and a path each, the smallest there are.
-const TIMES_OF_RULES: usize = 22;
-
 /// Bytes of heap that every translation may take besides.
 const FIXED: usize = 64 * 1024;
 
@@ -77,16 +74,12 @@ impl Counted {
 
     /// The translation, after checking how much heap it took.
     fn measured(&self, case: &str, translate: fn(&Self) -> Translation) -> Translation {
-        self.measured_within(TIMES, case, translate)
-    }
-
-    fn measured_within(&self, times: usize, case: &str, translate: fn(&Self) -> Translation) -> Translation {
         let profiler = dhat::Profiler::builder().testing().trim_backtraces(Some(0)).build();
         let translation = translate(self);
         let peak = dhat::HeapStats::get().max_bytes;
         drop(profiler);
         println!("| {case} | {} | {peak} | {} |", self.bytes, peak / self.bytes);
-        assert!(peak <= FIXED + times * self.bytes, "{case}: {peak} bytes of heap for {} bytes", self.bytes);
+        assert!(peak <= FIXED + TIMES * self.bytes, "{case}: {peak} bytes of heap for {} bytes", self.bytes);
         translation
     }
 }
@@ -215,7 +208,7 @@ fn a_translation_takes_a_small_multiple_of_the_bytes_of_its_objects() {
     let mut rules = Counted::default();
     rules.ingress_class();
     rules.ingress("i", &json!({"rules": names(10_000).iter().map(rule).collect::<Vec<_>>()}));
-    rules.measured_within(TIMES_OF_RULES, "10,000 rules of an Ingress", ingress);
+    rules.measured("10,000 rules of an Ingress", ingress);
 
     let gateway = Counted::translate_gateway;
     let translation = listeners(64, 64, 64).measured("64 listeners with 64 certificates each", gateway);

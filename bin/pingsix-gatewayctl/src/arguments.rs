@@ -302,7 +302,7 @@ fn parse_object_name(text: &str) -> Result<ObjectName, String> {
 /// loopback unless --tls-cert and --tls-key, or --allow-non-loopback, are given.
 ///
 /// With --explain, any HTTP request to that address is answered with what PingSIX would do with that very request:
-///   curl -H 'Host: shop.example.com' http://127.0.0.1:9180/cart
+///   curl -H 'X-Explain-Host: shop.example.com' http://127.0.0.1:9180/cart
 /// The header X-Explain-Port chooses a port; Accept: application/json asks for JSON.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

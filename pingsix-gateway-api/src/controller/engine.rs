@@ -234,7 +234,7 @@ impl<F: Feed + 'static> Engine<F> {
                 Some((data_plane, instances)) = sources.pages.recv() => self.look_at_pages(&data_plane, instances),
                 Some(scope) = sources.drifted.recv() => self.repair(&scope),
                 Some(orphans) = sources.orphans.recv() => self.withdraw(orphans),
-                Ok(()) = addresses.changed() => self.tell_everybody(),
+                Ok(()) = addresses.changed() => self.look_at_addresses(),
                 () = changed(standings.as_mut()) => self.look_at_standings(),
                 () = changed(key.as_mut()) => self.look_at_all_instances(),
                 Ok(()) = bundles.changed() => {

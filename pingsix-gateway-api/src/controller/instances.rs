@@ -11,6 +11,7 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::turns::{Turn, Turns};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
 use crate::provision::DiagnosticsKey;
@@ -68,7 +69,8 @@ pub(super) type AskedPages = BTreeMap<DataPlaneKey, Asked>;
 
 /// Asks the status pages, in every replica: the one that leads says what has come of a publication, and each searches for
 /// what the instances refuse that read from it. Each data plane has its own pace, so that an instance that does not answer
-/// keeps nobody waiting but those beside it. Which pages there are may change at any time.
+/// keeps nobody waiting but those beside it, and is asked less and less often. How many questions are under way is bounded
+/// ([`Turns`]). Which pages there are may change at any time.
 pub(super) fn start(
     pages: watch::Receiver<AskedPages>,
     client: &StatusClient,
@@ -77,7 +79,9 @@ pub(super) fn start(
 ) -> (watch::Sender<PublishedRevisions>, mpsc::Receiver<Pages>) {
     let published = watch::Sender::new(PublishedRevisions::new());
     let (answers, receiver) = mpsc::channel(16);
-    let polls = Polls { client: client.clone(), revisions: published.subscribe(), answers };
+    let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
+    let polls =
+        Polls { client, for_strangers, turns: Turns::default(), revisions: published.subscribe(), answers };
     let stop = stop.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(polls.follow(pages)).await;
@@ -88,13 +92,15 @@ pub(super) fn start(
 /// Keeps one poll for each data plane.
 struct Polls {
     client: StatusClient,
+    for_strangers: StatusClient,
+    turns: Turns,
     revisions: watch::Receiver<PublishedRevisions>,
     answers: mpsc::Sender<Pages>,
 }
 
 impl Polls {
     /// Runs until it is dropped, and its polls with it.
-    async fn follow(self, mut pages: watch::Receiver<AskedPages>) {
+    async fn follow(mut self, mut pages: watch::Receiver<AskedPages>) {
         let mut tasks: JoinSet<()> = JoinSet::new();
         let mut running: BTreeMap<DataPlaneKey, (Asked, AbortHandle)> = BTreeMap::new();
         loop {
@@ -123,16 +129,47 @@ impl Polls {
         }
     }
 
-    fn poll(&self, data_plane: DataPlaneKey, asked: Asked) -> Poll {
+    fn poll(&mut self, data_plane: DataPlaneKey, asked: Asked) -> Poll {
         let Asked { urls, coming, key } = asked;
-        let client = match key {
-            PageKey::None => self.client.with_key(None),
-            PageKey::OfOptions => self.client.clone(),
-            PageKey::Own(key) => self.client.with_key(key.to_header()),
+        let owner = data_plane.owner();
+        let (client, turn, is_told) = match key {
+            PageKey::None => (self.for_strangers.clone(), self.turns.of(&owner), false),
+            PageKey::OfOptions => (self.client.clone(), self.turns.of_administrators(&owner), true),
+            PageKey::Own(key) => (self.client.with_key(key.to_header()), self.turns.of(&owner), true),
         };
         let (revisions, answers) = (self.revisions.clone(), self.answers.clone());
-        Poll { data_plane, urls, coming, client, revisions, answers }
+        let questions = Questions { client, turn, is_told };
+        Poll { data_plane, urls, coming, questions, heard: BTreeMap::new(), revisions, answers }
     }
+}
+
+/// What is said of a page that a Gateway names and that cannot be read, whatever the cause: the cause would tell its author
+/// what listens where the controller can go.
+const UNREAD: &str = "its status page cannot be read";
+
+/// How pages are asked.
+struct Questions {
+    client: StatusClient,
+    turn: Turn,
+    /// Whether it is told why a page cannot be read.
+    is_told: bool,
+}
+
+impl Questions {
+    async fn read(&self, url: &StatusUrl) -> Result<StatusPage, String> {
+        let _turn = self.turn.take().await;
+        let read = self.client.read(url).await;
+        read.map_err(|error| if self.is_told { error.to_string() } else { UNREAD.to_owned() })
+    }
+}
+
+/// What was heard of an instance.
+struct Heard {
+    page: Result<StatusPage, String>,
+    /// How often in a row there was no page.
+    failures: u32,
+    /// When it is asked again at the earliest.
+    due: Instant,
 }
 
 /// A bug of a poll is one of the task that runs it.
@@ -149,7 +186,8 @@ struct Poll {
     data_plane: DataPlaneKey,
     urls: BTreeSet<StatusUrl>,
     coming: BTreeSet<StatusUrl>,
-    client: StatusClient,
+    questions: Questions,
+    heard: BTreeMap<StatusUrl, Heard>,
     revisions: watch::Receiver<PublishedRevisions>,
     answers: mpsc::Sender<Pages>,
 }
@@ -165,20 +203,25 @@ impl Poll {
             else {
                 return;
             };
-            let all: Vec<&StatusUrl> = self.urls.union(&self.coming).collect();
-            let read = join_all(all.iter().map(|url| read(&self.client, url))).await;
+            self.ask().await;
             let counts = |url: &StatusUrl, page: &Result<StatusPage, String>| {
                 self.urls.contains(url) || page.as_ref().is_ok_and(|page| page.refusal().is_some())
             };
+            let heard = self.heard.iter().filter(|(url, heard)| counts(url, &heard.page));
             let read: BTreeMap<StatusUrl, Result<StatusPage, String>> =
-                all.into_iter().cloned().zip(read).filter(|(url, page)| counts(url, page)).collect();
-            let confirmed = |page: &Result<StatusPage, String>| {
-                page.as_ref().is_ok_and(|page| Some(page.published_revision) >= revision)
-            };
-            let (now, is_confirmed) = (Instant::now(), read.values().all(confirmed));
+                heard.map(|(url, heard)| (url.clone(), heard.page.clone())).collect();
+            let is_behind = |page: &StatusPage| Some(page.published_revision) < revision;
+            let (now, is_confirmed) =
+                (Instant::now(), read.values().all(|page| page.as_ref().is_ok_and(|page| !is_behind(page))));
             let since = awaited.filter(|(last, _)| *last == revision).map_or(now, |(_, since)| since);
             awaited = (!is_confirmed).then_some((revision, since));
-            let pause = if is_confirmed { PATIENT } else { impatience(now - since) };
+            let pause = if read.values().flatten().any(is_behind) {
+                impatience(now - since)
+            } else {
+                // Nothing else is awaited than pages that could not be read.
+                let failed = self.heard.values().filter(|heard| heard.failures > 0);
+                failed.map(|heard| heard.due - now).fold(PATIENT, Duration::min)
+            };
             let instances = Instances::Pages(read);
             if self.answers.send((self.data_plane.clone(), instances)).await.is_err() {
                 return;
@@ -193,13 +236,31 @@ impl Poll {
     }
 }
 
+impl Poll {
+    /// Asks those that are due.
+    async fn ask(&mut self) {
+        let now = Instant::now();
+        let is_due = |url: &&StatusUrl| self.heard.get(*url).is_none_or(|heard| heard.due <= now);
+        let due: Vec<&StatusUrl> = self.urls.union(&self.coming).filter(is_due).collect();
+        let pages = join_all(due.iter().map(|url| self.questions.read(url))).await;
+        let now = Instant::now();
+        for (url, page) in due.into_iter().cloned().zip(pages) {
+            let before = self.heard.get(&url).map_or(0, |heard| heard.failures);
+            let failures = if page.is_ok() { 0 } else { before.saturating_add(1) };
+            self.heard.insert(url, Heard { page, failures, due: now + back_off(failures) });
+        }
+    }
+}
+
+/// When to ask a page again that could not be read so often in a row.
+fn back_off(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    if failures == 0 { Duration::ZERO } else { IMPATIENT.saturating_mul(1 << doublings).min(PATIENT) }
+}
+
 /// When to ask again what has been asked for so long.
 fn impatience(waited: Duration) -> Duration {
     (waited / PART).clamp(IMPATIENT, WEARY)
-}
-
-async fn read(client: &StatusClient, url: &StatusUrl) -> Result<StatusPage, String> {
-    client.read(url).await.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -209,9 +270,11 @@ mod tests {
 
     use axum::Router;
     use axum::routing::get;
+    use tokio::io::AsyncReadExt as _;
     use tokio::net::TcpListener;
     use tokio::time::timeout;
 
+    use super::super::turns::PER_NAMESPACE;
     use super::*;
     use crate::operations::server::serve;
 
@@ -327,6 +390,92 @@ mod tests {
     fn is_at(pages: &Instances, revision: i64) -> bool {
         let Instances::Pages(pages) = pages else { return false };
         pages.values().all(|page| page.as_ref().is_ok_and(|page| page.published_revision == revision))
+    }
+
+    #[test]
+    fn who_does_not_answer_is_asked_less_and_less_often() {
+        assert_eq!(back_off(0), Duration::ZERO);
+        assert_eq!([1, 2, 3].map(back_off), [IMPATIENT, IMPATIENT * 2, IMPATIENT * 4]);
+        assert_eq!([7, 100, u32::MAX].map(back_off), [PATIENT; 3]);
+    }
+
+    /// Servers that take connections and never answer, and how many they have taken.
+    #[derive(Clone, Default)]
+    struct Silent {
+        taken: Arc<AtomicUsize>,
+    }
+
+    impl Silent {
+        async fn start(&self) -> StatusUrl {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+            let this = self.clone();
+            tokio::spawn(async move {
+                while let Ok((mut stream, _)) = listener.accept().await {
+                    this.taken.fetch_add(1, Ordering::SeqCst);
+                    tokio::spawn(async move {
+                        // Until whoever asks gives up.
+                        let mut buffer = [0; 1024];
+                        while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
+                    });
+                }
+            });
+            url
+        }
+    }
+
+    #[tokio::test]
+    async fn questions_that_nobody_answers_are_bounded_and_told_alike() {
+        let stop = CancellationToken::new();
+        let _ends = stop.clone().drop_guard();
+        let silent = Silent::default();
+        let mut pages = AskedPages::new();
+        for gateway in 0..4 {
+            let mut urls = BTreeSet::new();
+            for _ in 0..PER_NAMESPACE / 2 {
+                urls.insert(silent.start().await);
+            }
+            if gateway == 0 {
+                // Nobody listens there, which is not told.
+                urls.insert(format!("http://{}", pingsix_test_programs::free_address()).parse().unwrap());
+            }
+            let asked = Asked { urls, coming: BTreeSet::new(), key: PageKey::None };
+            pages.insert(plane(&format!("g{gateway}")), asked);
+        }
+        let neighbour = Instance::default();
+        neighbour.revision.store(1, Ordering::Relaxed);
+        let beside =
+            DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
+        let asked = Asked { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
+        pages.insert(beside.clone(), asked);
+        let published: PublishedRevisions = pages.keys().map(|plane| (plane.clone(), 1)).collect();
+        let pages = watch::Sender::new(pages);
+        let mut tasks = JoinSet::new();
+        let (revisions, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        revisions.send_replace(published);
+        let bound = async {
+            while silent.taken.load(Ordering::SeqCst) < PER_NAMESPACE {
+                sleep(Duration::from_millis(10)).await;
+            }
+            sleep(IMPATIENT).await;
+        };
+        timeout(Duration::from_secs(10), bound).await.unwrap();
+        assert_eq!(silent.taken.load(Ordering::SeqCst), PER_NAMESPACE, "the others wait for their turn");
+        let (mut heard, mut first) = (BTreeSet::new(), None);
+        let all = async {
+            while heard.len() < 5 {
+                let (plane, said) = answers.recv().await.unwrap();
+                let Instances::Pages(said) = said else { panic!("pages were asked") };
+                first.get_or_insert(plane.clone());
+                if plane != beside {
+                    let words: BTreeSet<String> = said.into_values().map(Result::unwrap_err).collect();
+                    assert_eq!(words, [UNREAD.to_owned()].into(), "one message for all");
+                }
+                heard.insert(plane);
+            }
+        };
+        timeout(Duration::from_secs(60), all).await.unwrap();
+        assert_eq!(first, Some(beside), "a neighbour does not wait for them");
     }
 
     #[tokio::test]

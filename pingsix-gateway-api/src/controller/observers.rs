@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::leader::Leadership;
 use crate::operations::debug::DebugRequest;
 use crate::operations::health::{Gate, Health};
-use crate::operations::metrics::{Metrics, WatchTotals};
+use crate::operations::metrics::{Metrics, ReferencedTotals, WatchTotals};
 use crate::status::StatusWriter;
 use crate::watch::{FaultCategory, WatchStats};
 use crate::world::World;
@@ -57,6 +57,12 @@ pub(super) fn observe(metrics: &Metrics, watches: &Arc<WatchStats>, writer: &Sta
                 .collect(),
         };
         Kind::ALL.iter().map(totals).collect()
+    });
+    let stats = watches.clone();
+    metrics.observe_referenced(move || ReferencedTotals {
+        by_name: stats.by_name(),
+        wide: stats.wide(),
+        versions: stats.versions(),
     });
     let writer = writer.clone();
     metrics.observe_status(move || writer.counts());

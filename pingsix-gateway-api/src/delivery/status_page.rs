@@ -11,6 +11,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::{Deserialize, Deserializer};
 
+use super::lookup::{Addresses, Lookups};
+
 /// How large a status page may be, in bytes.
 const PAGE_LIMIT: usize = 64 * 1024;
 
@@ -128,7 +130,7 @@ pub enum StatusPageError {
 /// Reads status pages.
 #[derive(Clone)]
 pub struct StatusClient {
-    client: Client<HttpConnector, Empty<bytes::Bytes>>,
+    client: Client<HttpConnector<Lookups>, Empty<bytes::Bytes>>,
     api_key: Option<http::HeaderValue>,
 }
 
@@ -141,10 +143,20 @@ impl fmt::Debug for StatusClient {
 impl StatusClient {
     /// A client that shows a key (`X-API-KEY`), which instances ask for whose status server listens beyond loopback.
     pub fn new(api_key: Option<http::HeaderValue>) -> Self {
-        let mut connector = HttpConnector::new();
+        Self::of(Addresses::All).with_key(api_key)
+    }
+
+    /// A client for pages that somebody names who is not trusted with this machine: it shows no key, and finds by no name
+    /// an address of this machine or its link.
+    pub fn for_strangers() -> Self {
+        Self::of(Addresses::OfOthers)
+    }
+
+    fn of(addresses: Addresses) -> Self {
+        let mut connector = HttpConnector::new_with_resolver(Lookups::new(addresses));
         connector.set_connect_timeout(Some(TIMEOUT));
         let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector);
-        Self { client, api_key: None }.with_key(api_key)
+        Self { client, api_key: None }
     }
 
     /// The same client, which shows another key, or none.

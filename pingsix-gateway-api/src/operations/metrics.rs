@@ -31,7 +31,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 use tokio::time::Instant;
 
-pub use observed::WatchTotals;
+pub use observed::{ReferencedTotals, WatchTotals};
 use page::{Observed, Page};
 
 /// What [`Metrics::encode`] writes.

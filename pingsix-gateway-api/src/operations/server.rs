@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{StatusCode, header};
-use axum::middleware::from_fn;
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -34,8 +34,8 @@ use tracing::{debug, info, warn};
 
 use super::debug::{About, DebugClient, DebugError, Dump};
 use super::health::{Health, Report};
-use super::hosts::local_only;
 use super::metrics::{CONTENT_TYPE, Metrics};
+use crate::hosts::{ASK_LOCALLY, is_local};
 
 /// Connections at a time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -79,6 +79,14 @@ pub fn health_and_metrics(health: Health, metrics: Arc<Metrics>) -> Router {
 pub fn debug(client: DebugClient) -> Router {
     let router = Router::new().route("/debug", get(list)).route("/debug/{dump}", get(dump));
     router.with_state(client).layer(from_fn(local_only))
+}
+
+/// Answers a request whose host a stranger cannot have, and no other.
+async fn local_only(request: Request, next: Next) -> Response {
+    if is_local(&request) {
+        return next.run(request).await;
+    }
+    (StatusCode::MISDIRECTED_REQUEST, ASK_LOCALLY).into_response()
 }
 
 fn page(report: Report) -> Response {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pingsix_sink::Revision;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
+use pingsix_translate::snapshot::OwnAddresses;
 use pingsix_translate::verdict::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap};
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ pub(super) struct Owned {
     pub(super) infrastructure: Option<Arc<Infrastructure>>,
     /// How they are reached, if somebody else runs them and it is said.
     pub(super) attached: Option<Arc<AttachedParameters>>,
+    /// Where they are reached.
+    pub(super) own_addresses: OwnAddresses,
     /// The Secrets and ConfigMaps it refers to.
     pub(super) referenced: BTreeSet<ObjectKey>,
     /// The snapshot that was translated last; `None` before the first translation.

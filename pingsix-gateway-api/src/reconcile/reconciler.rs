@@ -1,6 +1,7 @@
 //! The picture of the cluster, and what was made of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -173,6 +174,17 @@ impl Reconciler {
     /// The Secrets and ConfigMaps that have to be watched: those which owners of ours refer to.
     pub fn referenced(&self) -> BTreeSet<ObjectKey> {
         self.owners.values().flat_map(|made| &made.referenced).cloned().collect()
+    }
+
+    /// Takes note of where the data planes of an owner are reached, which no backend may be. Returns whether that is
+    /// another than before, so that the owner has to be reconsidered.
+    pub fn set_own_addresses(&mut self, owner: &ObjectKey, addresses: BTreeSet<SocketAddr>) -> bool {
+        let Some(made) = self.owners.get_mut(owner) else { return false };
+        let is_other = !made.own_addresses.keys().eq(&addresses);
+        if is_other {
+            made.own_addresses = addresses.into_iter().map(|address| (address, ())).collect();
+        }
+        is_other
     }
 
     /// Ends the waits for answers of the API server for which it is time; patience counts while it answers. To be called

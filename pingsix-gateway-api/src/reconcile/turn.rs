@@ -84,6 +84,7 @@ impl Reconciler {
             made.referenced.clone_from(&cut.referenced);
         }
         let mut snapshot = made.cut.insert(cut).snapshot.clone();
+        snapshot.own_addresses().clone_from(&made.own_addresses);
         if missing.is_empty() {
             made.waits.end(BTreeSet::new());
         } else {

@@ -26,6 +26,10 @@ pub struct WatchOptions {
     pub discovery_interval: Duration,
     /// How long the API server may take for one page of a list, for opening a watch, and for one look at what it serves.
     pub request_timeout: Duration,
+    /// How long nothing may come of a watch, no bookmark either, before it is opened again: a connection may be cut so that
+    /// neither end hears of it. API servers send a bookmark every minute; one that sends none has watches opened more often
+    /// than it ends them.
+    pub silence: Duration,
     /// How many of the objects that are watched by their name are listed at a time.
     pub concurrent_lists: usize,
     /// How many inputs may wait for their consumer; after that, watches wait.
@@ -43,6 +47,7 @@ impl Default for WatchOptions {
             backoff: BackoffBounds::default(),
             discovery_interval: Duration::from_secs(30),
             request_timeout: Duration::from_mins(1),
+            silence: Duration::from_secs(100),
             concurrent_lists: 32,
             capacity: 1024,
         }

@@ -76,7 +76,7 @@ struct ListWatch<K> {
 impl<K: WatchedKind> ListWatch<K> {
     fn new(ground: &Ground, selection: &Selection, gate: Option<Arc<Semaphore>>) -> Self {
         let options = &ground.options;
-        let (client, opened) = Door::client(&ground.client, options.request_timeout, options.backoff.min);
+        let (client, opened) = Door::client(&ground.client, options);
         let api = match &selection.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &()),
             None => Api::all(client),

@@ -1,5 +1,6 @@
 //! Watches against an API server in this process.
 
+mod cut;
 mod feed;
 mod kinds;
 mod lifetime;

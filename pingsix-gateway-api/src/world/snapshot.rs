@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
-    EndpointSlice, IngressSnapshot, Pending, Referents, RouteReferences, Snapshot, class_of_ingress,
-    config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, permitted_references,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
-    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
+    EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, RouteReferences, Snapshot,
+    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
+    permitted_references, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway,
+    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap};
 
@@ -29,6 +29,14 @@ impl OwnerSnapshot {
         match self {
             Self::Gateway(snapshot) => &mut snapshot.referents.pending,
             Self::Ingress(snapshot) => &mut snapshot.referents.pending,
+        }
+    }
+
+    /// Where the owner's data planes are reached.
+    pub(crate) const fn own_addresses(&mut self) -> &mut OwnAddresses {
+        match self {
+            Self::Gateway(snapshot) => &mut snapshot.referents.own_addresses,
+            Self::Ingress(snapshot) => &mut snapshot.referents.own_addresses,
         }
     }
 }
@@ -184,6 +192,7 @@ impl World {
             proxies: picked(&self.proxies, &names.proxies),
             quarantine: Quarantine::new(),
             pending: Pending::new(),
+            own_addresses: OwnAddresses::new(),
         }
     }
 }

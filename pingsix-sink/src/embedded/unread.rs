@@ -2,8 +2,9 @@
 //!
 //! HTTP/2 keeps an answer, or the response of a watch, until its client has read it. Each of them is counted from when it is
 //! made until HTTP/2 has written it. A buffer that several clients share counts once, until the last of them has read it.
-//! Over the bound, connections are closed until the rest is within it. The first one closed is that of the slowest client:
-//! the one whose oldest unread buffer is older than those of all others.
+//! Over the bound, connections are closed until the rest is within it. The first one closed is that of the client
+//! that has left something unread for the longest time, however few bytes that is: what was made first and has not been read
+//! to its end counts, whatever has been read of it since.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 mod attached;
 mod budget;
 mod free;
+mod ingress;
 mod managed;
 mod overrides;
 mod process;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use self::attached::{Attached, AttachedAddress, AttachedAddressType, AttachedSink, StatusUrl};
 pub use self::budget::ProxyBudget;
 pub use self::free::FreeObject;
+pub use self::ingress::{HostOwnership, IngressSettings};
 pub use self::managed::{DisruptionBudget, Managed, Responder, Scheduling};
 pub use self::overrides::OverrideBounds;
 pub use self::process::{DataEncryption, KeyringReference, LogLevel, Metrics, Process, ProcessStatus};
@@ -84,8 +86,8 @@ pub struct PingsixProxySpec {
     /// What Gateways may override although it is for the class to say. It counts in what a class names, and in nothing
     /// else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 9))]
-    #[garde(length(max = 9))]
+    #[schemars(length(max = 10))]
+    #[garde(length(max = 10))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub allow_overrides: Vec<Override>,
 
@@ -93,6 +95,11 @@ pub struct PingsixProxySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[garde(dive)]
     pub override_bounds: Option<OverrideBounds>,
+
+    /// What counts for the Ingresses of a class. It counts in what an IngressClass names, and in nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
+    pub ingress: Option<IngressSettings>,
 }
 
 /// What a Gateway may say only if its class allows it.
@@ -117,6 +124,8 @@ pub enum Override {
     PriorityClass,
     /// `managed.service`: its type, annotations, class of load balancers and traffic policy.
     Service,
+    /// `attached.statusUrls` whose hosts are no Services of the Gateway's namespace: the controller sends requests there.
+    StatusUrls,
 }
 
 impl Override {
@@ -132,6 +141,7 @@ impl Override {
             Self::Scheduling => "Scheduling",
             Self::PriorityClass => "PriorityClass",
             Self::Service => "Service",
+            Self::StatusUrls => "StatusUrls",
         }
     }
 }

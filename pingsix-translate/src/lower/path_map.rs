@@ -50,6 +50,10 @@ impl<'a, T: Ranked> PathMap<'a, T> {
         let at = list.iter().position(|item| item.path() == path && item.method() == method).unwrap_or_else(
             || {
                 let at = list.partition_point(|item| item.rank() > rank);
+                if list.is_empty() {
+                    // Most often it stays the only one.
+                    list.reserve_exact(1);
+                }
                 list.insert(at, make());
                 at
             },

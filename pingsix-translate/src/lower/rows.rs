@@ -39,17 +39,16 @@ impl Attachments {
         let listeners = attached_listeners(&parents).collect();
         Self { parents: parents.into(), listeners }
     }
+
+    /// Of a route that every data plane of the translation serves.
+    pub(crate) fn everywhere() -> Self {
+        Self { parents: Box::default(), listeners: Few::One(EVERY_PORT) }
+    }
 }
 
 impl RouteInput {
     pub(crate) const fn new(route: Route, rules: Box<[ResolvedRule]>, attached: Arc<Attachments>) -> Self {
         Self { route, rules, attached, is_gone: false }
-    }
-
-    /// A route that every data plane of the translation serves.
-    pub(crate) fn everywhere(route: Route, rules: Box<[ResolvedRule]>) -> Self {
-        let attached = Attachments { parents: Box::default(), listeners: Few::One(EVERY_PORT) };
-        Self::new(route, rules, Arc::new(attached))
     }
 
     /// In the place of a route that is not there any more: nothing comes of it.

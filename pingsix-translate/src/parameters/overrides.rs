@@ -4,6 +4,8 @@
 //! and where configuration goes: a Gateway that sets one of these is refused ([`check`]). The other decides what a data plane
 //! takes from the cluster: such a field is not used, and the Gateway is served with what its class says ([`trim`]).
 
+use http::Uri;
+
 use super::Named;
 use crate::crd::{Managed, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, Scheduling};
 use crate::field::FieldPath;
@@ -128,7 +130,9 @@ pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), Stri
         }
     }
     let allowed = class.map(|class| class.proxy.spec.allow_overrides.as_slice()).unwrap_or_default();
-    let Some((field, needed)) = guarded(&own.proxy.spec).find(|(_, needed)| !allowed.contains(needed)) else {
+    let Some((field, needed)) =
+        guarded(&own.proxy.spec, &name.namespace).find(|(_, needed)| !allowed.contains(needed))
+    else {
         return Ok(());
     };
     Err(format!(
@@ -137,12 +141,22 @@ pub(super) fn check(own: Named<'_>, class: Option<Named<'_>>) -> Result<(), Stri
     ))
 }
 
+/// Whether the host of a URL is a Service of a namespace, or a Pod that has a name by one. Whoever may write there may send
+/// requests there anyway. A cluster whose domain is another one is asked under the name without it.
+fn is_within(url: &str, namespace: &str) -> bool {
+    let host =
+        url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_ascii_lowercase)).unwrap_or_default();
+    let host = host.strip_suffix(".cluster.local").unwrap_or(&host);
+    let service = host.strip_suffix(".svc").and_then(|rest| rest.strip_suffix(namespace)?.strip_suffix('.'));
+    service.is_some_and(|service| service.split('.').all(|label| !label.is_empty()))
+}
+
 fn mode(spec: &PingsixProxySpec) -> &'static str {
     if spec.managed.is_some() { "managed" } else { "attached" }
 }
 
-/// The fields that are set and are for the class to set.
-fn guarded(spec: &PingsixProxySpec) -> impl Iterator<Item = (&'static str, Override)> {
+/// The fields that are set and are for the class to set, in a namespace.
+fn guarded(spec: &PingsixProxySpec, namespace: &str) -> impl Iterator<Item = (&'static str, Override)> {
     let (managed, attached) = (spec.managed.as_ref(), spec.attached.as_ref());
     let responder = managed.and_then(|managed| managed.responder.as_ref());
     let fields = [
@@ -163,6 +177,14 @@ fn guarded(spec: &PingsixProxySpec) -> impl Iterator<Item = (&'static str, Overr
             Override::ServiceAccount,
         ),
         (attached.is_some_and(|attached| attached.sink.is_some()), "attached.sink", Override::Sink),
+        (
+            attached
+                .iter()
+                .flat_map(|attached| &attached.status_urls)
+                .any(|page| !is_within(&page.url, namespace)),
+            "attached.statusUrls to something else than Services of its namespace (http://NAME.NAMESPACE.svc:PORT)",
+            Override::StatusUrls,
+        ),
     ];
     fields.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, field, needed)| (field, needed))
 }

@@ -338,7 +338,7 @@ fn attached_data_planes_have_the_layout_and_the_addresses_that_are_said() {
     let attached = translated(Some(&class), None).attached.unwrap();
     assert_eq!((attached.addresses.len(), attached.status_pages_are_of_class), (2, true));
     let own = json!({"attached": {
-        "layout": "PerPort", "statusUrls": [{"url": "http://10.0.0.8:7085", "port": 80}],
+        "layout": "PerPort", "statusUrls": [{"url": "http://edge.infra.svc:7085", "port": 80}],
     }});
     let translation = translated(Some(&class), Some(&own));
     let attached = translation.attached.unwrap();
@@ -355,6 +355,37 @@ fn attached_data_planes_have_the_layout_and_the_addresses_that_are_said() {
     );
     let ported = json!({"attached": {"statusUrls": [{"url": "http://10.0.0.8:7085", "port": 80}]}});
     assert!(refused(Some(&ported), None).contains("one process serves all ports"));
+}
+
+#[test]
+fn a_gateway_has_pages_asked_of_services_beside_it_and_others_if_its_class_allows_it() {
+    let own = |url: &str| json!({"attached": {"statusUrls": [{"url": url}]}});
+    let class = json!({"attached": {}});
+    for url in [
+        "http://edge.infra.svc:7085",
+        "http://EDGE.infra.svc",
+        "http://pod-0.edge.infra.svc.cluster.local:7085",
+    ] {
+        let attached = translated(Some(&class), Some(&own(url))).attached.unwrap();
+        assert_eq!(attached.status_pages.len(), 1, "{url}");
+    }
+    let allowing = json!({"attached": {}, "allowOverrides": ["StatusUrls"]});
+    for url in [
+        "http://10.0.0.8:7085",
+        "http://[::1]:7085",
+        "http://localhost",
+        "http://edge.other.svc:7085",
+        "http://edge.infra:7085",
+        "http://infra.svc:7085",
+        "http://.infra.svc:7085",
+        "http://edge.notinfra.svc:7085",
+        "http://edge.infra.svc.example.com:7085",
+    ] {
+        let message = refused(Some(&class), Some(&own(url)));
+        assert!(message.contains("spec.allowOverrides would have to have StatusUrls."), "{url}: {message}");
+        let attached = translated(Some(&allowing), Some(&own(url))).attached.unwrap();
+        assert_eq!((attached.status_pages.len(), attached.status_pages_are_of_class), (1, false), "{url}");
+    }
 }
 
 #[test]

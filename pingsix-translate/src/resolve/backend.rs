@@ -1,6 +1,7 @@
 //! backendRefs to the backends a request is sent to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::service::Unusable;
@@ -346,7 +347,18 @@ impl References<'_> {
             );
         };
         let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
-        match Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default()) {
+        let endpoints = Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default());
+        if let Some(own) = endpoints.as_ref().and_then(|endpoints| self.own_among(endpoints)) {
+            return unusable(
+                "name",
+                Reason::UnsupportedValue,
+                format!(
+                    "Endpoint {own} of Service {name} is the data plane itself: each request would come back to it, and \
+                     again, until it has no connection left."
+                ),
+            );
+        }
+        match endpoints {
             Some(endpoints) => {
                 Found::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
             }
@@ -365,6 +377,12 @@ impl References<'_> {
             ),
             None => Found::NoEndpoints,
         }
+    }
+
+    /// An endpoint that is the data plane itself.
+    fn own_among(&self, endpoints: &Endpoints) -> Option<SocketAddr> {
+        let own = &self.referents.own_addresses;
+        if own.is_empty() { None } else { endpoints.iter().find(|endpoint| own.contains_key(endpoint)) }
     }
 }
 

@@ -47,6 +47,32 @@ pub(crate) fn normalise_ingress(ingress: &Ingress, problems: &mut Vec<Problem>) 
     routes
 }
 
+/// Everything for a host that no path of it takes, as part of the same entry of `spec.rules` as another route; it has no
+/// backends.
+pub(crate) fn rest_of_host(route: &Route, host: &Hostname) -> Route {
+    let part = match route.part {
+        Part::IngressRule(entry) => Part::IngressHost(entry),
+        other @ (Part::Whole | Part::IngressHost(_) | Part::DefaultBackend) => other,
+    };
+    Route {
+        key: route.key.clone(),
+        part,
+        traffic: route.traffic,
+        generation: route.generation,
+        age: route.age,
+        parent_refs: Arc::default(),
+        hostnames: Hostnames::Named(Box::new([host.clone()])),
+        rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
+        refusals: Rare::default(),
+        limits: Rare::default(),
+    }
+}
+
+/// Every request, behind every path that is written.
+fn everything() -> Match {
+    Match { index: 0, path: Path::unwritten(), method: None, conditions: Box::default() }
+}
+
 /// An Ingress that is read.
 struct Reader {
     key: Arc<ObjectKey>,
@@ -98,8 +124,7 @@ impl Reader {
         let mut refusals = Vec::new();
         let backends =
             normalise_backend(&self.key.name.namespace, backend, &field::default_backend(), &mut refusals);
-        let matched = Match { index: 0, path: Path::unwritten(), method: None, conditions: Box::default() };
-        self.of_rules(part, hostnames, vec![rule(0, vec![matched], backends, refusals)])
+        self.of_rules(part, hostnames, vec![rule(0, vec![everything()], backends, refusals)])
     }
 
     fn of_rules(&self, part: Part, hostnames: Hostnames, rules: Vec<Rule>) -> Route {

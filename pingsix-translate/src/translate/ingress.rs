@@ -1,16 +1,20 @@
 //! The translation of one IngressClass.
 
 mod annotations;
+mod hosts;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use self::annotations::warn_of_annotations;
+use self::hosts::{Hosts, oldest_first, rests_of_hosts};
 use self::tls::certificates;
 use super::infrastructure;
+use super::shared::Shared;
+use crate::crd::HostOwnership;
 use crate::field::FieldPath;
-use crate::lower::{Lowered, RouteInput, ingress_plane, lower_plane};
+use crate::lower::{Attachments, Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::object::{Kind, ObjectKey};
 use crate::options::Options;
 use crate::parameters::{self, Parameters};
@@ -92,17 +96,29 @@ fn lower(
     let policies = BackendTlsPolicies::default();
     let in_effect = policies.for_route(Carried::Requests(None));
     let mut backends = Backends::default();
-    let mut routes = Vec::new();
+    let (mut routes, mut shared) = (Vec::new(), Shared::default());
+    let attached = Arc::new(Attachments::everywhere());
+    let ownership = parameters::host_ownership(&snapshot.class, &snapshot.referents.proxies);
+    let oldest_first = oldest_first(snapshot);
+    let hosts = Hosts::new(ownership, &oldest_first);
+    hosts.tell(problems);
     for ingress in snapshot.ingresses.values() {
         problems.extend(warn_of_annotations(ingress));
         for route in normalise_ingress(ingress, problems) {
-            let route = refuse_rules(&snapshot.referents.quarantine, route);
+            if hosts.is_refused(&route) {
+                continue;
+            }
+            let route = shared.route(refuse_rules(&snapshot.referents.quarantine, route));
             let resolve = |rule| references.resolve_rule(&route, rule, in_effect, &mut backends, problems);
             let rules = route.rules.iter().map(resolve).collect();
-            routes.push(Arc::new(RouteInput::everywhere(route, rules)));
+            routes.push(Arc::new(RouteInput::new(route, rules, attached.clone())));
         }
     }
-    let certificates = certificates(snapshot, &references, problems);
+    if ownership == HostOwnership::OldestNamespace {
+        routes.extend(rests_of_hosts(&routes));
+    }
+    let certificates = certificates(snapshot, (&oldest_first, &hosts), &references, problems);
+    drop(hosts);
     let plane = ingress_plane(key.clone(), certificates, namespace_share);
     let Lowered { data_plane, refused_rules, refused_certificates, problems: of_plane, .. } =
         lower_plane(&plane, &routes, &backends, options);

@@ -73,6 +73,10 @@ impl Memo {
         options: &Options,
     ) -> Result<(Translation, usize), Stale> {
         let news = self.seen.update(snapshot);
+        if news.of_own_addresses {
+            // Any Service may have such an endpoint.
+            return Err(Stale);
+        }
         self.read(&news, snapshot);
         let references = References::with(&snapshot.referents, self.reading.clone());
         let mut again: BTreeSet<usize> = BTreeSet::new();

@@ -13,7 +13,8 @@ use crate::route::{
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet,
-    Namespace, Pending, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute, UdpRoute,
+    Namespace, OwnAddresses, Pending, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute,
+    UdpRoute,
 };
 
 /// An object that is another one than the last time, or new, or gone.
@@ -100,6 +101,7 @@ pub(super) struct Seen {
     namespaces: OfKind<Arc<Namespace>, Arc<str>>,
     quarantine: Quarantine,
     pending: Pending,
+    own_addresses: OwnAddresses,
 }
 
 /// What is different about a snapshot.
@@ -107,6 +109,8 @@ pub(super) struct Seen {
 pub(super) struct News {
     /// Whether the Gateway, its class, parameters, ListenerSets, policies or ConfigMaps are.
     pub(super) of_frame: bool,
+    /// Whether the data planes are reached elsewhere.
+    pub(super) of_own_addresses: bool,
     /// Routes, normalised, or nothing for one that is gone.
     pub(super) routes: Vec<(ObjectKey, Option<Route>)>,
     pub(super) services: Vec<ObjectName>,
@@ -138,6 +142,7 @@ impl Seen {
             namespaces: OfKind::new(&snapshot.referents.namespaces),
             quarantine: snapshot.referents.quarantine.clone(),
             pending: snapshot.referents.pending.clone(),
+            own_addresses: snapshot.referents.own_addresses.clone(),
         }
     }
 
@@ -166,6 +171,7 @@ impl Seen {
         routes.extend(normalised(Kind::UdpRoute, self.udp.update(&snapshot.udp_routes), normalise_udp_route));
         let mut news = News {
             of_frame: others.contains(&true),
+            of_own_addresses: false,
             routes,
             services: names(self.services.update(&referents.services)),
             slices: names(self.slices.update(&referents.endpoint_slices)),
@@ -177,6 +183,8 @@ impl Seen {
         news.add_quarantined(&before, snapshot);
         let before = std::mem::replace(&mut self.pending, referents.pending.clone());
         news.add_pending(&before, snapshot);
+        let before = std::mem::replace(&mut self.own_addresses, referents.own_addresses.clone());
+        news.of_own_addresses = !referents.own_addresses.changes(&before).is_empty();
         for (_, route) in &mut news.routes {
             *route = route.take().map(|route| refuse_rules(&referents.quarantine, route));
         }

@@ -69,6 +69,10 @@ words! {
         Conflicted = "Conflicted",
         /// Two listeners share port and hostname.
         HostnameConflict = "HostnameConflict",
+        /// The host belongs to another namespace.
+        HostNotOwned = "HostNotOwned",
+        /// Ingresses of another namespace name the host too, or hosts that it covers or is covered by.
+        HostShared = "HostShared",
         /// The object cannot be used as it is.
         Invalid = "Invalid",
         /// A certificate authority is not read from a ConfigMap.

@@ -3,6 +3,7 @@
 mod answer;
 mod generate;
 mod oracle;
+mod ownership;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
 //! Answers any HTTP request with what PingSIX would do with that very request.
+//!
+//! Its `Host` says which server is meant, as that of any request, and a browser asks for no page of a stranger under a name
+//! that is answered ([`pingsix_gateway_api::hosts`]). So the host that is explained has a header of its own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use pingsix_gateway_api::Explanation;
 use pingsix_gateway_api::explain::{Answer, NotFoundCause};
+use pingsix_gateway_api::hosts::{ASK_LOCALLY, is_local};
 use pingsix_translate::pingsix::Request;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -23,6 +27,9 @@ use crate::plane::Translated;
 
 /// Chooses the port a request is taken to arrive at.
 const PORT_HEADER: &str = "x-explain-port";
+
+/// The host that a request is taken to have, in the place of its own.
+const HOST_HEADER: &str = "x-explain-host";
 
 /// Connections served at a time.
 const MAX_CONNECTIONS: usize = 64;
@@ -81,6 +88,10 @@ async fn accept(
 }
 
 fn respond<B>(translated: &Translated, request: &http::Request<B>) -> Response<Full<Bytes>> {
+    if !is_local(request) {
+        let message = format!("{}; name the host to explain in {HOST_HEADER}\n", ASK_LOCALLY.trim_end());
+        return response(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", message);
+    }
     let json = request
         .headers()
         .get(ACCEPT)
@@ -113,7 +124,8 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let authority = request.uri().authority().map(ToString::to_string);
     let host = request.headers().get(HOST).map(text);
-    let host = if http2 { authority.or(host) } else { host.or(authority) };
+    let own = if http2 { authority.or(host) } else { host.or(authority) };
+    let host = request.headers().get(HOST_HEADER).map(text).or(own);
     let port = if let Some(port) = request.headers().get(PORT_HEADER) {
         let port = text(port);
         Port::Known(port.trim().parse().map_err(|_| format!("{PORT_HEADER}: \"{port}\" is not a port"))?)
@@ -124,7 +136,7 @@ fn inquiry<B>(request: &http::Request<B>) -> Result<Inquiry, String> {
     let headers = request
         .headers()
         .iter()
-        .filter(|(name, _)| *name != HOST && *name != PORT_HEADER)
+        .filter(|(name, _)| *name != HOST && *name != PORT_HEADER && *name != HOST_HEADER)
         .map(|(name, value)| (name.to_string(), text(value)))
         .collect();
     let request = Request {

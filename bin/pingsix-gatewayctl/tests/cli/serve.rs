@@ -230,10 +230,14 @@ fn any_http_request_is_explained() {
     assert!(json.contains("\"cause\": \"path\""), "{json}");
     let port = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: 81");
     assert!(port.contains("No listener serves HTTP on port 81"), "{port}");
-    let tls = served.ask("GET /cart HTTP/1.1\r\nHost: shop.example.com\r\nX-Explain-Port: 443");
+    let tls = served
+        .ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Host: shop.example.com\r\nX-Explain-Port: 443");
     assert!(tls.contains("https://shop.example.com/cart"), "{tls}");
     let wrong = served.ask("GET /cart HTTP/1.1\r\nHost: a.test\r\nX-Explain-Port: many");
     assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");
+    // A web page of a stranger, whose name leads here, is told nothing.
+    let page = served.ask("GET /cart HTTP/1.1\r\nHost: evil.example.com\r\nX-Explain-Host: a.test");
+    assert!(page.starts_with("HTTP/1.1 421") && !page.contains("Service"), "{page}");
     for answer in [text, json, port, tls, wrong] {
         assert!(!answer.contains(&key), "{answer}");
     }

@@ -2,17 +2,22 @@
 //! the Services of those that the controller runs.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
-use pingsix_translate::{DataPlaneKey, ObjectKey};
+use pingsix_translate::snapshot::{Gateway, IngressClass};
+use pingsix_translate::verdict::Address;
+use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
 use crate::controller::instances::{Asked, AskedPages, PageKey};
 use crate::delivery::status_page::StatusUrl;
+use crate::provision::service_name;
 
 impl<F: Feed + 'static> Engine<F> {
     /// Has the status pages asked that the parameters of an owner name; of its other data planes, those of the options.
     pub(super) fn follow_parameters(&mut self, owner: &ObjectKey) {
+        self.follow_own_addresses(owner);
         let pages = self.pages_of(owner);
         let is_other = |held: &AskedPages| {
             let held = held.iter().filter(|(plane, _)| plane.owner() == *owner);
@@ -37,6 +42,53 @@ impl<F: Feed + 'static> Engine<F> {
         }
         self.publish_revisions();
         self.look_at_readers_of(gone);
+    }
+
+    /// The addresses that options publish have changed.
+    pub(super) fn look_at_addresses(&mut self) {
+        self.tell_everybody();
+        let world = self.parts.reconciler.world();
+        let owners: Vec<ObjectKey> =
+            world.keys::<Gateway>().into_iter().chain(world.keys::<IngressClass>()).collect();
+        for owner in owners {
+            self.follow_own_addresses(&owner);
+        }
+    }
+
+    /// Has backends refused that lead back to the data planes of an owner. A single request to one takes all connections of
+    /// PingSIX, which forwards it to itself for ever: it adds nothing to a request by which it would know it again.
+    pub(super) fn follow_own_addresses(&mut self, owner: &ObjectKey) {
+        let addresses = self.own_addresses(owner);
+        if self.parts.reconciler.set_own_addresses(owner, addresses) {
+            self.push([owner.clone()].into());
+        }
+    }
+
+    /// Where the data planes of an owner are reached, as far as that is known: the Pods behind its Service, and its
+    /// published addresses with the ports of its listeners.
+    fn own_addresses(&self, owner: &ObjectKey) -> BTreeSet<SocketAddr> {
+        let reconciler = &self.parts.reconciler;
+        let mut own = BTreeSet::new();
+        let ports: Vec<u16> = if let Some(infrastructure) = reconciler.infrastructure(owner) {
+            for slice in reconciler.world().slices_of(&service_name(infrastructure)) {
+                let ports = slice.ports.iter().filter_map(|port| port.port);
+                let addresses = || slice.endpoints.iter().filter_map(|endpoint| endpoint.address);
+                own.extend(ports.flat_map(|port| addresses().map(move |ip| SocketAddr::new(ip, port.get()))));
+            }
+            infrastructure.ports.keys().copied().collect()
+        } else if owner.kind == Kind::Gateway {
+            let gateway = reconciler.world().get::<Gateway>(&owner.name);
+            let listeners = gateway.iter().flat_map(|gateway| &gateway.spec.listeners);
+            listeners.filter_map(|listener| u16::try_from(listener.port).ok()).collect()
+        } else {
+            vec![80, 443]
+        };
+        for address in self.addresses_of(owner).into_iter().flatten() {
+            if let Address::Ip(ip) = address {
+                own.extend(ports.iter().map(|port| SocketAddr::new(ip, *port)));
+            }
+        }
+        own
     }
 
     /// The status pages of an owner's data planes.

@@ -210,6 +210,7 @@ impl<F: Feed + 'static> Engine<F> {
         // Another key may encrypt now.
         self.push(rekeyed);
         for owner in changed {
+            self.follow_own_addresses(&owner);
             self.tell_later(&owner);
             self.tell_delivery(&owner);
             if owner.kind == Kind::IngressClass {

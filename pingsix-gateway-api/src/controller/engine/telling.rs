@@ -110,7 +110,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// Where the data planes of an owner are reached: at their Service if the controller runs them, else as its parameters
     /// say, else as the options do. `None` as long as that is not known.
-    fn addresses_of(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
+    pub(super) fn addresses_of(&self, owner: &ObjectKey) -> Option<Vec<Address>> {
         let reconciler = &self.parts.reconciler;
         if reconciler.infrastructure(owner).is_some() {
             return self.addresses_of_service(owner);

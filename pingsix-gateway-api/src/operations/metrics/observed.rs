@@ -27,7 +27,34 @@ pub struct WatchTotals {
     pub faults: Vec<(&'static str, u64)>,
 }
 
+/// The objects that are watched because something refers to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReferencedTotals {
+    /// Objects that are watched by their name.
+    pub by_name: u64,
+    /// Namespaces that are watched as a whole; a watch of all namespaces counts as one.
+    pub wide: u64,
+    /// Objects that these watches know the version of.
+    pub versions: u64,
+}
+
 impl Metrics {
+    /// Counts what is watched because something refers to it whenever somebody asks.
+    pub fn observe_referenced(&self, totals: impl Fn() -> ReferencedTotals + Send + Sync + 'static) {
+        self.observe(move |page| {
+            let ReferencedTotals { by_name, wide, versions } = totals();
+            page.gauge(
+                "watches_by_name",
+                "Secrets and ConfigMaps that are watched by their name",
+                signed(by_name),
+            )?;
+            let help = "Namespaces that are watched as a whole, as much of them is referred to";
+            page.gauge("watches_wide", help, signed(wide))?;
+            let help = "Objects that these watches know the version of, most of which nothing refers to";
+            page.gauge("watches_wide_versions", help, signed(versions))
+        });
+    }
+
     /// Counts what watches have been through whenever somebody asks; the function gives an entry per kind.
     pub fn observe_watches(&self, totals: impl Fn() -> Vec<WatchTotals> + Send + Sync + 'static) {
         self.observe(move |page| {

@@ -63,6 +63,7 @@ async fn eventful() -> Metrics {
     metrics.observe_watches(|| {
         vec![WatchTotals { kind: Kind::Gateway, lists: 1, watches: 4, faults: vec![("expired", 2)] }]
     });
+    metrics.observe_referenced(|| ReferencedTotals { by_name: 6, wide: 2, versions: 700 });
     metrics.observe_world(&World::default());
     metrics.observe_status(|| StatusCounts { written: 5, suppressed: 4, conflicts: 1, failures: 2 });
     metrics.observe_feed(feed_with_one_document().await, 1000);
@@ -105,6 +106,9 @@ async fn everything_is_counted_where_it_belongs() {
         "watch_lists_total{kind=\"Gateway\"} 1",
         "watches_total{kind=\"Gateway\"} 4",
         "watch_errors_total{kind=\"Gateway\",category=\"expired\"} 2",
+        "watches_by_name 6",
+        "watches_wide 2",
+        "watches_wide_versions 700",
         "objects{kind=\"Secret\"} 0",
         "status_updates_total{result=\"written\"} 5",
         "status_updates_total{result=\"conflict\"} 1",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kube::Client;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -26,8 +27,11 @@ pub(super) struct Feed {
 
 impl Feed {
     pub(super) fn of(server: &ApiServer, options: WatchOptions) -> Self {
-        let stop = CancellationToken::new();
-        let (watches, inputs) = Watches::start(server.client(), options, &stop);
+        Self::through(server.client(), options, CancellationToken::new())
+    }
+
+    pub(super) fn through(client: Client, options: WatchOptions, stop: CancellationToken) -> Self {
+        let (watches, inputs) = Watches::start(client, options, &stop);
         Self {
             watches,
             inputs,

@@ -221,7 +221,7 @@ async fn ask_http2(
     }
     let request = request.body(Empty::new()).map_err(Failure::of)?;
     let not_sent = |error: hyper::Error| Failure {
-        is_unread: error.is_canceled() || error.is_closed() || is_turned_away(&error),
+        is_unread: error.is_canceled() || error.is_closed() || is_turned_away(&error) || is_cut_off(&error),
         ..Failure::of(error)
     };
     sender.ready().await.map_err(not_sent)?;
@@ -237,6 +237,22 @@ async fn ask_http2(
         marked: header("x-marked"),
         body: String::from_utf8_lossy(&body).into_owned(),
         certificate: None,
+    })
+}
+
+/// Whether the connection was gone when the request was written, or went before a byte of its answer, which is what
+/// [`ask_http1`] calls unread too. On a busy machine, a request is written before the client has read that the server is
+/// about to end; the server has closed the connection by then.
+fn is_cut_off(error: &hyper::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
+    let Some(cause) = error.source() else { return false };
+    let of_h2 = cause.downcast_ref::<h2::Error>().and_then(h2::Error::get_io);
+    let cause = of_h2.or_else(|| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| {
+        matches!(
+            cause.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof
+        )
     })
 }
 

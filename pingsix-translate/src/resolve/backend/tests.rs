@@ -8,7 +8,9 @@ use crate::options::Options;
 use crate::pingsix::Scheme;
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::route::{normalise_grpc_route, normalise_http_route};
-use crate::snapshot::{Object, Objects};
+use crate::snapshot::{Object, Objects, OwnAddresses};
+use crate::translate::{Translator, translate};
+use crate::translation::Translation;
 
 /// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
 fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>) {
@@ -46,6 +48,54 @@ fn service(spec: &Value) -> Objects {
 
 fn unresolved(reason: Reason, field: &str) -> (Action, Vec<(Reason, String)>) {
     (Action::status(500), vec![(reason, field.to_owned())])
+}
+
+#[test]
+fn a_service_that_leads_back_to_the_data_plane_is_refused_however_it_is_translated() {
+    let mut objects = gateway(&json!([{"name": "plain", "port": 80, "protocol": "HTTP"}]));
+    for name in ["web", "other"] {
+        add_service(&mut objects, name);
+        add_route(
+            &mut objects,
+            name,
+            &json!({"parentRefs": [{"name": "public"}], "rules": [{"backendRefs": [{"name": name, "port": 80}]}]}),
+        );
+    }
+    let innocent = slice_of_other(&json!(["10.0.0.2"]), 8080);
+    objects.insert(Object::EndpointSlice(object(innocent)));
+    let mut snapshot = snapshot(&objects);
+    let mut translator = Translator::new(Options::default());
+    let told = |translation: &Translation| -> Vec<String> {
+        translation.verdicts.problems.iter().map(|problem| format!("{problem}")).collect()
+    };
+    assert_eq!(told(&translator.translate(&snapshot)), [""; 0]);
+    let own = |address: &str| OwnAddresses::from_iter([(address.parse().unwrap(), ())]);
+    for (address, is_refused) in
+        [("10.0.0.1:9090", false), ("10.0.0.1:8080", true), ("10.0.0.3:8080", false), ("10.0.0.1:8080", true)]
+    {
+        snapshot.referents.own_addresses = own(address);
+        let translation = translator.translate(&snapshot);
+        assert_eq!(translation.verdicts, translate(&snapshot, &Options::default()).verdicts);
+        let told = told(&translation);
+        assert_eq!(told.len(), usize::from(is_refused), "{told:?}");
+        for said in told {
+            assert!(
+                said.starts_with(
+                    "HTTPRoute infra/web: spec.rules[0].backendRefs[0].name: Endpoint 10.0.0.1:8080 of Service \
+                     infra/web is the data plane itself"
+                ),
+                "{said}"
+            );
+        }
+    }
+}
+
+/// An EndpointSlice of Service `infra/other`.
+fn slice_of_other(addresses: &Value, port: u16) -> Value {
+    json!({
+        "metadata": {"namespace": "infra", "name": "other", "labels": {"kubernetes.io/service-name": "other"}},
+        "addressType": "IPv4", "ports": [{"port": port}], "endpoints": [{"addresses": addresses}],
+    })
 }
 
 #[test]

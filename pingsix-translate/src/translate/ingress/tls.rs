@@ -5,35 +5,29 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressTLS;
 
+use super::hosts::{Aged, Hosts};
 use crate::attach::{Hostname, HostnameFlaw, ServerName};
 use crate::bounds;
 use crate::field::{self, FieldPath};
 use crate::lower::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};
-use crate::object::{Age, Kind, ObjectKey, ObjectName, compare_age};
+use crate::object::{Age, ObjectKey, ObjectName};
 use crate::provenance::{CertificateReference, Section};
 use crate::quarantine::said_of;
 use crate::resolve::{Certificate, References};
 use crate::route::{Limit, Refusal};
-use crate::snapshot::{Ingress, IngressSnapshot, key_of};
+use crate::snapshot::IngressSnapshot;
 use crate::verdict::{Problem, Reason, Severity};
 
 /// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable
 /// one provides it.
 pub(super) fn certificates(
     snapshot: &IngressSnapshot,
+    (oldest_first, hosts): (&[Aged<'_>], &Hosts<'_>),
     references: &References<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ServedCertificate> {
-    let mut oldest_first: Vec<(Age, Arc<ObjectKey>, &Ingress)> = snapshot
-        .ingresses
-        .values()
-        .map(|ingress| {
-            (Age::of(&ingress.metadata), Arc::new(key_of(Kind::Ingress, &ingress.metadata)), &**ingress)
-        })
-        .collect();
-    oldest_first.sort_by(|left, right| compare_age((left.0, &left.1), (right.0, &right.1)));
     let mut taken = TakenNames::default();
-    for (age, key, ingress) in &oldest_first {
+    for Aged { age, key, ingress } in oldest_first {
         let entries = ingress.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
         let mut names = 0;
         for (index, content) in entries.enumerate() {
@@ -46,7 +40,7 @@ pub(super) fn certificates(
                 break;
             }
             if let Some(certificate) = certificate {
-                entry.take_names(certificate, &mut taken, problems);
+                entry.take_names(certificate, hosts, &mut taken, problems);
             }
         }
     }
@@ -118,7 +112,13 @@ impl Entry<'_> {
     ///
     /// The names are the hosts, whatever the certificate is valid for, since the author says so; without hosts, those the
     /// certificate is for.
-    fn take_names(&self, certificate: Certificate, taken: &mut TakenNames, problems: &mut Vec<Problem>) {
+    fn take_names(
+        &self,
+        certificate: Certificate,
+        hosts: &Hosts<'_>,
+        taken: &mut TakenNames,
+        problems: &mut Vec<Problem>,
+    ) {
         if self.hosts().is_empty() && certificate.names().is_empty() {
             let message = format!(
                 "The certificate of Secret {} is for no name and there are no hosts, so it is not shown.",
@@ -133,7 +133,20 @@ impl Entry<'_> {
         let (mut is_shown, mut beyond) = (false, Names::default());
         for (name, at) in self.names(&shown.certificate) {
             let name = match name {
-                Ok(name) => ServerName::Named(name),
+                Ok(name) => match hosts.other_owner(Some(&name), &self.key.name.namespace) {
+                    None => ServerName::Named(name),
+                    Some(owner) => {
+                        told.tell(Severity::Error, Reason::HostNotOwned, || {
+                            let message = format!(
+                                "The certificate is not shown for \"{name}\", which belongs to namespace {}: {owner} is \
+                                 the oldest Ingress that names it.",
+                                owner.name.namespace
+                            );
+                            Refusal::new(self.field_of(at), Reason::HostNotOwned, message).of(self.key)
+                        });
+                        continue;
+                    }
+                },
                 Err((host, flaw)) => {
                     told.tell(Severity::Error, Reason::UnsupportedValue, || {
                         let message = format!("\"{host}\" is not a name a client could ask for: {flaw}.");

@@ -19,7 +19,10 @@ pub(super) fn answer(
     request: &Request,
 ) -> Result<Decided, String> {
     match router.outcome(request) {
-        Outcome::NotFound => Ok(Decided { origin: None, target: Target::Status(404) }),
+        // What keeps a host from others is nobody's answer.
+        Outcome::NotFound | Outcome::Static { status: 404, .. } => {
+            Ok(Decided { origin: None, target: Target::Status(404) })
+        }
         Outcome::Static { route, status, .. } => {
             Ok(Decided { origin: Some(origin_of(plane, route)?), target: Target::Status(status) })
         }

@@ -54,7 +54,26 @@ pub(super) fn table(rng: &mut SmallRng) -> Vec<Value> {
         ingresses.push(ingress);
     }
     objects.extend(ingresses);
+    if one_in(rng, 2) {
+        own_hosts(&mut objects);
+    }
     objects
+}
+
+/// Has hosts belong to namespaces.
+pub(super) fn own_hosts(objects: &mut Vec<Value>) {
+    objects.push(json!({
+        "apiVersion": "pingsix.io/v1alpha1", "kind": "PingsixProxy",
+        "metadata": { "namespace": "infra", "name": "owners" },
+        "spec": { "attached": {}, "ingress": { "hostOwnership": "OldestNamespace" } },
+    }));
+    let of_class =
+        |object: &&mut Value| object["kind"] == "IngressClass" && object["metadata"]["name"] == CLASS;
+    let class = objects.iter_mut().find(of_class).unwrap();
+    class["spec"]["parameters"] = json!({
+        "apiGroup": "pingsix.io", "kind": "PingsixProxy", "name": "owners",
+        "scope": "Namespace", "namespace": "infra",
+    });
 }
 
 /// An Ingress whose host nobody else has.

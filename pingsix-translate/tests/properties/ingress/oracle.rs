@@ -33,14 +33,17 @@ pub(super) enum Labels {
 
 /// The Ingresses of the class, oldest first.
 pub(super) struct Ingresses {
-    ingresses: Vec<Ingress>,
+    oldest_first: Vec<Ingress>,
     secrets: BTreeSet<(String, String)>,
+    /// Whether hosts belong to namespaces.
+    are_owned: bool,
 }
 
 /// Something that matches a request.
 struct Candidate<'a> {
     /// The greater, the more specific: host, then path.
     rank: (HostRank, PathRank),
+    host: Option<&'a str>,
     origin: (String, String),
     namespace: &'a str,
     backend: &'a Backend,
@@ -84,11 +87,42 @@ impl Ingresses {
             .map(|secret| Metadata::deserialize(&secret["metadata"]).unwrap())
             .map(|metadata| (metadata.namespace, metadata.name))
             .collect();
-        Self { ingresses, secrets }
+        let are_owned = of_kind("PingsixProxy").next().is_some();
+        Self { oldest_first: ingresses, secrets, are_owned }
+    }
+
+    /// The namespace of the oldest Ingress that names a host as it is written.
+    pub(super) fn owner(&self, host: Option<&str>) -> Option<&String> {
+        self.oldest_first
+            .iter()
+            .find(|ingress| ingress.names(host))
+            .map(|ingress| &ingress.metadata.namespace)
+    }
+
+    /// Whether a namespace may have something for a host.
+    fn is_own(&self, host: Option<&str>, namespace: &String) -> bool {
+        !self.are_owned || self.owner(host).is_none_or(|owner| owner == namespace)
+    }
+
+    /// The most specific host of a rule that a request has, and its owner.
+    pub(super) fn named_by_rules(&self, host: Option<&str>, labels: Labels) -> Option<(&str, &String)> {
+        let rules = self.oldest_first.iter().flat_map(|ingress| {
+            ingress.spec.rules.iter().filter_map(move |rule| {
+                let says_something = !rule.http.paths.is_empty() || ingress.spec.default_backend.is_some();
+                rule.host.as_deref().filter(|_| says_something).map(|written| (ingress, written))
+            })
+        });
+        rules
+            .filter(|(ingress, written)| {
+                host_matches(Some(written), host, labels)
+                    && self.is_own(Some(written), &ingress.metadata.namespace)
+            })
+            .max_by_key(|(_, written)| host_rank(Some(written)))
+            .and_then(|(_, written)| Some((written, self.owner(Some(written))?)))
     }
 
     pub(super) fn served(&self) -> BTreeSet<String> {
-        self.ingresses.iter().map(Ingress::name).collect()
+        self.oldest_first.iter().map(Ingress::name).collect()
     }
 
     /// What a request is answered.
@@ -97,8 +131,24 @@ impl Ingresses {
         // The target `*` is no path, and asks the server itself.
         let path = Some(&probe.path).filter(|path| path.starts_with('/'));
         let mut best: Option<Candidate<'_>> = None;
-        for (ingress, path) in self.ingresses.iter().filter_map(|ingress| Some((ingress, path?))) {
+        let (named, default_of) = match self.named_by_rules(host.as_deref(), labels) {
+            Some((named, owner)) if self.are_owned => (Some(Some(named)), Some(owner)),
+            Some(_) | None => (self.are_owned.then_some(None), None),
+        };
+        for (ingress, path) in self.oldest_first.iter().filter_map(|ingress| Some((ingress, path?))) {
+            let namespace = &ingress.metadata.namespace;
             for candidate in ingress.candidates(host.as_deref(), path, labels) {
+                // Where hosts are owned, only the most specific one that is named counts, or the default backend of its
+                // owner.
+                let counts = named.is_none_or(|named| {
+                    let is_default = candidate.rank == ((0, 0), (false, false, 0));
+                    let is_of_host = candidate.host == named;
+                    self.is_own(candidate.host, namespace)
+                        && (is_of_host || is_default && default_of == Some(namespace))
+                });
+                if !counts {
+                    continue;
+                }
                 // The first of equals stays: oldest, by name, in order.
                 if best.as_ref().is_none_or(|best| candidate.rank > best.rank) {
                     best = Some(candidate);
@@ -116,7 +166,7 @@ impl Ingresses {
     /// Whether PingSIX's reading of wildcards may differ from the specification's for this request.
     pub(super) fn deviates(&self, probe: &Probe) -> bool {
         let host = probe.routing_host();
-        let rules = self.ingresses.iter().flat_map(|ingress| &ingress.spec.rules);
+        let rules = self.oldest_first.iter().flat_map(|ingress| &ingress.spec.rules);
         rules.filter_map(|rule| rule.host.as_deref()).any(|pattern| {
             host_matches(Some(pattern), host.as_deref(), Labels::Several)
                 && !host_matches(Some(pattern), host.as_deref(), Labels::One)
@@ -126,10 +176,21 @@ impl Ingresses {
     /// Paths, default backends and entries of `tls` that cannot be honoured.
     pub(super) fn errors(&self, world: &World) -> BTreeSet<String> {
         let mut errors = BTreeSet::new();
-        for ingress in &self.ingresses {
+        for ingress in &self.oldest_first {
             let name = ingress.name();
             let namespace = &ingress.metadata.namespace;
+            for (index, rule) in ingress.spec.rules.iter().enumerate() {
+                if !self.is_own(rule.host.as_deref(), namespace) {
+                    errors.insert(format!("{name} spec.rules[{index}]"));
+                }
+            }
+            if ingress.spec.default_backend.is_some() && !self.is_own(None, namespace) {
+                errors.insert(format!("{name} spec.defaultBackend"));
+            }
             for (rule, path, content) in ingress.paths() {
+                if !self.is_own(ingress.spec.rules[rule].host.as_deref(), namespace) {
+                    continue;
+                }
                 if !content.backend.is_usable(world, namespace) {
                     errors.insert(format!("{name} spec.rules[{rule}].http.paths[{path}]"));
                 }
@@ -138,7 +199,11 @@ impl Ingresses {
                 errors.insert(format!("{name} spec.defaultBackend"));
             }
             for (index, tls) in ingress.spec.tls.iter().enumerate() {
-                if tls.secret_name.iter().any(|secret| !self.has_secret(namespace, secret)) {
+                let is_at_fault = |secret: &String| {
+                    let of_others = |name: &String| !self.is_own(Some(name), namespace);
+                    !self.has_secret(namespace, secret) || tls.names(secret).iter().any(of_others)
+                };
+                if tls.secret_name.iter().any(is_at_fault) {
                     errors.insert(format!("{name} spec.tls[{index}]"));
                 }
             }
@@ -149,19 +214,14 @@ impl Ingresses {
     /// Which entry of `tls` provides a name: the first that has a usable Secret.
     pub(super) fn certificates(&self) -> BTreeSet<String> {
         let mut by_name: BTreeMap<String, String> = BTreeMap::new();
-        for ingress in &self.ingresses {
+        for ingress in &self.oldest_first {
             for (index, tls) in ingress.spec.tls.iter().enumerate() {
                 let Some(secret) = &tls.secret_name else { continue };
                 if !self.has_secret(&ingress.metadata.namespace, secret) {
                     continue;
                 }
-                let certified = CERTIFIED.into_iter().find(|(name, _)| name == secret).unwrap().1;
-                let names = if tls.hosts.is_empty() {
-                    certified.map(str::to_owned).to_vec()
-                } else {
-                    tls.hosts.clone()
-                };
-                for name in names {
+                let names = tls.names(secret).into_iter();
+                for name in names.filter(|name| self.is_own(Some(name), &ingress.metadata.namespace)) {
                     by_name.entry(name).or_insert_with(|| format!("{} spec.tls[{index}]", ingress.name()));
                 }
             }
@@ -179,6 +239,15 @@ impl Ingress {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
     }
 
+    /// Whether a rule, an entry of `tls` or, for every host, the default backend names a host.
+    fn names(&self, host: Option<&str>) -> bool {
+        let has_default = host.is_none() && self.spec.default_backend.is_some();
+        let mut hosts = self.spec.tls.iter().flat_map(|tls| &tls.hosts);
+        has_default
+            || self.spec.rules.iter().any(|rule| rule.host.as_deref() == host)
+            || hosts.any(|named| Some(named.as_str()) == host)
+    }
+
     /// Every path with the index of its rule and its own.
     fn paths(&self) -> impl Iterator<Item = (usize, usize, &Path)> {
         self.spec.rules.iter().enumerate().flat_map(|(rule, content)| {
@@ -186,15 +255,16 @@ impl Ingress {
         })
     }
 
-    fn candidates(&self, host: Option<&str>, path: &str, labels: Labels) -> Vec<Candidate<'_>> {
-        let candidate = |host: Option<&str>, path: PathRank, field: String, backend| Candidate {
+    fn candidates<'s>(&'s self, host: Option<&str>, path: &str, labels: Labels) -> Vec<Candidate<'s>> {
+        let candidate = |host: Option<&'s str>, path: PathRank, field: String, backend| Candidate {
             rank: (host_rank(host), path),
+            host,
             origin: (self.name(), field),
             namespace: &self.metadata.namespace,
             backend,
         };
         let of_host = |rule: &Rule| host_matches(rule.host.as_deref(), host, labels);
-        let mut candidates: Vec<Candidate<'_>> = self
+        let mut candidates: Vec<Candidate<'s>> = self
             .paths()
             .filter(|(rule, _, content)| of_host(&self.spec.rules[*rule]) && content.matches(path))
             .map(|(rule, index, content)| {
@@ -213,6 +283,16 @@ impl Ingress {
         }
         candidates.push(candidate(None, unwritten, "spec.defaultBackend".to_owned(), default));
         candidates
+    }
+}
+
+impl Tls {
+    /// What the certificate in a Secret is shown for.
+    fn names(&self, secret: &str) -> Vec<String> {
+        if !self.hosts.is_empty() {
+            return self.hosts.clone();
+        }
+        CERTIFIED.into_iter().find(|(name, _)| *name == secret).unwrap().1.map(str::to_owned).to_vec()
     }
 }
 

@@ -162,6 +162,54 @@ async fn what_has_to_run_is_said_when_it_changes_and_taken_back_when_it_has_not(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_backend_that_is_the_data_plane_itself_is_refused_while_it_is() {
+    let (mut rig, ends) = Rig::managing();
+    let slice = |name: &str, service: &str, address: &str, version: u32| {
+        json!({
+            "metadata": {
+                "name": name, "namespace": "infra", "resourceVersion": version.to_string(),
+                "labels": {"kubernetes.io/service-name": service},
+            },
+            "addressType": "IPv4", "ports": [{"port": 8000}], "endpoints": [{"addresses": [address]}],
+        })
+    };
+    rig.apply(
+        Kind::Service,
+        json!({
+            "metadata": {"name": "back", "namespace": "infra", "resourceVersion": "1"},
+            "spec": {"ports": [{"port": 80}]},
+        }),
+    );
+    rig.apply(Kind::EndpointSlice, slice("back-1", "back", "10.0.0.7", 1));
+    let mut back = route(2);
+    back["spec"]["rules"] = json!([{"backendRefs": [{"name": "back", "port": 80}]}]);
+    rig.apply(Kind::HttpRoute, back);
+    rig.settle();
+    let refused = |rig: &Rig| {
+        let problems = rig.engine.parts.reconciler.problems(&web());
+        problems.iter().filter(|problem| problem.message.contains("is the data plane itself")).count()
+    };
+    assert_eq!(refused(&rig), 0);
+    // A Pod of the data plane has the address that somebody has written into a Service.
+    rig.apply(Kind::EndpointSlice, slice("web-pingsix-1", "web-pingsix", "10.0.0.7", 1));
+    rig.settle();
+    assert_eq!(refused(&rig), 1);
+    rig.apply(Kind::EndpointSlice, slice("web-pingsix-1", "web-pingsix", "10.0.0.8", 2));
+    rig.settle();
+    assert_eq!(refused(&rig), 0);
+    // The address that clients reach it by, with the port of a listener, leads to it as well.
+    let address = "192.0.2.9".parse().unwrap();
+    rig.stand(&ends, Provisioned { addresses: vec![Address::Ip(address)], ..Provisioned::default() });
+    for (ip, port, expected) in [("192.0.2.9", 9, 0), ("192.0.2.9", 8080, 1), ("192.0.2.8", 8080, 0)] {
+        let mut other = slice("back-1", "back", ip, 10 + port);
+        other["ports"][0]["port"] = json!(port);
+        rig.apply(Kind::EndpointSlice, other);
+        rig.settle();
+        assert_eq!(refused(&rig), expected, "{ip}:{port}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_runs_stays_while_something_is_wrong_with_what_says_so() {
     let (mut rig, ends) = Rig::managing();
     let held = |ends: &Ends| {

@@ -1,38 +1,33 @@
-//! The names under which the HTTP servers answer.
+//! The names under which HTTP servers answer that are for operators and developers alone.
 //!
-//! A web page of a stranger can have its own name resolve to an address of this server (DNS rebinding), and a browser on a
+//! A web page of a stranger can have its own name resolve to an address of such a server (DNS rebinding), and a browser on a
 //! machine that reaches the server then lets the page read the answers. The page cannot choose the `Host` of its requests:
 //! it is the stranger's name. So a request is answered only when its `Host` is no name that a stranger can have: an address,
 //! a name of a single label, or one below a domain that nobody can register.
 
 use std::net::IpAddr;
 
-use axum::extract::Request;
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use http::uri::Authority;
+use http::{Request, header};
 
 /// Domains that nobody can register: of one machine, one network or one cluster (RFC 6761, RFC 6762, RFC 9476).
 const LOCAL_DOMAINS: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".test"];
 
-/// Answers a request whose `Host` a stranger cannot have, and no other.
-pub(super) async fn local_only(request: Request, next: Next) -> Response {
-    if is_local(request.headers()) {
-        return next.run(request).await;
-    }
-    let why = "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
-    (StatusCode::MISDIRECTED_REQUEST, why).into_response()
-}
+/// What to tell whoever asks under another name.
+pub const ASK_LOCALLY: &str =
+    "ask by IP address, or by a name that ends in .localhost, .local, .internal or .svc\n";
 
+/// Whether a request names no host that a stranger can have, in its target or in `Host`.
+///
 /// Browsers always name a host, so a request that names none is not of a browser.
-fn is_local(headers: &HeaderMap) -> bool {
-    headers.get_all(header::HOST).iter().all(|host| {
+pub fn is_local<B>(request: &Request<B>) -> bool {
+    let named = request.headers().get_all(header::HOST).iter().all(|host| {
         host.to_str()
             .ok()
             .and_then(|host| host.parse().ok())
             .is_some_and(|host: Authority| is_local_name(&host))
-    })
+    });
+    named && request.uri().authority().is_none_or(is_local_name)
 }
 
 fn is_local_name(authority: &Authority) -> bool {
@@ -71,14 +66,16 @@ mod tests {
             ("", false),
             ("a b", false),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, host.parse().unwrap());
-            assert_eq!(is_local(&headers), expected, "{host}");
+            let request = Request::get("/").header(header::HOST, host).body(()).unwrap();
+            assert_eq!(is_local(&request), expected, "{host}");
         }
-        assert!(is_local(&HeaderMap::new()));
-        let mut two = HeaderMap::new();
-        two.append(header::HOST, "localhost".parse().unwrap());
-        two.append(header::HOST, "evil.example.com".parse().unwrap());
-        assert!(!is_local(&two));
+        assert!(is_local(&Request::get("/").body(()).unwrap()));
+        let two =
+            Request::get("/").header(header::HOST, "localhost").header(header::HOST, "evil.example.com");
+        assert!(!is_local(&two.body(()).unwrap()));
+        // HTTP/2 names the host in the target.
+        for (target, expected) in [("http://127.0.0.1/", true), ("http://evil.example.com/", false)] {
+            assert_eq!(is_local(&Request::get(target).body(()).unwrap()), expected, "{target}");
+        }
     }
 }

@@ -1,0 +1,123 @@
+//! How many questions to status pages are under way at a time.
+//!
+//! A question to an instance that does not answer takes as long as it may. So that nobody's instances take the place of
+//! another's, a question first takes one of the places of its owner, then one of its namespace, then one of all. What
+//! administrators name has places of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use pingsix_translate::ObjectKey;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Questions to the pages of one Gateway or IngressClass.
+const PER_OWNER: usize = 8;
+
+/// Questions to the pages of all Gateways of a namespace.
+pub(super) const PER_NAMESPACE: usize = 16;
+
+/// All questions to pages that Gateways name, or that are of Pods beside them; and as many of others.
+const ALL: usize = 64;
+
+/// Hands out turns.
+#[derive(Debug)]
+pub(super) struct Turns {
+    all: Arc<Semaphore>,
+    of_administrators: Arc<Semaphore>,
+    namespaces: Places<Arc<str>>,
+    owners: Places<ObjectKey>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let [all, of_administrators] = [(); 2].map(|()| Arc::new(Semaphore::new(ALL)));
+        Self { all, of_administrators, namespaces: Places::default(), owners: Places::default() }
+    }
+}
+
+impl Turns {
+    /// For pages that an owner names, or that are of its Pods.
+    pub(super) fn of(&mut self, owner: &ObjectKey) -> Turn {
+        let namespace = self.namespaces.of(&owner.name.namespace, PER_NAMESPACE);
+        Turn(vec![self.owners.of(owner, PER_OWNER), namespace, self.all.clone()])
+    }
+
+    /// For pages of an owner that administrators name.
+    pub(super) fn of_administrators(&mut self, owner: &ObjectKey) -> Turn {
+        Turn(vec![self.owners.of(owner, PER_OWNER), self.of_administrators.clone()])
+    }
+}
+
+/// The places of each, as long as anybody has a turn there.
+#[derive(Debug)]
+struct Places<K>(BTreeMap<K, Weak<Semaphore>>);
+
+impl<K> Default for Places<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Places<K> {
+    fn of(&mut self, key: &K, count: usize) -> Arc<Semaphore> {
+        if let Some(places) = self.0.get(key).and_then(Weak::upgrade) {
+            return places;
+        }
+        self.0.retain(|_, places| places.strong_count() > 0);
+        let places = Arc::new(Semaphore::new(count));
+        self.0.insert(key.clone(), Arc::downgrade(&places));
+        places
+    }
+}
+
+/// The places that a question takes, in this order: whoever waits for a place of all has one of each before.
+#[derive(Clone, Debug)]
+pub(super) struct Turn(Vec<Arc<Semaphore>>);
+
+impl Turn {
+    /// Waits for a place of each; they are free again when the result is dropped.
+    pub(super) async fn take(&self) -> Vec<OwnedSemaphorePermit> {
+        let mut taken = Vec::with_capacity(self.0.len());
+        for places in &self.0 {
+            // Nobody closes them.
+            taken.extend(places.clone().acquire_owned().await);
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use pingsix_translate::Kind;
+
+    use super::*;
+
+    fn gateway(namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey::new(Kind::Gateway, namespace, name)
+    }
+
+    /// Takes turns until one has to be waited for.
+    fn taken(turn: &Turn) -> Vec<Vec<OwnedSemaphorePermit>> {
+        std::iter::from_fn(|| turn.take().now_or_never()).collect()
+    }
+
+    #[test]
+    fn nobody_takes_the_places_of_others() {
+        let mut turns = Turns::default();
+        let one = taken(&turns.of(&gateway("a", "one")));
+        assert_eq!(one.len(), PER_OWNER);
+        let rest = taken(&turns.of(&gateway("a", "two"))).len() + one.len();
+        assert_eq!(rest, PER_NAMESPACE.min(2 * PER_OWNER));
+        let others: Vec<_> = ["a", "b", "c", "d", "e", "f"]
+            .into_iter()
+            .flat_map(|namespace| ["three", "four", "five"].map(|name| gateway(namespace, name)))
+            .flat_map(|gateway| taken(&turns.of(&gateway)))
+            .collect();
+        assert_eq!(others.len() + one.len(), ALL);
+        assert_eq!(taken(&turns.of_administrators(&gateway("f", "four"))).len(), PER_OWNER);
+        drop((one, others));
+        assert_eq!(taken(&turns.of(&gateway("z", "one"))).len(), PER_OWNER);
+        assert!(turns.owners.0.len() <= 2, "who has no turns is forgotten");
+    }
+}

@@ -1,0 +1,144 @@
+//! Looks up names of hosts, a bounded number at a time.
+//!
+//! The system's resolver blocks a thread for as long as name servers keep it waiting, which whoever chooses the name may
+//! choose too, and nothing can end it. So a lookup keeps its place until it has really ended, also when nobody waits for it
+//! any more. That bounds the threads, and needs no resolver of our own beside the one that the machine is configured for.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hyper_util::client::legacy::connect::dns::Name;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tower_service::Service;
+
+/// How many lookups are under way at a time.
+const LOOKUPS: usize = 8;
+
+/// Which of the addresses of a name may be connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Addresses {
+    All,
+    /// Those of other machines: neither this one's nor those of its link, where clouds answer for a machine's credentials. A
+    /// Service may stand for any name.
+    OfOthers,
+}
+
+impl Addresses {
+    fn includes(self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let is_near = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        self == Self::All
+            || !(is_near || address.is_loopback() || address.is_unspecified() || address.is_multicast())
+    }
+}
+
+/// How a name becomes addresses.
+type Resolve = fn(&str) -> io::Result<Vec<SocketAddr>>;
+
+/// Looks up names, for a client.
+#[derive(Clone, Debug)]
+pub(super) struct Lookups {
+    places: Arc<Semaphore>,
+    addresses: Addresses,
+    resolve: Resolve,
+}
+
+impl Lookups {
+    pub(super) fn new(addresses: Addresses) -> Self {
+        let resolve: Resolve = |name| Ok((name, 0).to_socket_addrs()?.collect());
+        Self { places: Arc::new(Semaphore::new(LOOKUPS)), addresses, resolve }
+    }
+
+    async fn look_up(self, name: Name) -> io::Result<std::vec::IntoIter<SocketAddr>> {
+        let place = self.places.acquire_owned().await.map_err(io::Error::other)?;
+        let resolve = self.resolve;
+        let found = spawn_blocking(move || {
+            let found = resolve(name.as_str());
+            drop(place);
+            found
+        });
+        let mut found = found.await.map_err(io::Error::other)??;
+        found.retain(|address| self.addresses.includes(address.ip()));
+        Ok(found.into_iter())
+    }
+}
+
+impl Service<Name> for Lookups {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        Box::pin(self.clone().look_up(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Names under way, and whether they may end. Only one test looks names up by it.
+    static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+    static MAY_END: AtomicBool = AtomicBool::new(false);
+
+    fn stuck(_: &str) -> io::Result<Vec<SocketAddr>> {
+        UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+        while !MAY_END.load(Ordering::SeqCst) {
+            sleep(Duration::from_millis(1));
+        }
+        Ok(vec![([10, 0, 0, 1], 0).into()])
+    }
+
+    #[tokio::test]
+    async fn names_that_nobody_answers_for_take_a_bounded_number_of_threads() {
+        let lookups = Lookups { resolve: stuck, ..Lookups::new(Addresses::All) };
+        let name = |index: usize| format!("name-{index}.test").parse::<Name>().unwrap();
+        for index in 0..LOOKUPS * 4 {
+            // Whoever asks gives up, and the next one asks.
+            let asked = lookups.clone().call(name(index));
+            assert!(timeout(Duration::from_millis(5), asked).await.is_err());
+        }
+        assert_eq!(UNDER_WAY.load(Ordering::SeqCst), LOOKUPS);
+        MAY_END.store(true, Ordering::SeqCst);
+        assert_eq!(lookups.clone().call(name(0)).await.unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_name_leads_neither_to_this_machine_nor_to_its_link() {
+        let near = [
+            "127.0.0.1",
+            "::1",
+            "169.254.169.254",
+            "fe80::1",
+            "0.0.0.0",
+            "::",
+            "::ffff:127.0.0.1",
+            "224.0.0.1",
+        ];
+        for address in near {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(!Addresses::OfOthers.includes(address) && Addresses::All.includes(address), "{address}");
+        }
+        for address in ["10.0.0.1", "192.168.7.9", "fd00::1"] {
+            assert!(Addresses::OfOthers.includes(address.parse().unwrap()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A network that is cut in silence, with real connections: packets are lost, and neither end is told.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use kube::{Client, Config};
+use pingsix_translate::Kind;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
+
+use super::feed::{Feed, route};
+use crate::fixture::api_server::ApiServer;
+use crate::watch::{BackoffBounds, WatchOptions};
+
+const ROUTE: Kind = Kind::HttpRoute;
+
+/// Serves on a socket, until the test is over.
+async fn listen(server: ApiServer) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let server = server.clone();
+            let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                // Nobody writes here.
+                server.clone().call(request.map(|_| Body::empty()))
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    address
+}
+
+/// What becomes of what goes through a network. A connection keeps the number it was made under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Network {
+    /// Nothing goes through connections with smaller numbers any more.
+    cut_below: usize,
+    /// Nothing goes through any connection.
+    is_cut: bool,
+}
+
+/// A way to an address that may be cut: connections stay open, and nothing is forwarded.
+async fn way_to(
+    address: SocketAddr,
+    network: watch::Receiver<Network>,
+) -> (SocketAddr, watch::Receiver<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let own = listener.local_addr().unwrap();
+    let (made, count) = watch::channel(0);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let number = *made.borrow();
+            made.send_replace(number + 1);
+            let server = TcpStream::connect(address).await.unwrap();
+            let ((from_client, to_client), (from_server, to_server)) =
+                (client.into_split(), server.into_split());
+            tokio::spawn(forward(from_client, to_server, number, network.clone()));
+            tokio::spawn(forward(from_server, to_client, number, network.clone()));
+        }
+    });
+    (own, count)
+}
+
+async fn forward(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    number: usize,
+    mut network: watch::Receiver<Network>,
+) {
+    let mut buffer = [0; 4096];
+    loop {
+        let read = from.read(&mut buffer).await.unwrap_or(0);
+        // What is cut is not even closed.
+        let goes_through =
+            network.wait_for(|network| !network.is_cut && number >= network.cut_below).await.is_ok();
+        if !goes_through || read == 0 || to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_network_that_is_cut_in_silence_is_noticed_within_a_bound_and_nothing_is_missed() {
+    let server = ApiServer::default();
+    server.apply(ROUTE, route("shop", "old"));
+    let (network, is) = watch::channel(Network::default());
+    let (address, made) = way_to(listen(server.clone()).await, is).await;
+    let client = Client::try_from(Config::new(format!("http://{address}").parse().unwrap())).unwrap();
+    let options = WatchOptions {
+        silence: Duration::from_millis(300),
+        request_timeout: Duration::from_millis(300),
+        backoff: BackoffBounds {
+            min: Duration::from_millis(20),
+            max: Duration::from_millis(100),
+            ..BackoffBounds::default()
+        },
+        ..WatchOptions::default()
+    };
+    let stop = CancellationToken::new();
+    let _ends = stop.clone().drop_guard();
+    let mut feed = Feed::through(client, options, stop);
+    let all = async {
+        feed.complete().await;
+        feed.until("routes are watched", |feed| feed.is_watching(ROUTE)).await;
+
+        // Every connection that is there is dead, and others are made.
+        network.send_replace(Network { cut_below: *made.borrow(), is_cut: false });
+        server.apply(ROUTE, route("shop", "new"));
+        server.remove(ROUTE, "shop", "old");
+        feed.until("what happened is seen", |feed| {
+            feed.has(ROUTE, "shop", "new") && !feed.has(ROUTE, "shop", "old")
+        })
+        .await;
+
+        // Nothing goes through at all: that is said, not taken for quiet.
+        network.send_replace(Network { cut_below: 0, is_cut: true });
+        feed.until("it is told", |feed| feed.told("Unreachable") > 0 && !feed.is_watching(ROUTE)).await;
+        server.apply(ROUTE, route("shop", "later"));
+        network.send_replace(Network { cut_below: *made.borrow(), is_cut: false });
+        feed.until("it goes on", |feed| feed.is_watching(ROUTE) && feed.has(ROUTE, "shop", "later")).await;
+    };
+    // Far more than it takes; without a bound it would take minutes for each.
+    tokio::time::timeout(Duration::from_mins(1), all).await.unwrap();
+}
