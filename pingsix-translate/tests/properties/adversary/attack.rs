@@ -95,12 +95,12 @@ fn names(rng: &mut SmallRng, aim: Aim) -> Vec<&'static str> {
 
 fn of(rng: &mut SmallRng, aim: Aim, namespace: &str, rules: &[Value]) -> Value {
     let names = names(rng, aim);
-    route("", namespace, age(rng, aim), &names, rules)
+    route("", namespace, &age(rng, aim), &names, rules)
 }
 
 fn wide_routes(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
     let everything = json!({"backendRefs": [{"name": "one", "port": 80}]});
-    vec![of(rng, aim, namespace, &[everything]), route("", namespace, age(rng, aim), &[], &[rule(rng)])]
+    vec![of(rng, aim, namespace, &[everything]), route("", namespace, &age(rng, aim), &[], &[rule(rng)])]
 }
 
 /// As many conditions as the API server lets pass, or a part of them.
@@ -130,7 +130,7 @@ fn many_names(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
         .map(|index| {
             let names: Vec<String> = (0..16).map(|name| format!("n{index}-{name}.hostile.test")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            route("", namespace, age(rng, aim), &names, &[rule(rng)])
+            route("", namespace, &age(rng, aim), &names, &[rule(rng)])
         })
         .collect()
 }
@@ -163,7 +163,7 @@ fn in_the_way(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
 
 /// A route at the victim's listeners, one to its Service, and one of a policy for it: none is permitted.
 fn forbidden(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
-    let mut at_own = route("", namespace, age(rng, aim), &OWN, &[rule(rng)]);
+    let mut at_own = route("", namespace, &age(rng, aim), &OWN, &[rule(rng)]);
     at_own["spec"]["parentRefs"] = ["own", "own-https"]
         .iter()
         .map(|section| json!({"namespace": "infra", "name": "public", "sectionName": section}))
@@ -294,7 +294,7 @@ fn certificates_beside(rng: &mut SmallRng, _: Aim, namespace: &str) -> Vec<Value
     match rng.random_range(0..4) {
         0 => {
             odd["data"]["tls.key"] =
-                text("-----BEGIN DSA PRIVATE KEY-----\nAAAA\n-----END DSA PRIVATE KEY-----\n")
+                text("-----BEGIN DSA PRIVATE KEY-----\nAAAA\n-----END DSA PRIVATE KEY-----\n");
         }
         1 => odd["data"]["tls.key"] = secrets[1]["data"]["tls.key"].clone(),
         2 => odd["data"]["tls.crt"] = text(&"comment\n".repeat(2000)),

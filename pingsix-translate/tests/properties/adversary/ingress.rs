@@ -23,7 +23,7 @@ const HOSTS: [&str; 3] = ["shop.victim.test", "api.victim.test", "shop.example.c
 /// Hosts that are wider, or of others.
 const AROUND: [&str; 5] = ["", "*.victim.test", "*.example.com", "hostile.example.com", "x.hostile.test"];
 
-fn ingress(name: &str, namespace: &str, created: String, spec: &Value) -> Value {
+fn ingress(name: &str, namespace: &str, created: &str, spec: &Value) -> Value {
     let mut ingress = json!({
         "kind": "Ingress", "metadata": {"namespace": namespace, "name": name, "creationTimestamp": created},
         "spec": spec,
@@ -65,7 +65,7 @@ fn victim(rng: &mut SmallRng) -> Vec<Value> {
             "rules": [rule(rng, host, &paths)],
             "tls": [{"hosts": [host], "secretName": secret}],
         });
-        ingress(&format!("victim-{index}"), VICTIM, created(rng, 2020), &spec)
+        ingress(&format!("victim-{index}"), VICTIM, &created(rng, 2020), &spec)
     });
     each.chain(certificates(VICTIM)).collect()
 }
@@ -100,7 +100,7 @@ fn hostile(rng: &mut SmallRng, younger: bool, apart: bool) -> Vec<Value> {
                 spec["tls"] = json!([{"hosts": names, "secretName": secret}]);
             }
             let from = if younger { 2024 } else { *[2010, 2020, 2024].choose(rng).unwrap() };
-            objects.push(ingress(&format!("h{index}"), namespace, created(rng, from), &spec));
+            objects.push(ingress(&format!("h{index}"), namespace, &created(rng, from), &spec));
         }
     }
     objects

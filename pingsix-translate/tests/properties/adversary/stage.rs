@@ -78,7 +78,7 @@ pub(crate) fn victim(rng: &mut SmallRng) -> Vec<Value> {
         .map(|index| {
             let hostnames: Vec<&str> = if index % 2 == 0 { some(rng, &OWN) } else { some(rng, &SHARED) };
             let rules: Vec<Value> = (0..rng.random_range(1..3)).map(|_| rule(rng)).collect();
-            route(&format!("victim-{index}"), VICTIM, created(rng, 2020), &hostnames, &rules)
+            route(&format!("victim-{index}"), VICTIM, &created(rng, 2020), &hostnames, &rules)
         })
         .collect()
 }
@@ -96,7 +96,7 @@ pub(crate) fn created(rng: &mut SmallRng, from: u32) -> String {
 pub(crate) fn route(
     name: &str,
     namespace: &str,
-    created: String,
+    created: &str,
     hostnames: &[&str],
     rules: &[Value],
 ) -> Value {
