@@ -2,6 +2,7 @@
 
 mod provisioning;
 mod publishing;
+mod ready;
 mod refusals;
 mod replicas;
 mod settling;
