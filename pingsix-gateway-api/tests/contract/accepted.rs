@@ -53,9 +53,9 @@ impl Sort {
     fn planes(self, objects: &[Value], options: &Options) -> Vec<DataPlane> {
         let translation = if self == Self::Ingresses {
             let mut all = Objects::default();
-            objects.iter().for_each(|object| {
+            for object in objects {
                 all.insert(decode(object));
-            });
+            }
             translate_ingress(&all.ingress_snapshot(ingress::CLASS).expect("there is the class"), options)
         } else {
             translate(&snapshot(objects), options)
