@@ -57,6 +57,10 @@ interop:
 properties cases="3000":
     PROPERTY_CASES={{ cases }} cargo test --release -p pingsix-translate --test properties -- --nocapture
 
+# Hostile tenants beside a victim, in this many worlds that are translated.
+adversary-worlds worlds="100000":
+    ADVERSARY_WORLDS={{ worlds }} cargo test --release -p pingsix-translate --test properties adversary -- --nocapture
+
 # Against the real PingSIX: PINGSIX_BIN=/path/to/pingsix just contract
 contract:
     tools/require-pingsix
@@ -109,6 +113,11 @@ churn seconds="60":
 # Changes on a real API server while clients judge every answer of the real PingSIX.
 load changes="10000":
     LOAD_CHANGES={{ changes }} cargo test --release -p pingsix-gateway-api --features controller --test cluster under_load -- --nocapture --test-threads 1
+
+# Says so when PINGSIX_BIN or the cluster is missing.
+# Hostile tenants beside a victim for a while, on a real API server and with the real PingSIX.
+adversary seconds="600":
+    ADVERSARY_SECONDS={{ seconds }} cargo test --release -p pingsix-gateway-api --features controller --test cluster adversary -- --nocapture --test-threads 1
 
 # Regenerate the etcd wire types from the .proto files.
 proto:

@@ -123,6 +123,93 @@ fn an_event_costs_what_it_concerns_however_large_the_cluster_is() {
 }
 
 #[test]
+fn an_event_of_any_kind_costs_the_same_however_many_others_are_not_concerned() {
+    let cost = |kind: Kind, others: u32| {
+        let mut world = World::default();
+        let mut apply = |kind: Kind, mut object: Value, index: u32| {
+            object["metadata"]["namespace"] = json!(format!("tenant-{index}"));
+            world.apply(event_of(kind, watcher::Event::Apply(object)));
+        };
+        for index in 0..=others {
+            for (kind, object) in of_tenant(1) {
+                apply(kind, object, index);
+            }
+        }
+        let changed = of_tenant(2).into_iter().find(|(other, _)| *other == kind);
+        let (_, mut changed) = changed.expect("a tenant has one of every kind");
+        changed["metadata"]["namespace"] = json!("tenant-0");
+        let before = (world.work(), world.steps());
+        world.apply(event_of(kind, watcher::Event::Apply(changed)));
+        let after = (world.work(), world.steps());
+        (after.0.objects - before.0.objects, after.0.entries - before.0.entries, after.1 - before.1)
+    };
+    for (kind, _) in of_tenant(1) {
+        assert_eq!(cost(kind, 1), cost(kind, 30), "{kind}");
+    }
+}
+
+/// What a tenant has with a Gateway of its own: an object of each namespaced kind.
+fn of_tenant(version: u32) -> Vec<(Kind, Value)> {
+    let versioned = |name: &str, spec: Value| json!({"metadata": {"name": name, "resourceVersion": version.to_string(), "generation": version}, "spec": spec});
+    let parent = json!([{"name": "own"}]);
+    let rules = json!([{"backendRefs": [{"name": "cart", "port": 80 + version}]}]);
+    let mut gateway = gateway("own", "pingsix", version);
+    gateway["spec"]["listeners"][0]["protocol"] = json!("HTTPS");
+    gateway["spec"]["listeners"][0]["tls"] = json!({"certificateRefs": [{"name": "tls"}]});
+    gateway["spec"]["allowedListeners"] = json!({"namespaces": {"from": "Same"}});
+    let mut slice = slice("cart-1", "cart");
+    slice["metadata"]["resourceVersion"] = json!(version.to_string());
+    slice["endpoints"][0]["addresses"] = json!([format!("10.0.0.{version}")]);
+    let data = json!({"tls.crt": "AAAA", "tls.key": if version == 1 { "AAAA" } else { "BBBB" }});
+    let listener =
+        json!([{"name": "b", "port": 80, "protocol": "HTTP", "hostname": format!("h{version}.test")}]);
+    vec![
+        (Kind::Gateway, gateway),
+        (Kind::ListenerSet, versioned("set", json!({"parentRef": {"name": "own"}, "listeners": listener}))),
+        (Kind::HttpRoute, versioned("http", json!({"parentRefs": parent, "rules": rules}))),
+        (Kind::GrpcRoute, versioned("grpc", json!({"parentRefs": parent, "rules": rules}))),
+        (
+            Kind::TlsRoute,
+            versioned("tls", json!({"parentRefs": parent, "hostnames": ["a.test"], "rules": rules})),
+        ),
+        (Kind::TcpRoute, versioned("tcp", json!({"parentRefs": parent, "rules": rules}))),
+        (Kind::UdpRoute, versioned("udp", json!({"parentRefs": parent, "rules": rules}))),
+        (
+            Kind::ReferenceGrant,
+            versioned(
+                "grant",
+                json!({
+            "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": format!("n{version}")}],
+            "to": [{"group": "", "kind": "Service"}]}),
+            ),
+        ),
+        (
+            Kind::BackendTlsPolicy,
+            versioned(
+                "policy",
+                json!({
+            "targetRefs": [{"group": "", "kind": "Service", "name": "cart"}],
+            "validation": {"wellKnownCACertificates": "System", "hostname": format!("h{version}.test")}}),
+            ),
+        ),
+        (
+            Kind::Ingress,
+            versioned(
+                "ingress",
+                json!({"ingressClassName": "pingsix",
+            "defaultBackend": {"service": {"name": "cart", "port": {"number": 80 + version}}}}),
+            ),
+        ),
+        (Kind::Service, service("cart", version)),
+        (Kind::EndpointSlice, slice),
+        (
+            Kind::Secret,
+            json!({"metadata": {"name": "tls", "resourceVersion": version.to_string()}, "data": data}),
+        ),
+    ]
+}
+
+#[test]
 fn a_service_costs_its_owners_however_many_routes_share_it() {
     let cost = |routes: u32| {
         let mut world = World::default();

@@ -4,6 +4,7 @@
 //! `LOAD_CHANGES` says how many changes are made (`just load` makes 10,000), `LOAD_KILLS` how often the controller is
 //! killed meanwhile, and `LOAD_SEED` repeats the choices of a run.
 
+mod adversary;
 mod backends;
 mod cast;
 mod changes;
@@ -15,7 +16,7 @@ mod scene;
 pub(crate) mod subjects;
 mod traffic;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use pingsix_translate::{Layout, Options};
@@ -24,8 +25,10 @@ use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::lab::PATIENCE;
 use crate::lab::pingsix::say;
 use crate::lab::truth::{Dump, Truth};
+use cast::Cast;
 use scene::Scene;
 use subjects::Subject;
 use traffic::{Tally, Traffic, ask_everything};
@@ -57,7 +60,7 @@ async fn run(test: &str, changes: usize, kills: usize) {
     if !namespace::is_inside(test).await {
         return;
     }
-    let Some(scene) = Scene::start(test).await else { return };
+    let Some(scene) = Scene::start(test, Cast::new).await else { return };
     let seed = number("LOAD_SEED").unwrap_or_else(|| rand::rng().random());
     say(&format!("{test}: LOAD_SEED={seed}"));
     let mut dice = StdRng::seed_from_u64(seed);
@@ -72,8 +75,9 @@ async fn run(test: &str, changes: usize, kills: usize) {
     let mut fates = StdRng::seed_from_u64(dice.random());
     let client = scene.cluster.admin();
     let over = CancellationToken::new();
+    let mut now = vec![0; scene.subjects.len()];
     let change = async {
-        let mut counts = changes::make(&client, &scene.subjects, changes, &mut dice).await;
+        let mut counts = changes::make(&client, &scene.subjects, &mut now, changes, &mut dice).await;
         // Who is killed is to have something to do.
         over.cancel();
         counts.retain(|_, count| *count > 0);
@@ -127,18 +131,29 @@ async fn refusals(scene: &Scene, may_be_alone: bool, over: &CancellationToken) -
     refusals
 }
 
-/// The feed holds what follows from the objects of the cluster, and nothing else.
+/// The feed comes to hold what follows from the objects of the cluster, and nothing else.
 async fn is_up_to_date(scene: &Scene) {
     let options = Options { layout: Layout::PerPort, responder: Some(scene.responder), ..Options::default() };
     let dump = Dump::of(&scene.cluster.admin()).await;
     for (scope, wanted) in Truth::of(&dump, &options, &[]).wanted() {
-        let (_, held) = scene.feed(scope.as_str()).await;
-        let held: BTreeMap<_, _> = held.into_iter().collect();
-        let keys = |documents: &BTreeMap<String, Vec<u8>>| documents.keys().cloned().collect::<Vec<_>>();
-        assert_eq!(keys(&held), keys(&wanted), "keys of {}", scope.as_str());
-        let differ = wanted.iter().filter(|(key, value)| held[*key] != **value).map(|(key, _)| key);
-        assert_eq!(differ.collect::<Vec<_>>(), Vec::<&String>::new(), "values of {}", scope.as_str());
+        let started = Instant::now();
+        loop {
+            let differ = differences(scene, scope.as_str(), &wanted).await;
+            if differ.is_empty() {
+                break;
+            }
+            assert!(started.elapsed() < PATIENCE, "{} is not up to date: {differ:?}", scope.as_str());
+            sleep(Duration::from_millis(100)).await;
+        }
     }
+}
+
+/// Keys that a data plane holds and should not, or the other way round, or with another value.
+async fn differences(scene: &Scene, scope: &str, wanted: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+    let Ok((_, held)) = scene.feed(scope).await else { return vec![format!("{scope} is not open")] };
+    let held: BTreeMap<String, Vec<u8>> = held.into_iter().collect();
+    let keys: BTreeSet<&String> = held.keys().chain(wanted.keys()).collect();
+    keys.into_iter().filter(|key| held.get(*key) != wanted.get(*key)).cloned().collect()
 }
 
 /// How long after a change was made somebody saw it.

@@ -15,6 +15,7 @@
 )]
 
 mod acceptance;
+mod accepted;
 mod authority;
 mod backend_tls;
 mod bench;
@@ -49,14 +50,26 @@ mod units;
 )]
 #[path = "../../../pingsix-translate/tests/properties"]
 mod properties {
+    /// Without its tests.
+    pub(crate) mod adversary {
+        pub(crate) mod attack;
+        pub(crate) mod stage;
+    }
     pub(crate) mod answer;
     pub(crate) mod case;
     pub(crate) mod effect;
     pub(crate) mod evaluate;
     pub(crate) mod generate;
+    /// Without its tests.
+    pub(crate) mod ingress {
+        /// The class of the Ingresses.
+        pub(crate) const CLASS: &str = "pingsix";
+        mod generate;
+        pub(crate) use generate::table;
+    }
     pub(crate) mod oracle;
     pub(crate) mod probe;
 }
 
 // They call each other by these names.
-use properties::{answer, effect, evaluate, oracle, probe};
+use properties::{answer, effect, evaluate, generate, oracle, probe};

@@ -41,7 +41,7 @@ pub(crate) fn faults(case: &Case) -> Vec<String> {
 }
 
 /// What PingSIX looks up: an exact name, else the longest wildcard, which stands for any number of labels.
-fn shown<'c>(config: &'c Config, host: &str) -> Option<&'c Ssl> {
+pub(crate) fn shown<'c>(config: &'c Config, host: &str) -> Option<&'c Ssl> {
     let is_match = |name: &str| match name.strip_prefix('*') {
         Some(suffix) => host.ends_with(suffix) && host.len() > suffix.len(),
         None => name == host,

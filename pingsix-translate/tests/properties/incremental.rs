@@ -408,7 +408,7 @@ fn extended(tables: Tables, rng: &mut SmallRng, taste: Taste, is_spread: bool) -
 }
 
 /// Compares two translations down to the bytes.
-fn compare(got: &Translation, fresh: &Translation) -> Result<(), String> {
+pub(crate) fn compare(got: &Translation, fresh: &Translation) -> Result<(), String> {
     fn same<T: PartialEq + Debug>(what: &str, got: &T, fresh: &T) -> Result<(), String> {
         if got == fresh { Ok(()) } else { Err(format!("{what}: {got:#?}\nfresh: {fresh:#?}")) }
     }

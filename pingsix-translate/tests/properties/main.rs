@@ -16,6 +16,7 @@
 )]
 
 mod accepted;
+mod adversary;
 mod answer;
 mod audience;
 mod case;

@@ -3,6 +3,7 @@
 mod jobs;
 mod provisioning;
 mod publishing;
+mod ready;
 mod refusals;
 mod replicas;
 mod settling;

@@ -243,3 +243,14 @@ async fn names_and_labels_are_as_prometheus_wants_them() {
         assert!(!meaning.is_empty() && !meaning.ends_with('.'), "{name}: {meaning}");
     }
 }
+
+#[tokio::test]
+async fn no_label_has_the_name_of_an_object() {
+    // The names of everything that has happened, and of where it was published.
+    let text = eventful().await.encode();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        for name in ["shop", "cart", "infra", "web", "home", "pod", "routes/1", "/pingsix"] {
+            assert!(!line.contains(name), "{name} is in {line}");
+        }
+    }
+}

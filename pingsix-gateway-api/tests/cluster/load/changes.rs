@@ -34,14 +34,17 @@ pub(crate) const LATEST: Duration = Duration::from_mins(1);
 /// What was changed how often.
 pub(crate) type Counts = BTreeMap<Sort, usize>;
 
+/// The variant that each subject is in; at first each is in its first.
+pub(crate) type Now = Vec<usize>;
+
 /// Makes this many changes, or fewer if one is never seen. A subject is changed again when its last change was seen.
 pub(crate) async fn make(
     client: &Client,
     subjects: &Arc<Vec<Subject>>,
+    now: &mut Now,
     count: usize,
     dice: &mut StdRng,
 ) -> Counts {
-    let mut now: Vec<usize> = vec![0; subjects.len()];
     let mut changed: Vec<Instant> = vec![Instant::now(); subjects.len()];
     let mut counts = Counts::new();
     let mut made = 0;

@@ -15,6 +15,7 @@ use pingsix_test_programs::free_address;
 use serde::Deserialize;
 use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
+use tonic::Status;
 
 use super::backends::Backends;
 use super::cast::Cast;
@@ -58,14 +59,14 @@ struct Page {
 
 impl Scene {
     /// Starts everything, or says why a test does not run.
-    pub(crate) async fn start(test: &str) -> Option<Self> {
+    pub(crate) async fn start(test: &str, cast: impl FnOnce(&Backends) -> Cast) -> Option<Self> {
         let binary = pingsix::binary(test)?;
         let backends = Backends::start().await;
         let cluster = TestCluster::builder().start_or_skip().await?;
         cluster.namespace(AWAY).await.unwrap();
         cluster.apply(OWN_KINDS).await.unwrap();
         cluster.apply(shop::CLASS).await.unwrap();
-        let cast = Cast::new(&backends);
+        let cast = cast(&backends);
         for (kind, object) in &cast.objects {
             changes::create(&cluster.admin(), *kind, object).await;
         }
@@ -96,14 +97,24 @@ impl Scene {
     }
 
     /// What the feed holds, by data plane, and in which revision.
-    pub(crate) async fn feed(&self, plane: &str) -> (i64, Vec<(String, Vec<u8>)>) {
-        let found = list(self.feed, plane).await.unwrap();
+    pub(crate) async fn feed(&self, plane: &str) -> Result<(i64, Vec<(String, Vec<u8>)>), Status> {
+        let found = list(self.feed, plane).await?;
         let pairs = found.kvs.iter().map(|kv| {
             let key = String::from_utf8_lossy(&kv.key);
             (key.strip_prefix(plane).unwrap()[1..].to_owned(), kv.value.to_vec())
         });
         let last = found.kvs.iter().map(|kv| kv.mod_revision).max().unwrap_or_default();
-        (last, pairs.collect())
+        Ok((last, pairs.collect()))
+    }
+
+    /// Whether the feed answers with documents for each PingSIX.
+    pub(crate) async fn is_open(&self) -> bool {
+        for pingsix in [&self.plain, &self.secure] {
+            if !self.feed(pingsix.plane).await.is_ok_and(|(_, held)| !held.is_empty()) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Waits until each PingSIX has published what the feed holds.
@@ -111,8 +122,9 @@ impl Scene {
         for pingsix in [&self.plain, &self.secure] {
             let started = Instant::now();
             loop {
-                if list(self.feed, pingsix.plane).await.is_ok_and(|found| !found.kvs.is_empty()) {
-                    let (last, _) = self.feed(pingsix.plane).await;
+                if let Ok((last, _)) = self.feed(pingsix.plane).await
+                    && last > 0
+                {
                     let page = pingsix.page().await;
                     if page.as_ref().is_some_and(|page| page.published_revision >= Some(last)) {
                         break;

@@ -12,7 +12,7 @@ use crate::oracle::{Target, World};
 /// # Errors
 ///
 /// What cannot be understood, which is a defect of the configuration or of its provenance.
-pub(super) fn answer(
+pub(crate) fn answer(
     world: &World,
     plane: &DataPlane,
     router: &Router<'_>,

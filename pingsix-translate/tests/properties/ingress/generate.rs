@@ -30,7 +30,7 @@ static CERTIFICATES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
 });
 
 /// A random table: every object of one case.
-pub(super) fn table(rng: &mut SmallRng) -> Vec<Value> {
+pub(crate) fn table(rng: &mut SmallRng) -> Vec<Value> {
     let mut objects = vec![
         class(rng, CLASS, "pingsix.io/gateway-controller", 3),
         class(rng, "other", "example.com/controller", 8),

@@ -16,10 +16,10 @@ use crate::probe::Probe;
 
 /// Who decides about a request, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decided {
+pub(crate) struct Decided {
     /// `namespace/name` of the Ingress and the field; `None` for 404.
-    pub(super) origin: Option<(String, String)>,
-    pub(super) target: Target,
+    pub(crate) origin: Option<(String, String)>,
+    pub(crate) target: Target,
 }
 
 /// How many labels a wildcard stands for.

@@ -1,0 +1,308 @@
+//! A tenant that does what hurts others most, as fast as it can, within what the API server lets pass.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use pingsix_translate::Kind;
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::super::objects::secret;
+use crate::lab::{objects, shop};
+
+/// How many objects of each sort it has at a time.
+const OF_EACH: usize = 3;
+
+/// Between two deeds.
+const REST: Duration = Duration::from_millis(20);
+
+/// What was done how often; what the API server has refused is under `refused`.
+pub(super) type Deeds = BTreeMap<&'static str, usize>;
+
+/// A tenant with a namespace.
+pub(super) struct Tenant {
+    pub(super) client: Client,
+    pub(super) namespace: &'static str,
+    pub(super) dice: StdRng,
+}
+
+/// Something to be done with objects.
+type Deed = fn(&mut StdRng, &str) -> Vec<(Kind, Value)>;
+
+const DEEDS: [(&str, Deed); 12] = [
+    ("wide routes", wide_routes),
+    ("long rules", long_rules),
+    ("many names", many_names),
+    ("filters", filters),
+    ("forbidden routes", forbidden_routes),
+    ("forbidden listeners", forbidden_listeners),
+    ("odd certificates", odd_certificates),
+    ("long Ingresses", long_ingresses),
+    ("many references", many_references),
+    ("many endpoints", many_endpoints),
+    ("a Gateway of its own", own_gateway),
+    ("odd Services", odd_services),
+];
+
+impl Tenant {
+    /// Does something until it is stopped.
+    pub(super) async fn run(mut self, stop: CancellationToken) -> Deeds {
+        let mut deeds = Deeds::new();
+        while stop.run_until_cancelled(sleep(REST)).await.is_some() {
+            if self.dice.random_ratio(1, 20) {
+                self.delete_routes().await;
+                *deeds.entry("deletions").or_default() += 1;
+                continue;
+            }
+            let (name, deed) = *DEEDS.choose(&mut self.dice).unwrap();
+            for (kind, object) in deed(&mut self.dice, self.namespace) {
+                let is_done = self.put(kind, object).await;
+                *deeds.entry(if is_done { name } else { "refused" }).or_default() += 1;
+            }
+        }
+        deeds
+    }
+
+    /// Makes or replaces an object. Returns whether it was let pass.
+    async fn put(&self, kind: Kind, mut object: Value) -> bool {
+        let version = match kind.group() {
+            "" => kind.version().to_owned(),
+            group => format!("{group}/{}", kind.version()),
+        };
+        object["apiVersion"] = json!(version);
+        object["kind"] = json!(kind.as_str());
+        object["metadata"]["namespace"] = json!(self.namespace);
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let put = PatchParams::apply("hostile").force();
+        objects(&self.client, kind, self.namespace).patch(&name, &put, &Patch::Apply(&object)).await.is_ok()
+    }
+
+    async fn delete_routes(&self) {
+        let routes = objects(&self.client, Kind::HttpRoute, self.namespace);
+        let _ = routes.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default()).await;
+    }
+}
+
+fn name(dice: &mut StdRng, what: &str) -> String {
+    format!("{what}-{}", dice.random_range(0..OF_EACH))
+}
+
+fn route(dice: &mut StdRng, what: &str, hostnames: &[String], rules: &Value) -> (Kind, Value) {
+    let mut route = json!({
+        "metadata": {"name": name(dice, what)},
+        "spec": {"parentRefs": [{"namespace": "default", "name": "web"}], "rules": rules},
+    });
+    if !hostnames.is_empty() {
+        route["spec"]["hostnames"] = json!(hostnames);
+    }
+    (Kind::HttpRoute, route)
+}
+
+fn to_own() -> Value {
+    json!([{"name": "web", "port": 80}])
+}
+
+/// Hostnames that cover those of the victim at the listener that both have.
+fn around(dice: &mut StdRng) -> Vec<String> {
+    let wide: [&[&str]; 4] = [&[], &["*.example"], &["*.shop.example", "*.test"], &["hostile.example"]];
+    wide.choose(dice).unwrap().iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn wide_routes(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let names = around(dice);
+    vec![
+        route(dice, "all", &[], &json!([{"backendRefs": to_own()}])),
+        route(
+            dice,
+            "wide",
+            &names,
+            &json!([{"matches": [{"path": {"type": "PathPrefix", "value": "/x"}},
+            {"path": {"type": "Exact", "value": "/deep/er"}}], "backendRefs": to_own()}]),
+        ),
+    ]
+}
+
+/// 64 matches by 16 headers of a length that makes an object of a megabyte at most.
+fn long_rules(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let value = "v".repeat(dice.random_range(1..900));
+    let matches: Vec<Value> = (0..64)
+        .map(|number| {
+            let headers: Vec<Value> = (0..16)
+                .map(|header| json!({"name": format!("x-{header}"), "value": format!("{number}-{value}")}))
+                .collect();
+            json!({"path": {"type": "PathPrefix", "value": "/x"}, "headers": headers})
+        })
+        .collect();
+    let names = around(dice);
+    vec![route(dice, "long", &names, &json!([{"matches": matches, "backendRefs": to_own()}]))]
+}
+
+/// 16 names by 16 rules.
+fn many_names(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let part: u32 = dice.random();
+    let names: Vec<String> = (0..16).map(|name| format!("n{name}-{part}.hostile.example")).collect();
+    let rules: Vec<Value> = (0..16)
+        .map(|rule| {
+            let path = format!("/{rule}/{}", "p".repeat(dice.random_range(1..1000)));
+            json!({"matches": [{"path": {"type": "PathPrefix", "value": path}}], "backendRefs": to_own()})
+        })
+        .collect();
+    vec![route(dice, "names", &names, &json!(rules))]
+}
+
+/// Filters that cannot stand in one list with those of others, under conditions.
+fn filters(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let set = json!([{"name": "x-marked", "value": dice.random_range(0..9).to_string()}]);
+    let filter = *["RequestHeaderModifier", "ResponseHeaderModifier"].choose(dice).unwrap();
+    let field =
+        if filter == "RequestHeaderModifier" { "requestHeaderModifier" } else { "responseHeaderModifier" };
+    let conditional = json!({
+        "matches": [{"headers": [{"name": "user-agent", "value": "load"}]}],
+        "filters": [{"type": filter, field: {"set": set}}], "backendRefs": to_own(),
+    });
+    let elsewhere =
+        json!({"filters": [{"type": "RequestRedirect", "requestRedirect": {"hostname": "hostile.test"}}]});
+    let names = around(dice);
+    vec![route(dice, "filters", &names, &json!([conditional, elsewhere]))]
+}
+
+/// For the victim's own listeners and hostnames, and to its Services.
+fn forbidden_routes(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let index = dice.random_range(0..6);
+    let names: Vec<String> = ["backend", "matches", "endpoints"]
+        .iter()
+        .map(|name| format!("{name}-{index}.victim.test"))
+        .collect();
+    let mut at_own = route(dice, "forbidden", &names, &json!([{"backendRefs": to_own()}]));
+    at_own.1["spec"]["parentRefs"] = json!([
+        {"namespace": "default", "name": "web", "sectionName": "own"},
+        {"namespace": "default", "name": "web", "sectionName": "safe"},
+        {"namespace": "default", "name": "web"},
+    ]);
+    let to_victim = json!([{"backendRefs": [{"namespace": "default", "name": "a", "port": 80}]}]);
+    vec![at_own, route(dice, "foreign", &["foreign.example".to_owned()], &to_victim)]
+}
+
+/// 64 listeners that the Gateway does not admit, with certificates of others and ones that never were.
+fn forbidden_listeners(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let part: u32 = dice.random();
+    let listeners: Vec<Value> = (0..64)
+        .map(|index| {
+            let hostname =
+                if index == 0 { "safe.victim.test".to_owned() } else { format!("l{index}.victim.test") };
+            json!({
+                "name": format!("l{index}"), "port": 443, "protocol": "HTTPS", "hostname": hostname,
+                "tls": {"certificateRefs": [
+                    {"name": format!("absent-{part}-{index}")}, {"namespace": "default", "name": "safe"}]},
+            })
+        })
+        .collect();
+    let parent = json!({"namespace": "default", "name": "web"});
+    vec![(
+        Kind::ListenerSet,
+        json!({"metadata": {"name": name(dice, "set")}, "spec": {"parentRef": parent, "listeners": listeners}}),
+    )]
+}
+
+/// Secrets that are sound, not a pair, with a key of an algorithm of old, or behind much text.
+fn odd_certificates(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let names: Vec<String> =
+        (0..dice.random_range(1..300)).map(|name| format!("n{name}.hostile.example")).collect();
+    let pair = rcgen::generate_simple_self_signed(names).unwrap();
+    let (_, other) = shop::pair("other.hostile.example");
+    let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+    let dsa = "-----BEGIN DSA PRIVATE KEY-----\nAAAA\n-----END DSA PRIVATE KEY-----\n";
+    let (certificate, key) = match dice.random_range(0..5) {
+        0 => (certificate, other),
+        1 => (certificate, dsa.to_owned()),
+        2 => (format!("{}\n{certificate}", "comment ".repeat(80_000)), key),
+        3 => (certificate.repeat(100), key),
+        _ => (certificate, key),
+    };
+    vec![(Kind::Secret, secret(&name(dice, "odd"), &certificate, &key))]
+}
+
+fn ingress(dice: &mut StdRng, what: &str, mut spec: Value) -> (Kind, Value) {
+    spec["ingressClassName"] = json!("pingsix");
+    (Kind::Ingress, json!({"metadata": {"name": name(dice, what)}, "spec": spec}))
+}
+
+fn long_ingresses(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let paths: Vec<Value> = (0..dice.random_range(1..5000))
+        .map(|path| json!({"path": format!("/{path}"), "pathType": "Prefix", "backend": backend}))
+        .collect();
+    vec![ingress(dice, "long", json!({"defaultBackend": backend, "rules": [{"http": {"paths": paths}}]}))]
+}
+
+/// Names of Secrets of which nobody has heard, others each time.
+fn many_references(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let part: u32 = dice.random();
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let mut tls: Vec<Value> = (0..dice.random_range(1..1000))
+        .map(|index| json!({"hosts": [format!("n{index}.hostile.example")], "secretName": format!("absent-{part}-{index}")}))
+        .collect();
+    tls.extend(
+        (0..OF_EACH)
+            .map(|index| json!({"hosts": ["o.hostile.example"], "secretName": format!("odd-{index}")})),
+    );
+    vec![ingress(dice, "references", json!({"defaultBackend": backend, "tls": tls}))]
+}
+
+/// The endpoints of a Service of its own, as many as a slice may have.
+fn many_endpoints(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let endpoints: Vec<Value> = (0..dice.random_range(1..1000))
+        .map(|index| json!({"addresses": [format!("198.19.{}.{}", index / 250, index % 250 + 1)]}))
+        .collect();
+    let labels = json!({"kubernetes.io/service-name": "web-2"});
+    vec![(
+        Kind::EndpointSlice,
+        json!({"metadata": {"name": name(dice, "many"), "labels": labels}, "addressType": "IPv4",
+            "ports": [{"name": "web", "port": 80}], "endpoints": endpoints}),
+    )]
+}
+
+/// A data plane of its own, with certificates that are none.
+fn own_gateway(dice: &mut StdRng, namespace: &str) -> Vec<(Kind, Value)> {
+    let listeners: Vec<Value> = (0..dice.random_range(1..64))
+        .map(|index| {
+            json!({
+                "name": format!("l{index}"), "port": 443, "protocol": "HTTPS", "hostname": format!("l{index}.example"),
+                "tls": {"certificateRefs": [{"name": name(dice, "odd")}]},
+            })
+        })
+        .collect();
+    let gateway =
+        json!({"metadata": {"name": "own"}, "spec": {"gatewayClassName": "pingsix", "listeners": listeners}});
+    let mut route = route(dice, "own", &[], &json!([{"backendRefs": to_own()}]));
+    route.1["spec"]["parentRefs"] = json!([{"namespace": namespace, "name": "own"}]);
+    vec![(Kind::Gateway, gateway), route]
+}
+
+/// A Service that is a name at times, and a policy for it.
+fn odd_services(dice: &mut StdRng, _: &str) -> Vec<(Kind, Value)> {
+    let mut service =
+        json!({"metadata": {"name": "web-2"}, "spec": {"ports": [{"name": "web", "port": 80}]}});
+    if dice.random() {
+        service["spec"]["type"] = json!("ExternalName");
+        service["spec"]["externalName"] = json!("hostile.example");
+    }
+    let policy = json!({"metadata": {"name": "tls"}, "spec": {
+        "targetRefs": [{"group": "", "kind": "Service", "name": "web-2"}],
+        "validation": {"wellKnownCACertificates": "System", "hostname": "hostile.example"}}});
+    let to_both = json!([{"backendRefs": [{"name": "web", "port": 80}, {"name": "web-2", "port": 80}]}]);
+    let junk = json!({"metadata": {"name": "junk"}, "data": {"tls.crt": BASE64_STANDARD.encode("junk")}});
+    vec![
+        (Kind::Service, service),
+        (Kind::BackendTlsPolicy, policy),
+        (Kind::Secret, junk),
+        route(dice, "both", &["both.hostile.example".to_owned()], &to_both),
+    ]
+}

@@ -1,0 +1,114 @@
+//! Whatever worlds become, PingSIX takes it: random Gateways and routes, Ingresses, and hostile tenants beside a victim
+//! whose data plane is too small for all of them. Nothing of ours stands between, neither the validation of documents nor
+//! the bridge.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use pingsix_translate::{Budget, DataPlane, Layout, Objects, Options, translate, translate_ingress};
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::Value;
+
+use crate::etcd::Etcd;
+use crate::process::{PATIENCE, PingSix, Verdict};
+use crate::properties::adversary::attack::{Aim, attacks};
+use crate::properties::adversary::stage::{infrastructure, victim};
+use crate::properties::case::{decode, snapshot};
+use crate::properties::generate::{Taste, table, table_of_sets};
+use crate::properties::ingress;
+use crate::run::{binary, cases, say, seed};
+
+const SCOPE: &str = "/contract/accepted";
+
+/// The sorts of worlds, in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    Routes,
+    ListenerSets,
+    Ingresses,
+    Tenants,
+}
+
+const SORTS: [Sort; 4] = [Sort::Routes, Sort::ListenerSets, Sort::Ingresses, Sort::Tenants];
+
+impl Sort {
+    fn objects(self, rng: &mut SmallRng) -> Vec<Value> {
+        let taste = Taste { https: rng.random() };
+        match self {
+            Self::Routes => table(rng, taste),
+            Self::ListenerSets => table_of_sets(rng, taste),
+            Self::Ingresses => ingress::table(rng),
+            Self::Tenants => {
+                let listeners = rng.random_bool(0.3);
+                let aim = Aim { younger: rng.random(), apart: rng.random(), listeners };
+                let mut objects = infrastructure(rng, taste.https, listeners);
+                objects.extend(victim(rng));
+                objects.extend(attacks(rng, aim));
+                objects
+            }
+        }
+    }
+
+    fn planes(self, objects: &[Value], options: &Options) -> Vec<DataPlane> {
+        let translation = if self == Self::Ingresses {
+            let mut all = Objects::default();
+            for object in objects {
+                all.insert(decode(object));
+            }
+            translate_ingress(&all.ingress_snapshot(ingress::CLASS).expect("there is the class"), options)
+        } else {
+            translate(&snapshot(objects), options)
+        };
+        translation.data_planes.into_values().collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pingsix_takes_whatever_random_worlds_become() {
+    const TEST: &str = "accepted";
+    let Some(binary) = binary(TEST) else { return };
+    let worlds = cases() as u64 / 64;
+    let etcd = Etcd::start(&[SCOPE.to_owned()]).await;
+    let pingsix = PingSix::start(&binary, etcd.address, SCOPE).await;
+    let responder = SocketAddr::from((Ipv4Addr::LOCALHOST, 9080));
+    let mut taken: BTreeMap<Sort, usize> = BTreeMap::new();
+    let (mut edition, mut documents) = (0, 0);
+    for world in 0..worlds {
+        let mut rng = SmallRng::seed_from_u64(seed().wrapping_mul(1_000_003).wrapping_add(world));
+        let sort = SORTS[usize::try_from(world).unwrap() % SORTS.len()];
+        let objects = sort.objects(&mut rng);
+        let is_per_port = sort != Sort::Ingresses && rng.random();
+        let mut options = Options {
+            layout: if is_per_port { Layout::PerPort } else { Layout::Shared },
+            responder: rng.random_bool(0.7).then_some(responder),
+            ..Options::default()
+        };
+        if rng.random_bool(0.4) {
+            let whole = sort.planes(&objects, &options);
+            let most = whole.iter().map(|plane| plane.size.bytes).max().unwrap_or_default();
+            options.budget = Budget { bytes: most * rng.random_range(5..100) / 100, ..Budget::default() };
+        }
+        for plane in sort.planes(&objects, &options) {
+            edition += 1;
+            documents += plane.config.len();
+            let revision = etcd.publish(SCOPE, &plane.config, edition).await;
+            let verdict = pingsix.verdict(revision, PATIENCE).await;
+            assert_eq!(
+                verdict,
+                Verdict::Accepted,
+                "world {world}, {sort:?}, {options:?}: {}",
+                plane.config.to_static()
+            );
+            *taken.entry(sort).or_default() += 1;
+        }
+    }
+    say(&format!(
+        "{TEST}: {worlds} worlds of {documents} documents, data planes taken: {taken:?}, seed {}",
+        seed()
+    ));
+    assert!(
+        SORTS.iter().all(|sort| taken.get(sort).is_some_and(|count| *count as u64 > worlds / 8)),
+        "{taken:?}"
+    );
+}
