@@ -108,7 +108,7 @@ mod tests {
         let clock = LeaseClock::default();
         let (begin, boot) = (clock.now(), since_boot());
         std::thread::sleep(Duration::from_millis(20));
-        let (passed, booted) = (clock.now() - begin, since_boot() - boot);
+        let (passed, booted) = (clock.now() - begin, since_boot().saturating_sub(boot));
         assert!(passed >= Duration::from_millis(20));
         assert!(passed.abs_diff(booted) < Duration::from_secs(1), "{passed:?} {booted:?}");
         #[cfg(target_os = "linux")]

@@ -283,8 +283,9 @@ impl<F: Feed + 'static> Controller<F> {
         let (published, pages) =
             instances::start(asked.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
-            let others = (&options, authority, (events.clone(), metrics.clone()));
-            provisioning::start(&client, provisioning, others, &leadership, (&parts, &mut tasks))
+            let observers = (events.clone(), metrics.clone());
+            let of_all = (&options, authority);
+            provisioning::start(&client, provisioning, of_all, observers, &leadership, (&parts, &mut tasks))
         });
         let orphanage = Orphanage {
             client: client.clone(),

@@ -474,7 +474,7 @@ mod tests {
                 heard.insert(plane);
             }
         };
-        timeout(Duration::from_secs(60), all).await.unwrap();
+        timeout(Duration::from_mins(1), all).await.unwrap();
         assert_eq!(first, Some(beside), "a neighbour does not wait for them");
     }
 

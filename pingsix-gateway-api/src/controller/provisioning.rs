@@ -30,11 +30,8 @@ pub struct ProvisioningOptions {
 pub(super) fn start(
     client: &Client,
     options: &ProvisioningOptions,
-    (all, authority, observers): (
-        &ControllerOptions,
-        Option<FeedAuthority>,
-        (EventBoard, Option<Arc<Metrics>>),
-    ),
+    (all, authority): (&ControllerOptions, Option<FeedAuthority>),
+    (events, metrics): (EventBoard, Option<Arc<Metrics>>),
     leadership: &Leadership,
     (stop, tasks): (&CancellationToken, &mut JoinSet<()>),
 ) -> Provisioning {
@@ -47,7 +44,6 @@ pub(super) fn start(
     let wanted = Wanted { is_partial: all.watch.labels.is_some(), ..Wanted::default() };
     let (wanted, standings) = (watch::Sender::new(wanted), watch::Sender::new(Standings::new()));
     let told = standings.subscribe();
-    let (events, metrics) = observers;
     let provisioner = Provisioner::new(Parts {
         client: client.clone(),
         installation: installation.clone(),

@@ -99,6 +99,7 @@ mod tests {
     static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
     static MAY_END: AtomicBool = AtomicBool::new(false);
 
+    #[expect(clippy::unnecessary_wraps, reason = "as the lookup of the system")]
     fn stuck(_: &str) -> io::Result<Vec<SocketAddr>> {
         UNDER_WAY.fetch_add(1, Ordering::SeqCst);
         while !MAY_END.load(Ordering::SeqCst) {

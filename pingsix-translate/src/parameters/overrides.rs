@@ -25,12 +25,13 @@ pub(super) fn trim(own: Named<'_>, class: Option<Named<'_>>, at: &FieldPath) -> 
     let bounds = spec.and_then(|spec| spec.override_bounds.as_ref());
     if let Some(managed) = &mut proxy.spec.managed {
         for cut in CUTS {
-            let beyond = match allowed.contains(&cut.needed) {
-                true => (cut.beyond)(managed, bounds),
-                false => Some(format!(
+            let beyond = if allowed.contains(&cut.needed) {
+                (cut.beyond)(managed, bounds)
+            } else {
+                Some(format!(
                     "only the class may do that; its spec.allowOverrides would have to have {}",
                     cut.needed.as_str()
-                )),
+                ))
             };
             if let Some(why) = beyond
                 && (cut.remove)(managed)

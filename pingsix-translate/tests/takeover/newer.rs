@@ -89,7 +89,7 @@ fn newer_ingresses_of_another_namespace_change_no_answer_and_no_certificate() {
         let mut objects = world();
         add_ingresses(&mut rng, &mut objects, "a", 2000..2010, &["one.a.test", "two.a.test", "three.a.test"]);
         let asked_for = objects.ingress_snapshot("pingsix").unwrap().ingresses;
-        let tls = asked_for.values().flat_map(|ingress| ingress.spec.as_ref()?.tls.clone());
+        let tls = asked_for.values().filter_map(|ingress| ingress.spec.as_ref()?.tls.clone());
         let names: BTreeSet<String> = tls.flatten().flat_map(|tls| tls.hosts.unwrap_or_default()).collect();
         let mut with = objects.clone();
         add_ingresses(&mut rng, &mut with, "b", 2010..2020, &["*.b.test", "one.b.test", "*.test", "x.test"]);

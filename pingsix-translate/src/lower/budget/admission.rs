@@ -8,7 +8,7 @@ use super::ledger::Ledger;
 use super::share::Share;
 use super::table::Group;
 use super::{Older, refusal};
-use crate::attach::{Hostname, ServerName, hostname_precedence};
+use crate::attach::{ServerName, hostname_precedence};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, Row, Standing};
@@ -244,20 +244,20 @@ impl Admission {
             return refusals;
         }
         let route_of = &routes[route].route;
-        // By rule and hostname, one path of those that are closed.
-        let mut closed: BTreeMap<(usize, Option<Hostname>), (&Path, &Arc<ObjectKey>)> = BTreeMap::new();
+        // By rule and hostname, one match whose path is closed.
+        let mut closed: BTreeMap<_, (&Match, &Arc<ObjectKey>)> = BTreeMap::new();
         for placement in places {
             for name in &placement.names {
                 let group = (placement.zone, name.original.clone());
                 for (index, content) in route_of.rules.iter().enumerate() {
-                    let of_match = |matched: &'s Match| Some((&matched.path, self.closing(matched, &group)?));
+                    let of_match = |matched: &'s Match| Some((matched, self.closing(matched, &group)?));
                     if let Some(found) = content.matches.iter().find_map(of_match) {
                         closed.insert((index, group.1.clone()), found);
                     }
                 }
             }
         }
-        for ((index, name), (path, by)) in closed {
+        for ((index, name), (matched, by)) in closed {
             let rule = RuleRef { route, rule: index };
             if self.refused.contains_key(&rule) {
                 continue;
@@ -266,7 +266,7 @@ impl Admission {
             let message = format!(
                 "Data plane {plane} answers 503 for path \"{}\" of {name}: {by} is for some of these requests and does not \
                  fit its budget, and there is no room to tell them apart.",
-                path.text
+                matched.path.text
             );
             let at = route_of.field_of(&route_of.rules[index]);
             refusals.push((rule, Refusal::new(at, Reason::BudgetExceeded, message)));
