@@ -9,8 +9,7 @@
 //!   may become errors.
 //!
 //! Not promised, and so left out: what the victim is answered for hostnames that others name too, or that are wider than
-//! theirs, once these have used up their guards; and what others take of the budget who are older, or have ListenerSets that
-//! the Gateway admits.
+//! theirs, once these have used up their guards; and what others take of the budget who are older.
 //!
 //! `ADVERSARY_WORLDS` is the number of worlds (`just adversary-worlds` judges 100,000).
 
@@ -278,10 +277,7 @@ fn judge(scene: &Scene, objects: &[Value], budget: Budget, seen: &mut Seen) -> R
     let meant = answers(&world, &whole, &scene.probes)?;
     let of_got = answers(&world, &got, &scene.probes)?;
     judge_takeover(scene, &meant, &of_got, seen)?;
-    // What listeners keep for themselves is charged before everything else, whoever is older. So ListenerSets that are
-    // admitted may leave less room for others.
-    let takes_room = scene.aim.listeners && is_over_budget(&got);
-    if scene.aim.younger && scene.aim.apart && !takes_room {
+    if scene.aim.younger && scene.aim.apart {
         let alone: Vec<Value> = objects.iter().filter(|object| !is_hostile(object)).cloned().collect();
         let before = scene.translate(&alone, budget);
         let of_before = answers(&world, &before, &scene.probes)?;
