@@ -80,7 +80,10 @@ impl Manifests {
     pub(crate) fn of_folder(folder: &Path) -> Self {
         let mut texts = Vec::new();
         read(folder, &mut texts);
-        Self { objects: serde_saphyr::from_multiple(&texts.join("\n---\n")).unwrap() }
+        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&texts.join("\n---\n")).unwrap();
+        // As kustomize has it: a Pod may start without a ConfigMap that is optional, and would not see it later.
+        objects.sort_by_key(|object| object["kind"] == "Deployment");
+        Self { objects }
     }
 
     /// All of them, as one text.
