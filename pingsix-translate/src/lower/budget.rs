@@ -1,8 +1,8 @@
 //! Which rules and certificates a data plane has room for.
 //!
 //! [`mod@admit`] decides, by what [`table`], [`patterns`] and [`certificates`] say that documents will take at most;
-//! [`guards`] keeps the requests of what is refused. [`admission`] is what comes of it, [`ledger`] what is left, and [`share`] what
-//! one namespace may take.
+//! [`guards`] keeps the requests of what is refused. [`admission`] is what comes of it, [`ledger`] what is left, and
+//! [`share`] what one namespace may take.
 
 mod admission;
 mod admit;

@@ -307,8 +307,7 @@ impl<'a> Guarding<'a> {
         match taken {
             Some(taken) => {
                 of.in_place.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
-                of.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
-                self.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+                self.spend(namespace, taken);
             }
             None => of.attempts -= 1,
         }
@@ -334,9 +333,14 @@ impl<'a> Guarding<'a> {
             of.unguarded.insert(group.clone());
             return false;
         };
-        of.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
-        self.all.take(taken.bytes, taken.matcher_entries).unwrap_or_default();
+        self.spend(namespace, taken);
         true
+    }
+
+    /// Takes off what there is room for, of a namespace and of all.
+    fn spend(&mut self, namespace: &'a str, Size { bytes, matcher_entries }: Size) {
+        self.of(namespace).all.take(bytes, matcher_entries).unwrap_or_default();
+        self.all.take(bytes, matcher_entries).unwrap_or_default();
     }
 
     /// Closes everything that would take requests for the hosts of a zone because it has no guard.
