@@ -303,17 +303,23 @@ fn aim(rng: &mut SmallRng) -> Aim {
     Aim { younger: rng.random_bool(0.6), apart: rng.random_bool(0.6), listeners: rng.random_bool(0.3) }
 }
 
+/// A scene, its objects with hostile ones among them, and a budget.
+fn under_attack(rng: &mut SmallRng, aim: Aim) -> (Scene, Vec<Value>, Budget) {
+    let (scene, mut objects) = Scene::draw(rng, aim);
+    let alone = scene.translate(&objects, Budget::default());
+    objects.extend(attacks(rng, aim));
+    let whole = scene.translate(&objects, Budget::default());
+    let budget = scarce(rng, &alone, &whole);
+    (scene, objects, budget)
+}
+
 #[test]
 fn hostile_tenants_take_no_request_of_the_victims_and_younger_ones_change_nothing() {
     let mut seen = Seen::default();
     for seed in 0..worlds() {
         let mut rng = SmallRng::seed_from_u64(seed);
         let aim = aim(&mut rng);
-        let (scene, mut objects) = Scene::draw(&mut rng, aim);
-        let alone = scene.translate(&objects, Budget::default());
-        objects.extend(attacks(&mut rng, aim));
-        let whole = scene.translate(&objects, Budget::default());
-        let budget = scarce(&mut rng, &alone, &whole);
+        let (scene, objects, budget) = under_attack(&mut rng, aim);
         if let Err(fault) = judge(&scene, &objects, budget, &mut seen) {
             let again = |objects: &[Value]| judge(&scene, objects, budget, &mut Seen::default()).err();
             report(&format!("seed {seed}, {scene:?}, {budget:?}: {fault}"), objects, again);
@@ -349,11 +355,7 @@ fn whatever_hostile_tenants_change_a_translator_remembers_nothing_of_it() {
     for seed in 0..worlds() / 8 {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0xad_0e);
         let aim = aim(&mut rng);
-        let (scene, mut objects) = Scene::draw(&mut rng, aim);
-        let alone = scene.translate(&objects, Budget::default());
-        objects.extend(attacks(&mut rng, aim));
-        let whole = scene.translate(&objects, Budget::default());
-        let budget = scarce(&mut rng, &alone, &whole);
+        let (scene, mut objects, budget) = under_attack(&mut rng, aim);
         let mut translator = Translator::new(Options { budget, ..scene.options.clone() });
         for step in 0..4 {
             let got = translator.translate(&snapshot(&objects));

@@ -98,6 +98,11 @@ fn of(rng: &mut SmallRng, aim: Aim, namespace: &str, rules: &[Value]) -> Value {
     route("", namespace, &age(rng, aim), &names, rules)
 }
 
+/// A route with one rule.
+fn of_matches(rng: &mut SmallRng, aim: Aim, namespace: &str, matches: &[Value]) -> Value {
+    of(rng, aim, namespace, &[json!({"matches": matches, "backendRefs": [{"name": "one", "port": 80}]})])
+}
+
 fn wide_routes(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
     let everything = json!({"backendRefs": [{"name": "one", "port": 80}]});
     vec![of(rng, aim, namespace, &[everything]), route("", namespace, &age(rng, aim), &[], &[rule(rng)])]
@@ -117,12 +122,7 @@ fn long_rule(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
             json!({"path": {"type": "PathPrefix", "value": PATHS.choose(rng)}, "headers": headers})
         })
         .collect();
-    vec![of(
-        rng,
-        aim,
-        namespace,
-        &[json!({"matches": matches, "backendRefs": [{"name": "one", "port": 80}]})],
-    )]
+    vec![of_matches(rng, aim, namespace, &matches)]
 }
 
 fn many_names(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
@@ -153,12 +153,7 @@ fn in_the_way(rng: &mut SmallRng, aim: Aim, namespace: &str) -> Vec<Value> {
             json!({"path": {"type": "PathPrefix", "value": "/a/b/c/d/e/f/g/h/i/j/k/l/m/n"}}),
         ])
         .collect();
-    vec![of(
-        rng,
-        aim,
-        namespace,
-        &[json!({"matches": matches, "backendRefs": [{"name": "one", "port": 80}]})],
-    )]
+    vec![of_matches(rng, aim, namespace, &matches)]
 }
 
 /// A route at the victim's listeners, one to its Service, and one of a policy for it: none is permitted.
