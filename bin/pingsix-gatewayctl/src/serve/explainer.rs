@@ -1,7 +1,7 @@
 //! Answers any HTTP request with what PingSIX would do with that very request.
 //!
-//! Its `Host` says which server is meant, as that of any request, and a browser asks for no page of a stranger under a name
-//! that is answered ([`pingsix_gateway_api::hosts`]). So the host that is explained has a header of its own.
+//! The `Host` of a request names the explainer itself, and hosts that a web page could use for DNS rebinding get no answer
+//! ([`pingsix_gateway_api::hosts`]). So the host that is explained has a header of its own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
