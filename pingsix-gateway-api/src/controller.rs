@@ -33,6 +33,7 @@ mod observers;
 mod opener;
 mod orphans;
 mod outlets;
+mod poll_targets;
 mod provisioning;
 mod publisher;
 #[cfg(test)]
@@ -73,9 +74,9 @@ use crate::watch::{Namespaces, SecretWatch, WatchOptions, Watches};
 use destinations::Destinations;
 use directed::Directed;
 use engine::Engine;
-use instances::Asked;
 use observers::Gates;
 use orphans::Orphanage;
+use poll_targets::PollTargets;
 
 /// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
 #[derive(Clone, Debug)]
@@ -277,11 +278,8 @@ impl<F: Feed + 'static> Controller<F> {
         }
         let (follow_bundles, bundles) = bundles::start(client.clone(), parts.clone());
         tasks.spawn(follow_bundles);
-        let pages =
-            options.status_pages.iter().map(|(plane, urls)| (plane.clone(), Asked::always(urls.clone())));
-        let asked = watch::Sender::new(pages.collect());
-        let (published, pages) =
-            instances::start(asked.subscribe(), &options.status_client, &parts, &mut tasks);
+        let targets = PollTargets::default();
+        let pages = instances::start(targets.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
             let observers = (events.clone(), metrics.clone());
             let of_all = (&options, authority);
@@ -312,7 +310,6 @@ impl<F: Feed + 'static> Controller<F> {
             events,
             readers,
             progress,
-            published,
             leadership: leadership.clone(),
             addresses: published_addresses,
             bundles,
@@ -321,7 +318,7 @@ impl<F: Feed + 'static> Controller<F> {
             metrics,
             pace: options.pace,
             fixed_pages: options.status_pages,
-            asked,
+            targets,
             provisioning,
             lists_secrets: matches!(options.watch.secrets, SecretWatch::All { .. }),
             drain: options.drain,

@@ -31,9 +31,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::bundles::Bundles;
 use super::destinations::Destinations;
-use super::instances::{AskedPages, Pages, PublishedRevisions};
+use super::instances::Pages;
 use super::observers::Gates;
 use super::orphans::Orphan;
+use super::poll_targets::PollTargets;
 use super::publisher::Publisher;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
@@ -80,7 +81,6 @@ pub(super) struct Parts<F> {
     pub(super) progress: watch::Sender<Progress>,
     /// Whether this replica writes.
     pub(super) leadership: Leadership,
-    pub(super) published: watch::Sender<PublishedRevisions>,
     pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
     pub(super) bundles: watch::Receiver<Bundles>,
     pub(super) gates: Option<Gates>,
@@ -89,8 +89,8 @@ pub(super) struct Parts<F> {
     pub(super) pace: Pace,
     /// The status pages of the options.
     pub(super) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    /// Those that are asked.
-    pub(super) asked: watch::Sender<AskedPages>,
+    /// The instances whose status pages are asked.
+    pub(super) targets: PollTargets,
     /// How data planes are run; `None` when others run all of them.
     pub(super) provisioning: Option<Provisioning>,
     /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.

@@ -11,10 +11,10 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::poll_targets::{Asked, PageKey, PollTarget, TargetsByOwner};
 use super::turns::{Turn, Turns};
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusClient, StatusPage, StatusUrl};
-use crate::provision::DiagnosticsKey;
 
 /// How often is asked while an answer is awaited.
 const IMPATIENT: Duration = Duration::from_millis(250);
@@ -29,64 +29,27 @@ const PART: u32 = 10;
 /// How often is asked when all have confirmed.
 const PATIENT: Duration = Duration::from_secs(10);
 
-/// The revision of each data plane that was published last.
-pub(super) type PublishedRevisions = BTreeMap<DataPlaneKey, i64>;
-
 /// What was found out about the instances of a data plane.
 pub(super) type Pages = (DataPlaneKey, Instances);
-
-/// The status pages of a data plane.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// Of instances that have to confirm.
-    pub(super) urls: BTreeSet<StatusUrl>,
-    /// Of those that may refuse, and need not confirm: they serve nothing yet.
-    pub(super) coming: BTreeSet<StatusUrl>,
-    pub(super) key: PageKey,
-}
-
-/// What status pages are shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum PageKey {
-    /// Nothing.
-    #[default]
-    None,
-    /// The key of the options.
-    OfOptions,
-    /// One of their own.
-    Own(DiagnosticsKey),
-}
-
-impl Asked {
-    /// Pages that the options name.
-    pub(super) const fn always(urls: BTreeSet<StatusUrl>) -> Self {
-        Self { urls, coming: BTreeSet::new(), key: PageKey::OfOptions }
-    }
-}
-
-/// The status pages of all data planes that have any.
-pub(super) type AskedPages = BTreeMap<DataPlaneKey, Asked>;
 
 /// Asks the status pages, in every replica: the one that leads says what has come of a publication, and each searches for
 /// what the instances refuse that read from it. Each data plane has its own pace, so that an instance that does not answer
 /// keeps nobody waiting but those beside it, and is asked less and less often. How many questions are under way is bounded
 /// ([`Turns`]). Which pages there are may change at any time.
 pub(super) fn start(
-    pages: watch::Receiver<AskedPages>,
+    targets: watch::Receiver<TargetsByOwner>,
     client: &StatusClient,
     stop: &CancellationToken,
     tasks: &mut JoinSet<()>,
-) -> (watch::Sender<PublishedRevisions>, mpsc::Receiver<Pages>) {
-    let published = watch::Sender::new(PublishedRevisions::new());
+) -> mpsc::Receiver<Pages> {
     let (answers, receiver) = mpsc::channel(16);
     let (client, for_strangers) = (client.clone(), StatusClient::for_strangers());
-    let polls =
-        Polls { client, for_strangers, turns: Turns::default(), revisions: published.subscribe(), answers };
+    let polls = Polls { client, for_strangers, turns: Turns::default(), answers };
     let stop = stop.clone();
     tasks.spawn(async move {
-        stop.run_until_cancelled(polls.follow(pages)).await;
+        stop.run_until_cancelled(polls.follow(targets)).await;
     });
-    (published, receiver)
+    receiver
 }
 
 /// Keeps one poll for each data plane.
@@ -94,32 +57,34 @@ struct Polls {
     client: StatusClient,
     for_strangers: StatusClient,
     turns: Turns,
-    revisions: watch::Receiver<PublishedRevisions>,
     answers: mpsc::Sender<Pages>,
 }
 
 impl Polls {
     /// Runs until it is dropped, and its polls with it.
-    async fn follow(mut self, mut pages: watch::Receiver<AskedPages>) {
+    async fn follow(mut self, mut targets: watch::Receiver<TargetsByOwner>) {
         let mut tasks: JoinSet<()> = JoinSet::new();
-        let mut running: BTreeMap<DataPlaneKey, (Asked, AbortHandle)> = BTreeMap::new();
+        let mut running: BTreeMap<DataPlaneKey, (PollTarget, AbortHandle)> = BTreeMap::new();
         loop {
-            let wanted = pages.borrow_and_update().clone();
-            running.retain(|data_plane, (asked, poll)| {
-                let stays = wanted.get(data_plane) == Some(&*asked);
+            let wanted: BTreeMap<DataPlaneKey, PollTarget> = {
+                let targets = targets.borrow_and_update();
+                targets.values().flatten().map(|(plane, target)| (plane.clone(), target.clone())).collect()
+            };
+            running.retain(|data_plane, (target, poll)| {
+                let stays = wanted.get(data_plane).is_some_and(|wanted| wanted.is(target));
                 if !stays {
                     poll.abort();
                 }
                 stays
             });
-            for (data_plane, asked) in wanted {
+            for (data_plane, target) in wanted {
                 if let Entry::Vacant(place) = running.entry(data_plane) {
-                    let poll = tasks.spawn(self.poll(place.key().clone(), asked.clone()).run());
-                    place.insert((asked, poll));
+                    let poll = tasks.spawn(self.poll(place.key().clone(), target.clone()).run());
+                    place.insert((target, poll));
                 }
             }
             tokio::select! {
-                changed = pages.changed() => if changed.is_err() {
+                changed = targets.changed() => if changed.is_err() {
                     // The pages stay as they are.
                     while let Some(ended) = tasks.join_next().await { pass_on(ended) }
                     return;
@@ -129,17 +94,17 @@ impl Polls {
         }
     }
 
-    fn poll(&mut self, data_plane: DataPlaneKey, asked: Asked) -> Poll {
-        let Asked { urls, coming, key } = asked;
+    fn poll(&mut self, data_plane: DataPlaneKey, target: PollTarget) -> Poll {
+        let PollTarget { pages: Asked { urls, coming, key }, published } = target;
         let owner = data_plane.owner();
         let (client, turn, is_told) = match key {
             PageKey::None => (self.for_strangers.clone(), self.turns.of(&owner), false),
             PageKey::OfOptions => (self.client.clone(), self.turns.of_administrators(&owner), true),
             PageKey::Own(key) => (self.client.with_key(key.to_header()), self.turns.of(&owner), true),
         };
-        let (revisions, answers) = (self.revisions.clone(), self.answers.clone());
         let questions = Questions { client, turn, is_told };
-        Poll { data_plane, urls, coming, questions, heard: BTreeMap::new(), revisions, answers }
+        let answers = self.answers.clone();
+        Poll { data_plane, urls, coming, questions, heard: BTreeMap::new(), published, answers }
     }
 }
 
@@ -188,7 +153,7 @@ struct Poll {
     coming: BTreeSet<StatusUrl>,
     questions: Questions,
     heard: BTreeMap<StatusUrl, Heard>,
-    revisions: watch::Receiver<PublishedRevisions>,
+    published: watch::Receiver<Option<i64>>,
     answers: mpsc::Sender<Pages>,
 }
 
@@ -198,8 +163,7 @@ impl Poll {
         // What is awaited, and since when.
         let mut awaited: Option<(Option<i64>, Instant)> = None;
         loop {
-            let published = self.revisions.wait_for(|revisions| revisions.contains_key(&self.data_plane));
-            let Ok(revision) = published.await.map(|revisions| revisions.get(&self.data_plane).copied())
+            let Ok(revision) = self.published.wait_for(Option::is_some).await.map(|revision| *revision)
             else {
                 return;
             };
@@ -226,8 +190,7 @@ impl Poll {
             if self.answers.send((self.data_plane.clone(), instances)).await.is_err() {
                 return;
             }
-            let other =
-                self.revisions.wait_for(|revisions| revisions.get(&self.data_plane).copied() != revision);
+            let other = self.published.wait_for(|published| *published != revision);
             tokio::select! {
                 () = sleep(pause) => {}
                 other = other => if other.is_err() { return },
@@ -274,6 +237,9 @@ mod tests {
     use tokio::net::TcpListener;
     use tokio::time::timeout;
 
+    use pingsix_sink::Revision;
+
+    use super::super::poll_targets::{AskedPages, PollTargets};
     use super::super::turns::PER_NAMESPACE;
     use super::*;
     use crate::operations::server::serve;
@@ -304,6 +270,15 @@ mod tests {
         DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("infra", name), port: None }
     }
 
+    /// Has the instances of a Gateway asked.
+    fn ask(targets: &mut PollTargets, name: &str, asked: Asked) {
+        targets.set(&plane(name).owner(), AskedPages::from([(plane(name), asked)]));
+    }
+
+    fn publish(targets: &PollTargets, name: &str, revision: i64) {
+        targets.publish(&plane(name), Revision::new(revision).unwrap());
+    }
+
     fn asked(urls: impl IntoIterator<Item = StatusUrl>) -> Asked {
         Asked::always(urls.into_iter().collect())
     }
@@ -314,13 +289,13 @@ mod tests {
         let _ends = stop.clone().drop_guard();
         let (one, other) = (Instance::default(), Instance::default());
         let (one_url, other_url) = (one.start(&stop).await, other.start(&stop).await);
-        let pages = watch::Sender::new(AskedPages::new());
+        let mut targets = PollTargets::default();
         let mut tasks = JoinSet::new();
-        let (published, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
-        published.send_replace(BTreeMap::from([(plane("a"), 1)]));
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         for (url, instance, before) in [(&one_url, &one, &other), (&other_url, &other, &one)] {
             let asked_before = before.asked.load(Ordering::Relaxed);
-            pages.send_replace(BTreeMap::from([(plane("a"), asked([url.clone()]))]));
+            ask(&mut targets, "a", asked([url.clone()]));
+            publish(&targets, "a", 1);
             timeout(Duration::from_secs(10), async {
                 loop {
                     let (_, said) = answers.recv().await.unwrap();
@@ -336,7 +311,7 @@ mod tests {
             // At most the question that was under way.
             assert!(before.asked.load(Ordering::Relaxed) <= asked_before + 1);
         }
-        pages.send_replace(AskedPages::new());
+        targets.set(&plane("a").owner(), AskedPages::new());
         sleep(IMPATIENT).await;
         let count = other.asked.load(Ordering::Relaxed);
         sleep(IMPATIENT * 4).await;
@@ -363,12 +338,12 @@ mod tests {
         let (old, new) = (Instance::default(), Instance::default());
         old.revision.store(7, Ordering::Relaxed);
         let (old_url, new_url) = (old.start(&stop).await, new.start(&stop).await);
-        let pages = watch::Sender::new(AskedPages::new());
+        let mut targets = PollTargets::default();
         let mut tasks = JoinSet::new();
-        let (published, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
-        published.send_replace(BTreeMap::from([(plane("a"), 7)]));
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         let mut heard = async |asked: Asked, count: usize, revision: i64| {
-            pages.send_replace(BTreeMap::from([(plane("a"), asked)]));
+            ask(&mut targets, "a", asked);
+            publish(&targets, "a", 7);
             let heard = async {
                 loop {
                     let (_, said) = answers.recv().await.unwrap();
@@ -429,7 +404,7 @@ mod tests {
         let stop = CancellationToken::new();
         let _ends = stop.clone().drop_guard();
         let silent = Silent::default();
-        let mut pages = AskedPages::new();
+        let mut targets = PollTargets::default();
         for gateway in 0..4 {
             let mut urls = BTreeSet::new();
             for _ in 0..PER_NAMESPACE / 2 {
@@ -440,19 +415,18 @@ mod tests {
                 urls.insert(format!("http://{}", pingsix_test_programs::free_address()).parse().unwrap());
             }
             let asked = Asked { urls, coming: BTreeSet::new(), key: PageKey::None };
-            pages.insert(plane(&format!("g{gateway}")), asked);
+            ask(&mut targets, &format!("g{gateway}"), asked);
+            publish(&targets, &format!("g{gateway}"), 1);
         }
         let neighbour = Instance::default();
         neighbour.revision.store(1, Ordering::Relaxed);
         let beside =
             DataPlaneKey::Gateway { gateway: pingsix_translate::ObjectName::new("beside", "g"), port: None };
         let asked = Asked { key: PageKey::None, ..asked([neighbour.start(&stop).await]) };
-        pages.insert(beside.clone(), asked);
-        let published: PublishedRevisions = pages.keys().map(|plane| (plane.clone(), 1)).collect();
-        let pages = watch::Sender::new(pages);
+        targets.set(&beside.owner(), AskedPages::from([(beside.clone(), asked)]));
+        targets.publish(&beside, Revision::new(1).unwrap());
         let mut tasks = JoinSet::new();
-        let (revisions, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
-        revisions.send_replace(published);
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         let bound = async {
             while silent.taken.load(Ordering::SeqCst) < PER_NAMESPACE {
                 sleep(Duration::from_millis(10)).await;
@@ -485,19 +459,18 @@ mod tests {
         let instance = Instance::default();
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let silent_url = format!("http://{}", silent.local_addr().unwrap()).parse().unwrap();
-        let pages = BTreeMap::from([
-            (plane("a"), asked([silent_url])),
-            (plane("b"), asked([instance.start(&stop).await])),
-        ]);
-        let pages = watch::Sender::new(pages);
+        let mut targets = PollTargets::default();
+        ask(&mut targets, "a", asked([silent_url]));
+        ask(&mut targets, "b", asked([instance.start(&stop).await]));
         let mut tasks = JoinSet::new();
-        let (published, mut answers) = start(pages.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
+        let mut answers = start(targets.subscribe(), &StatusClient::new(None), &stop, &mut tasks);
         // Nobody is asked before there is something to ask for.
         sleep(IMPATIENT * 2).await;
         assert_eq!(instance.asked.load(Ordering::Relaxed), 0);
         for revision in 1..5 {
             let from = Instant::now();
-            published.send_replace(BTreeMap::from([(plane("a"), revision), (plane("b"), revision)]));
+            publish(&targets, "a", revision);
+            publish(&targets, "b", revision);
             instance.revision.store(revision, Ordering::Relaxed);
             let confirmed = async {
                 loop {
@@ -514,7 +487,7 @@ mod tests {
         sleep(IMPATIENT).await;
         let asked = instance.asked.load(Ordering::Relaxed);
         for revision in 5..50 {
-            published.send_replace(BTreeMap::from([(plane("a"), revision), (plane("b"), 4)]));
+            publish(&targets, "a", revision);
             sleep(Duration::from_millis(10)).await;
         }
         assert_eq!(instance.asked.load(Ordering::Relaxed), asked);

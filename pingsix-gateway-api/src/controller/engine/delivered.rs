@@ -8,29 +8,19 @@ use pingsix_translate::verdict::Delivery;
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::controller::instances::PublishedRevisions;
 use crate::delivery::Instances;
 
 impl<F: Feed + 'static> Engine<F> {
-    /// Tells whoever reads status pages what to look for.
-    pub(super) fn publish_revisions(&self) {
-        if self.parts.asked.borrow().is_empty() {
-            return;
+    /// Tells whoever reads status pages which revision to look for.
+    pub(super) fn publish_revision(&self, data_plane: &DataPlaneKey) {
+        if let Some(revision) = self.deliveries.revision(data_plane) {
+            self.parts.targets.publish(data_plane, revision);
         }
-        let planes = self.deliveries.data_planes();
-        let revisions: PublishedRevisions = planes
-            .filter_map(|plane| Some((plane.clone(), self.deliveries.revision(plane)?.get())))
-            .collect();
-        self.parts.published.send_if_modified(|held| {
-            let is_other = *held != revisions;
-            *held = revisions;
-            is_other
-        });
     }
 
     /// Whether the instances of a data plane have status pages.
     pub(super) fn is_asked(&self, data_plane: &DataPlaneKey) -> bool {
-        self.parts.asked.borrow().contains_key(data_plane)
+        self.parts.targets.contains(data_plane)
     }
 
     pub(super) fn look_at_readers(&mut self) {

@@ -10,7 +10,7 @@ use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::controller::instances::{Asked, AskedPages, PageKey};
+use crate::controller::poll_targets::{Asked, AskedPages, PageKey};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::service_name;
 
@@ -19,28 +19,14 @@ impl<F: Feed + 'static> Engine<F> {
     pub(super) fn follow_parameters(&mut self, owner: &ObjectKey) {
         self.follow_own_addresses(owner);
         let pages = self.pages_of(owner);
-        let is_other = |held: &AskedPages| {
-            let held = held.iter().filter(|(plane, _)| plane.owner() == *owner);
-            !held.eq(pages.iter())
-        };
-        if !is_other(&self.parts.asked.borrow()) {
-            return;
+        let planes: BTreeSet<DataPlaneKey> = pages.keys().cloned().collect();
+        let Some(gone) = self.parts.targets.set(owner, pages) else { return };
+        for plane in &planes {
+            self.publish_revision(plane);
         }
-        let mut gone: BTreeSet<DataPlaneKey> = BTreeSet::new();
-        self.parts.asked.send_modify(|held| {
-            held.retain(|plane, _| {
-                let stays = plane.owner() != *owner;
-                if !stays && !pages.contains_key(plane) {
-                    gone.insert(plane.clone());
-                }
-                stays
-            });
-            held.extend(pages);
-        });
         for plane in &gone {
             self.pages.remove(plane);
         }
-        self.publish_revisions();
         self.look_at_readers_of(gone);
     }
 

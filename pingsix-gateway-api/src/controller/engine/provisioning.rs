@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::controller::instances::{AskedPages, PageKey};
+use crate::controller::poll_targets::{AskedPages, PageKey};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
     AddressFault, Installation, InstallationKey, Keyring, Need, Standings, Wanted, judge_addresses,

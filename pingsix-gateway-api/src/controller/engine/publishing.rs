@@ -127,7 +127,6 @@ impl<F: Feed + 'static> Engine<F> {
             self.submit(owner, publication);
         }
         self.look_at_readers_of(current);
-        self.publish_revisions();
         self.parts.events.set(owner, self.problems_of(owner));
         let now = Instant::now();
         tracing::debug!(elapsed = ?(now - taken.started), "reconciled");
@@ -193,6 +192,7 @@ impl<F: Feed + 'static> Engine<F> {
         for attempt in attempts {
             self.record(owner, attempt);
         }
+        self.publish_revision(&data_plane);
     }
 
     /// The targets of a scope that the feed opens with, as far as this replica publishes to them.
@@ -211,9 +211,9 @@ impl<F: Feed + 'static> Engine<F> {
         let _of_the_reconsideration = span.enter();
         self.record(&owner, attempt);
         if self.parts.reconciler.data_planes(&owner).contains(&data_plane) {
-            self.look_at_readers_of([data_plane].into());
+            self.look_at_readers_of([data_plane.clone()].into());
         }
-        self.publish_revisions();
+        self.publish_revision(&data_plane);
         self.look_at(&owner);
     }
 

@@ -6,6 +6,7 @@ use pingsix_sink::resource;
 use pingsix_translate::verdict::ConditionType;
 
 use super::*;
+use crate::controller::poll_targets::TargetsByOwner;
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
@@ -15,7 +16,7 @@ use crate::provision::{HeldKeys, InstallationKey, Keyring, Provisioned, Standing
 struct Ends {
     wanted: watch::Receiver<Needs>,
     standings: watch::Sender<Standings>,
-    pages: watch::Receiver<AskedPages>,
+    pages: watch::Receiver<TargetsByOwner>,
     key: watch::Sender<Option<InstallationKey>>,
 }
 
@@ -31,7 +32,7 @@ impl Rig {
         let (wanted, needs) = watch::channel(Needs::default());
         let (standings, told) = watch::channel(Standings::new());
         let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
-        let pages = rig.engine.parts.asked.subscribe();
+        let pages = rig.engine.parts.targets.subscribe();
         rig.engine.parts.provisioning = Some(Provisioning {
             installation: Arc::new(installation()),
             wanted,
@@ -89,7 +90,7 @@ impl Rig {
     fn confirm(&mut self, ends: &Ends) {
         for port in [80, 8080] {
             let page = StatusPage { published_revision: i64::MAX, ..StatusPage::default() };
-            let urls = ends.pages.borrow()[&plane(port)].urls.clone();
+            let urls = ends.pages.borrow()[&web()][&plane(port)].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
             self.engine.look_at_pages(&plane(port), Instances::Pages(pages));
         }
@@ -135,7 +136,7 @@ fn plane(port: u16) -> DataPlaneKey {
 fn urls(ends: &Ends, port: u16) -> (Vec<String>, Vec<String>) {
     let pages = ends.pages.borrow();
     let text = |urls: &BTreeSet<StatusUrl>| urls.iter().map(ToString::to_string).collect();
-    let pages = &pages[&plane(port)];
+    let pages = &pages[&web()][&plane(port)].pages;
     (text(&pages.urls), text(&pages.coming))
 }
 
@@ -154,7 +155,7 @@ async fn what_has_to_run_is_said_when_it_changes_and_taken_back_when_it_has_not(
     rig.apply(Kind::Gateway, other);
     rig.settle();
     assert_eq!(ends.wanted.borrow_and_update().needs[&web()].infrastructure.ports.len(), 1);
-    assert!(!ends.pages.borrow().contains_key(&plane(8080)), "nobody asks any more");
+    assert!(!ends.pages.borrow()[&web()].contains_key(&plane(8080)), "nobody asks any more");
     rig.apply(Kind::PingsixProxy, proxy(json!({"attached": {}})));
     rig.settle();
     assert!(ends.wanted.borrow_and_update().needs.is_empty());
@@ -674,7 +675,7 @@ async fn nothing_is_searched_for_while_processes_have_other_keys_than_they_are_t
                 last_error: fault.map(str::to_owned),
                 ..StatusPage::default()
             };
-            let urls = ends.pages.borrow()[&plane].urls.clone();
+            let urls = ends.pages.borrow()[&web()][&plane].pages.urls.clone();
             let pages = urls.into_iter().map(|url| (url, Ok(page.clone()))).collect();
             rig.engine.look_at_pages(&plane, Instances::Pages(pages));
         };
