@@ -61,7 +61,7 @@ impl World {
                 self.recut_route(snapshot, |snapshot| &mut snapshot.udp_routes, name, &mut left)
             }
             Kind::Service => {
-                if self.refers(snapshot, name) {
+                if holds(snapshot, name) || self.refers(snapshot, name) {
                     self.hold(&mut snapshot.referents.services, name);
                 }
                 true
@@ -103,7 +103,7 @@ impl World {
                 snapshot.referents.endpoint_slices.remove(service);
             }
             for service in &changed.sliced {
-                if self.refers(snapshot, service) {
+                if holds(snapshot, service) || self.refers(snapshot, service) {
                     self.hold_slices(snapshot, service);
                 }
             }
@@ -193,7 +193,7 @@ impl World {
         };
     }
 
-    /// Whether a route of the snapshot refers to a Service.
+    /// Whether a route of the snapshot refers to a Service. It looks at the routes of all Gateways that do.
     fn refers(&self, snapshot: &Snapshot, service: &ObjectName) -> bool {
         let target = Target::Object(ObjectKey { kind: Kind::Service, name: service.clone() });
         self.http_routes.has_dependent(&target, |name| snapshot.http_routes.contains_key(name))
@@ -218,6 +218,12 @@ impl World {
         slices.shrink_to_fit();
         slices
     }
+}
+
+/// Whether a snapshot holds a Service or its EndpointSlices, to which a route of it refers then.
+fn holds(snapshot: &Snapshot, service: &ObjectName) -> bool {
+    let referents = &snapshot.referents;
+    referents.services.contains_key(service) || referents.endpoint_slices.contains_key(service)
 }
 
 /// Whether a route names the Gateway of a snapshot, or one of its ListenerSets.

@@ -1,10 +1,10 @@
-//! Who reads what: the watches that are open, by the keys they want.
+//! Who reads what: the watches that are open, by the keys they want, and the streams to wake for a change of these.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::store::KeyRange;
 use crate::desired::Scope;
@@ -23,7 +23,14 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Open {
     last: u64,
-    ranges: BTreeMap<u64, KeyRange>,
+    watches: BTreeMap<u64, OpenWatch>,
+}
+
+#[derive(Debug)]
+struct OpenWatch {
+    range: KeyRange,
+    /// Wakes the stream it belongs to.
+    stream: Arc<Notify>,
 }
 
 impl Default for Readers {
@@ -33,20 +40,29 @@ impl Default for Readers {
 }
 
 impl Readers {
-    /// Counts a watch until what is returned is dropped.
-    pub(super) fn enter(&self, range: KeyRange) -> Reading {
+    /// Counts a watch, and has its stream woken, until what is returned is dropped.
+    pub(super) fn enter(&self, range: KeyRange, stream: Arc<Notify>) -> Reading {
         let mut open = self.0.open.lock();
         open.last += 1;
         let id = open.last;
-        open.ranges.insert(id, range);
+        open.watches.insert(id, OpenWatch { range, stream });
         drop(open);
         self.0.changes.send_modify(|changes| *changes += 1);
         Reading { readers: self.clone(), id }
     }
 
+    /// Wakes the streams of the watches that want keys of `scope`, and no others: with a stream for each of many scopes, a
+    /// change of all scopes would wake the square of them.
+    pub(super) fn wake(&self, scope: &Scope) {
+        let open = self.0.open.lock();
+        for watch in open.watches.values().filter(|watch| watch.range.meets(scope)) {
+            watch.stream.notify_one();
+        }
+    }
+
     /// How many watches want keys of `scope`.
     pub(super) fn of(&self, scope: &Scope) -> usize {
-        self.0.open.lock().ranges.values().filter(|range| range.meets(scope)).count()
+        self.0.open.lock().watches.values().filter(|watch| watch.range.meets(scope)).count()
     }
 
     /// How many watches want keys of each of these scopes, where any does.
@@ -54,7 +70,7 @@ impl Readers {
         let mut ranges: Vec<(KeyRange, usize)> = Vec::new();
         {
             let open = self.0.open.lock();
-            let mut all: Vec<&KeyRange> = open.ranges.values().collect();
+            let mut all: Vec<&KeyRange> = open.watches.values().map(|watch| &watch.range).collect();
             all.sort_unstable();
             for alike in all.chunk_by(|one, other| one == other) {
                 ranges.extend(alike.first().map(|range| ((*range).clone(), alike.len())));
@@ -81,7 +97,7 @@ pub(super) struct Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.readers.0.open.lock().ranges.remove(&self.id);
+        self.readers.0.open.lock().watches.remove(&self.id);
         self.readers.0.changes.send_modify(|changes| *changes += 1);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::LIST_LIMIT;
 use super::access::LiveAccess;
@@ -41,8 +41,6 @@ pub(super) struct Replica {
     /// What each scope was last told to hold. Whoever moves the revision holds this lock, then the store's.
     held: Mutex<BTreeMap<Scope, Held>>,
     store: RwLock<Store>,
-    /// Told of each publication; watch streams wait for it.
-    advanced: watch::Sender<()>,
     supply: Supply,
     pub(super) options: Options,
     pub(super) tls: Option<Arc<LiveTls>>,
@@ -94,7 +92,6 @@ impl Replica {
         Self {
             publishing: AsyncMutex::default(),
             held: Mutex::default(),
-            advanced: watch::Sender::new(()),
             store: RwLock::new(store),
             supply: Supply::new(reservations, clock),
             options,
@@ -129,11 +126,6 @@ impl Replica {
 
     pub(super) fn documents(&self, scope: &Scope) -> Option<DocumentSet> {
         self.held.lock().get(scope).map(|held| held.documents.clone())
-    }
-
-    /// Changes whenever there are commits to send.
-    pub(super) fn advanced(&self) -> watch::Receiver<()> {
-        self.advanced.subscribe()
     }
 
     pub(super) async fn publish(&self, desired: &Desired) -> Result<Published, SinkError> {
@@ -197,7 +189,7 @@ impl Replica {
         drop(before);
         if !changed.is_empty() {
             self.counters.publications.add(1);
-            self.advanced.send_replace(());
+            self.readers.wake(scope);
             report(scope, revision, changed, parts.len(), size.bytes);
         }
         Ok(Some(Published { revision, changed }))

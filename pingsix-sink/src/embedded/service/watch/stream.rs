@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{Either, pending};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
@@ -92,6 +92,8 @@ pub(super) struct WatchStream {
     requests: Streaming<WatchRequest>,
     outlet: Outlet,
     watches: BTreeMap<i64, WatchState>,
+    /// Woken when there is a change for one of them.
+    woken: Arc<Notify>,
     next_id: i64,
     progress_requested: bool,
 }
@@ -110,6 +112,7 @@ impl WatchStream {
             requests,
             outlet,
             watches: BTreeMap::new(),
+            woken: Arc::default(),
             next_id: 0,
             progress_requested: false,
         }
@@ -133,7 +136,6 @@ impl WatchStream {
     }
 
     async fn drive(&mut self) -> Result<(), Ending> {
-        let mut advanced = self.services.replica.advanced();
         let period = self.services.replica.options.progress_interval;
         let mut ticks = interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -149,17 +151,16 @@ impl WatchStream {
                 () = shutdown.cancelled() => return Err(Ending::Told(refusal::shutting_down())),
                 // A client that has gone away is noticed while there is nothing to send, too.
                 () = self.outlet.gone() => return Err(Ending::Gone),
-                // Before the requests, of which a client may have more than can ever be answered. As below, the sender
-                // lives as long as the replica.
+                // Before the requests, of which a client may have more than can ever be answered. The sender lives as long
+                // as the replica, which this task holds.
                 _ = self.access.changed() => self.check_all().await?,
                 _ = ticks.tick() => tick = true,
                 request = self.requests.message() => match request {
                     Ok(Some(request)) => self.receive(request).await?,
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                // The sender lives as long as the replica, which this task holds. A hundred streams that rest are not
-                // woken a hundred times for each change.
-                _ = advanced.changed(), if !told.all_rest => {}
+                // A hundred streams that rest are not woken a hundred times for each change.
+                () = self.woken.notified(), if !told.all_rest => {}
                 () = rested => {}
                 () = std::future::ready(()), if told.more => {}
             }
@@ -239,7 +240,7 @@ impl WatchStream {
         let replica = &self.services.replica;
         // Of other ranges a client may have any number.
         let client = client.filter(|_| replica.read(|store| store.is_scope(&range)));
-        let present = (present, replica.readers.enter(range.clone()), client);
+        let present = (present, replica.readers.enter(range.clone(), Arc::clone(&self.woken)), client);
         self.watches.insert(id, WatchState::new(id, range, next, &request, present));
         Ok(())
     }
