@@ -1,6 +1,6 @@
 //! Who reads what: the watches that are open, by the keys they want, and the streams to wake for a change of these.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -24,6 +24,10 @@ struct Inner {
 struct Open {
     last: u64,
     watches: BTreeMap<u64, OpenWatch>,
+    /// Those of ranges that are a [prefix](KeyRange::as_prefix), as a client's that mirrors a scope, by that.
+    by_prefix: BTreeMap<Box<str>, BTreeSet<u64>>,
+    /// All others.
+    others: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -39,12 +43,49 @@ impl Default for Readers {
     }
 }
 
+impl Open {
+    /// The watches that want keys of `scope`. Those of other scopes cost nothing.
+    fn meeting(&self, scope: &Scope) -> impl Iterator<Item = &OpenWatch> {
+        let path = scope.as_str();
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end)).chain([path]);
+        let above = above.filter_map(|prefix| self.by_prefix.get(prefix));
+        let first: Box<str> = scope.key_prefix().into();
+        let below =
+            self.by_prefix.range(first.clone()..).take_while(move |(prefix, _)| prefix.starts_with(&*first));
+        let prefixed = above.chain(below.map(|(_, ids)| ids)).flatten();
+        let watch = |id: &u64| self.watches.get(id);
+        let others = self.others.iter().filter_map(watch).filter(|watch| watch.range.meets(scope));
+        prefixed.filter_map(watch).chain(others)
+    }
+
+    fn leave(&mut self, id: u64) {
+        let Some(OpenWatch { range, .. }) = self.watches.remove(&id) else { return };
+        match range.as_prefix() {
+            Some(prefix) => {
+                if let Some(alike) = self.by_prefix.get_mut(prefix) {
+                    alike.remove(&id);
+                    if alike.is_empty() {
+                        self.by_prefix.remove(prefix);
+                    }
+                }
+            }
+            None => {
+                self.others.remove(&id);
+            }
+        }
+    }
+}
+
 impl Readers {
     /// Counts a watch, and has its stream woken, until what is returned is dropped.
     pub(super) fn enter(&self, range: KeyRange, stream: Arc<Notify>) -> Reading {
         let mut open = self.0.open.lock();
         open.last += 1;
         let id = open.last;
+        match range.as_prefix() {
+            Some(prefix) => open.by_prefix.entry(prefix.into()).or_default().insert(id),
+            None => open.others.insert(id),
+        };
         open.watches.insert(id, OpenWatch { range, stream });
         drop(open);
         self.0.changes.send_modify(|changes| *changes += 1);
@@ -55,14 +96,14 @@ impl Readers {
     /// change of all scopes would wake the square of them.
     pub(super) fn wake(&self, scope: &Scope) {
         let open = self.0.open.lock();
-        for watch in open.watches.values().filter(|watch| watch.range.meets(scope)) {
+        for watch in open.meeting(scope) {
             watch.stream.notify_one();
         }
     }
 
     /// How many watches want keys of `scope`.
     pub(super) fn of(&self, scope: &Scope) -> usize {
-        self.0.open.lock().watches.values().filter(|watch| watch.range.meets(scope)).count()
+        self.0.open.lock().meeting(scope).count()
     }
 
     /// How many watches want keys of each of these scopes, where any does.
@@ -97,7 +138,62 @@ pub(super) struct Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.readers.0.open.lock().watches.remove(&self.id);
+        self.readers.0.open.lock().leave(self.id);
         self.readers.0.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(path: &str) -> Scope {
+        Scope::new(path).unwrap()
+    }
+
+    #[test]
+    fn a_publication_wakes_the_streams_that_watch_its_scope() {
+        let readers = Readers::default();
+        let [one, other] = [(); 2].map(|()| Arc::new(Notify::new()));
+        let _one = readers.enter(KeyRange::new("/a/x/", "/a/x0"), Arc::clone(&one));
+        let _other = readers.enter(KeyRange::new("/a/y/", "/a/y0"), Arc::clone(&other));
+        readers.wake(&scope("/a/x"));
+        let is_woken = |stream: &Notify| {
+            let mut woken = std::pin::pin!(stream.notified());
+            woken.as_mut().enable()
+        };
+        assert_eq!((is_woken(&one), is_woken(&other)), (true, false));
+    }
+
+    #[test]
+    fn the_watches_of_a_scope_are_those_whose_ranges_meet_it() {
+        const PATHS: [&str; 6] = ["/a", "/a/b", "/a/b-2", "/a/b/c", "/a/bc", "/d"];
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..200 {
+            let readers = Readers::default();
+            let mut open: Vec<Reading> = Vec::new();
+            for _ in 0..rng.usize(0..12) {
+                let path = PATHS[rng.usize(0..PATHS.len())];
+                let range = match rng.usize(0..5) {
+                    0 => KeyRange::new(format!("{path}/routes/1"), ""),
+                    1 => KeyRange::new(path, "\0"),
+                    2 => KeyRange::new(format!("{path}/routes/"), format!("{path}/routes0")),
+                    3 => KeyRange::new("/", "0"),
+                    _ => KeyRange::new(format!("{path}/"), format!("{path}0")),
+                };
+                open.push(readers.enter(range, Arc::default()));
+                if rng.u8(..5) == 0 {
+                    drop(open.swap_remove(rng.usize(0..open.len())));
+                }
+            }
+            for scope in PATHS.map(scope) {
+                let of =
+                    readers.0.open.lock().watches.values().filter(|watch| watch.range.meets(&scope)).count();
+                assert_eq!(readers.of(&scope), of, "{scope}");
+            }
+            drop(open);
+            let left = readers.0.open.lock();
+            assert!(left.watches.is_empty() && left.by_prefix.is_empty() && left.others.is_empty());
+        }
     }
 }

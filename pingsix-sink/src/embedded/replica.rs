@@ -164,8 +164,10 @@ impl Replica {
     fn try_publish(&self, desired: &Desired) -> Result<Option<Published>, SinkError> {
         let scope = desired.scope();
         let mut held = self.held.lock();
-        scope.beside(held.keys())?;
         let current = held.get(scope);
+        if current.is_none() {
+            scope.beside(held.keys())?;
+        }
         let nothing = DocumentSet::default();
         let documents = current.map_or(&nothing, |held| &held.documents);
         let steps = plan(documents, desired.documents());
