@@ -7,8 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::object::ObjectName;
-use crate::options::Options;
+use crate::model::{ObjectName, Options};
 use crate::snapshot::{Object, Objects, Snapshot};
 use crate::translate::translate;
 use crate::translation::Translation;

@@ -5,18 +5,15 @@ mod bounds;
 pub mod crd;
 mod feature;
 mod few;
-mod field;
 #[cfg(test)]
 mod fixture;
 pub mod infrastructure;
 mod lower;
-mod object;
-mod options;
+mod model;
 mod packed;
 mod parameters;
 pub mod pingsix;
 mod policy;
-mod provenance;
 mod quarantine;
 mod rare;
 mod resolve;
@@ -29,18 +26,16 @@ mod translate;
 mod translation;
 pub mod verdict;
 
-pub use attach::{Hostname, HostnameFlaw};
 pub use feature::{FEATURES, Feature, Need, supported_features};
-pub use field::FieldPath;
-pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, NameParts, ObjectKey, ObjectName, PINGSIX_GROUP};
-pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
-pub use provenance::{
-    CertificateReference, Decision, Origin, Provenance, Reference, Section, StreamProvenance,
+pub use lower::{DataPlane, Size, StreamPlane};
+pub use model::{
+    Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision, FieldPath, GATEWAY_GROUP,
+    Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey, ObjectName, Options, Origin,
+    PINGSIX_GROUP, ParentRef, Provenance, Reference, Section, StreamProvenance,
 };
 pub use quarantine::Quarantine;
 pub use resolve::certificate_validity;
-pub use route::ParentRef;
 pub use shared_map::{Change, SharedMap};
 pub use snapshot::{IngressSnapshot, Object, Objects, Snapshot};
 pub use translate::{Effort, Translator, translate, translate_ingress};
-pub use translation::{DataPlane, DataPlaneKey, Size, StreamPlane, Translation};
+pub use translation::Translation;

@@ -6,11 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::object::{Kind, ObjectKey};
-use crate::provenance::{Origin, Section};
-use crate::route::{Refusal, Route};
+use crate::model::{Kind, ObjectKey, Origin, Reason, Refusal, Section};
+use crate::route::Route;
 use crate::shared_map::SharedMap;
-use crate::verdict::Reason;
 
 /// What is in quarantine, and what PingSIX said of it, in one sentence:
 ///

@@ -22,7 +22,7 @@ pub(crate) use grant::Grants;
 pub(crate) use reading::Reading;
 pub(crate) use service::AppProtocol;
 
-use crate::object::ObjectName;
+use crate::model::ObjectName;
 use crate::snapshot::{Namespace, Referents, Service};
 
 /// The label every namespace carries, also one whose object we do not have.

@@ -35,7 +35,7 @@ pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRout
 pub use service::{Protocol, Service, ServicePort};
 
 use crate::crd::PingsixProxy;
-use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
 use crate::quarantine::Quarantine;
 use crate::shared_map::SharedMap;
 
@@ -89,7 +89,7 @@ pub struct Referents {
     pub quarantine: Quarantine,
     /// Secrets and ConfigMaps of which it is not known yet whether they exist. Whoever reads the cluster knows that; cut
     /// from objects alone, it is empty. What refers to one of these counts as if it did not exist, for
-    /// [`Reason::Pending`](crate::verdict::Reason::Pending).
+    /// [`Reason::Pending`](crate::model::Reason::Pending).
     pub pending: Pending,
     /// Where the data planes themselves are reached: a Service with such an endpoint is refused, for each request that is
     /// sent there comes back. Whoever reads the cluster knows that; cut from objects alone, it is empty.

@@ -20,8 +20,11 @@ use self::shared::Shared;
 use crate::SharedMap;
 use crate::attach::Listeners;
 use crate::few::Few;
-use crate::lower::{Lowered, LoweredStreams, RouteInput, lower_plane, lower_plane_to_change, lower_streams};
-use crate::options::Options;
+use crate::lower::{
+    DataPlane, Lowered, LoweredStreams, RouteInput, StreamPlane, lower_plane, lower_plane_to_change,
+    lower_streams,
+};
+use crate::model::{DataPlaneKey, Options, Problem};
 use crate::quarantine::refuse_rules;
 use crate::resolve::{Backends, Reading, References};
 use crate::route::{
@@ -29,8 +32,8 @@ use crate::route::{
     normalise_udp_route,
 };
 use crate::snapshot::{IngressSnapshot, Snapshot};
-use crate::translation::{DataPlane, DataPlaneKey, StreamPlane, Translation};
-use crate::verdict::{Problem, Refusals, RouteVerdict, attached_to, judge_route};
+use crate::translation::Translation;
+use crate::verdict::{Refusals, RouteVerdict, attached_to, judge_route};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///

@@ -2,7 +2,6 @@
 //!
 //! Verdicts carry no times and nothing about delivery; [`finish()`] adds the latter, the status writer the former.
 
-mod address;
 mod bundle;
 mod condition;
 mod finish;
@@ -16,15 +15,12 @@ mod merge;
 mod merge_status;
 mod pingsix_proxy;
 mod policy;
-mod problem;
-mod reason;
 mod route;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use address::Address;
 pub use condition::{Condition, ConditionStatus, Conditions};
 pub use finish::{Delivery, finish};
 pub(crate) use gateway::{is_usable_address, judge_gateway, refuse_gateway};
@@ -35,15 +31,11 @@ pub(crate) use listener_set::judge_listener_sets;
 pub use merge_status::StatusMerge;
 pub use pingsix_proxy::{PingsixProxyVerdict, judge_pingsix_proxy};
 pub(crate) use policy::judge_policies;
-pub use problem::{Problem, Severity};
-pub use reason::{ConditionType, Reason};
 pub(crate) use route::{Refusals, judge_route};
 
-use crate::object::ObjectKey;
-use crate::options::Layout;
-use crate::route::ParentRef;
+pub use crate::model::{Address, ConditionType, Problem, Reason, RouteKind, Severity};
+use crate::model::{DataPlaneKey, Layout, ObjectKey, ParentRef};
 use crate::shared_map::SharedMap;
-use crate::translation::DataPlaneKey;
 
 /// Verdicts on every object of a snapshot.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,15 +128,6 @@ pub struct ListenerVerdict {
     pub conditions: Conditions,
     /// The data plane that serves the listener; `None` when none does.
     pub data_plane: Option<DataPlaneKey>,
-}
-
-/// Group and kind of a route.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RouteKind {
-    /// API group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
 }
 
 /// Verdict on a route, one entry per parentRef that is ours.

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use gateway_api::gateways as api;
 
-use crate::field::FieldPath;
-use crate::object::{ObjectKey, ObjectName};
+use crate::model::{FieldPath, ObjectKey, ObjectName, Refusal};
 use crate::resolve::{AuthorityRef, References};
-use crate::route::Refusal;
 use crate::snapshot::GatewaySpec;
 
 /// The validation of client certificates on a port.

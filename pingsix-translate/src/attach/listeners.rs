@@ -12,13 +12,11 @@ use super::capacity::limit_ports;
 use super::conflict::mark_conflicts;
 use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
 use super::overlap::mark_overlaps;
-use crate::field::FieldPath;
-use crate::object::{Age, Kind, ObjectKey, compare_age};
-use crate::options::Options;
+use crate::model::{
+    Age, FieldPath, Kind, ObjectKey, Options, ParentRef, Problem, Reason, Refusal, compare_age,
+};
 use crate::resolve::{References, labels_of};
-use crate::route::{ParentRef, Refusal};
 use crate::snapshot::{Gateway, ListenerProbe, ListenerSet, Referents, Snapshot, key_of};
-use crate::verdict::{Problem, Reason};
 
 /// Every listener, and whose it is.
 #[derive(Clone, Debug)]

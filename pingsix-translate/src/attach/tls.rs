@@ -7,10 +7,8 @@ use super::listener::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
 use crate::bounds;
-use crate::field::FieldPath;
+use crate::model::{FieldPath, Reason, Refusal};
 use crate::resolve::Certificate;
-use crate::route::Refusal;
-use crate::verdict::Reason;
 
 /// What happens to TLS at a listener; `None` when it has none.
 pub(super) fn tls_mode(listener: &api::GatewayListeners, protocol: Option<Protocol>) -> Option<TlsMode> {

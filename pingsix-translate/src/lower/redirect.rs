@@ -7,7 +7,8 @@
 use std::num::NonZeroU16;
 
 use super::plugins::{replace_prefix, rooted};
-use crate::attach::{Hostname, Protocol};
+use crate::attach::Protocol;
+use crate::model::Hostname;
 use crate::pingsix::plugin;
 use crate::responder::{RedirectInstruction, RedirectListener, RedirectPath, RedirectScheme, encode_path};
 use crate::route::Redirect;

@@ -78,9 +78,7 @@ use self::cell::Audiences;
 use self::chain::{Decided, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
-use crate::attach::{Hostname, hostname_precedence};
-use crate::object::{Age, ObjectKey, compare_age};
-use crate::provenance::Section;
+use crate::model::{Age, Hostname, ObjectKey, Section, compare_age, hostname_precedence};
 use crate::route::{Condition, Path};
 
 /// A match of a rule, served under a hostname.

@@ -3,11 +3,11 @@ use serde_json::{Value, json};
 use crate::crd::PingsixProxy;
 use crate::fixture::{gateway, object, run};
 use crate::infrastructure::{DisruptionLimit, PortProtocol};
-use crate::options::{Layout, Options};
+use crate::model::{ConditionType, Layout, Options};
 use crate::snapshot::{IngressClass, Object, Objects, Proxies};
 use crate::translate::translate_ingress;
 use crate::translation::Translation;
-use crate::verdict::{ConditionType, judge_gateway_class, judge_pingsix_proxy};
+use crate::verdict::{judge_gateway_class, judge_pingsix_proxy};
 
 fn proxy(name: &str, spec: &Value) -> Value {
     let (namespace, name) = name.split_once('/').unwrap();

@@ -6,11 +6,8 @@ use gateway_api::backendtlspolicies::BackendTlsPolicyValidationCaCertificateRefs
 
 use super::References;
 use super::reading::not_read_yet;
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
 use crate::pingsix::validate::check_authorities;
-use crate::route::Refusal;
-use crate::verdict::Reason;
 
 /// The entry of a ConfigMap that holds CA certificates (Gateway API, `caCertificateRefs`).
 const ENTRY: &str = "ca.crt";

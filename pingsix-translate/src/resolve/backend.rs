@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use super::service::Unusable;
 use super::{Action, AppProtocol, Endpoints, References, Target};
-use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{
+    FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
+};
 use crate::packed::pack;
 use crate::policy::{Demand, InEffect};
 use crate::rare::Rare;
-use crate::route::{BackendPort, BackendRef, Exchange, Refusal, Route, Rule, Traffic};
+use crate::route::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::snapshot::ServicePort;
-use crate::verdict::{Problem, Reason, Severity};
 
 /// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,13 +13,9 @@ use chain::Chain;
 pub use chain::certificate_validity;
 
 use super::References;
-use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal};
 use crate::pingsix::validate::{check_leaf_and_key, read_certificates, write_section};
-use crate::route::{Limit, Refusal};
 use crate::snapshot::Secret;
-use crate::verdict::Reason;
 
 /// A certificate and its key, checked to belong together. `Debug` shows neither.
 #[derive(Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::snapshot::ReferenceGrant;
 
 /// ReferenceGrants, flattened to what they allow.

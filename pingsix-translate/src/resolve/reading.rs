@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use super::certificate::KeyPair;
 use super::grant::Grants;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey, ObjectName, Reason};
 use crate::quarantine::refuse_secret;
 use crate::snapshot::{Pending, Referents, Secret};
-use crate::verdict::Reason;
 
 /// What ReferenceGrants permit, and what Secrets hold.
 ///

@@ -2,12 +2,10 @@
 
 use super::References;
 use super::backend::Usage;
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
 use crate::quarantine::refuse_service;
-use crate::route::{BackendRef, OtherKind, Refusal, Traffic};
+use crate::route::{BackendRef, OtherKind};
 use crate::snapshot::ServicePort;
-use crate::verdict::Reason;
 
 /// How to speak to a backend, besides TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

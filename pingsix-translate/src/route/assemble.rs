@@ -3,12 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{BackendRef, Hostnames, Limit, Part, Refusal, Route, Rule, Traffic};
-use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::object::{ObjectKey, ObjectName};
+use super::{BackendRef, Hostnames, Part, Route, Rule};
+use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Refusal, Traffic};
 use crate::snapshot::{Metadata, RouteReferences};
-use crate::verdict::Reason;
 
 /// What is left of a route's spec when parents and rules are taken away.
 pub(super) struct RouteFrame<'a> {

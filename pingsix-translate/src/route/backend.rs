@@ -6,10 +6,8 @@ use gateway_api::experimental::{grpcroutes, httproutes, tcproutes, tlsroutes, ud
 use serde::Serialize;
 
 use super::mirror::{MirrorFilter, mirrors};
-use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, OtherKind, ReadFilters, Refusal};
-use crate::field::{self, FieldPath};
-use crate::object::ObjectName;
-use crate::verdict::Reason;
+use super::{BackendPort, BackendRef, FilterReader, Match, Mirror, OtherKind, ReadFilters};
+use crate::model::{FieldPath, ObjectName, Reason, Refusal, field};
 
 /// Largest weight of a backend (Gateway API, `BackendRef.weight`).
 const MAX_WEIGHT: u32 = 1_000_000;

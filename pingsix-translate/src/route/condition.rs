@@ -1,8 +1,6 @@
 //! Header and query conditions, which PingSIX evaluates in `traffic-split` rules.
 
-use super::Refusal;
-use crate::field::FieldPath;
-use crate::verdict::Reason;
+use crate::model::{FieldPath, Reason, Refusal};
 
 /// What a condition looks at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use gateway_api::experimental::httproutes as api;
 
-use super::Refusal;
-use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::verdict::Reason;
+use crate::model::{FieldPath, Hostname, Reason, Refusal};
 
 /// What a rule says to scripts of other origins.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,7 @@
 
 use gateway_api::experimental::httproutes as api;
 
-use super::{Limit, Refusal};
-use crate::field;
-use crate::verdict::Reason;
+use crate::model::{Limit, Reason, Refusal, field};
 
 /// How a rule's backends are spoken to, where its author says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,11 +8,9 @@ use serde::Serialize;
 
 use super::cors::Cors;
 use super::header::HeaderChanges;
-use super::{Match, PathKind, Refusal};
-use crate::attach::Hostname;
-use crate::field::FieldPath;
+use super::{Match, PathKind};
+use crate::model::{FieldPath, Hostname, Reason, Refusal};
 use crate::responder::{RedirectHostname, RedirectPath, RedirectScheme, RedirectStatus};
-use crate::verdict::Reason;
 
 /// What a rule does besides choosing a backend. Two that have the same effect are equal.
 ///

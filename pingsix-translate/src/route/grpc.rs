@@ -13,14 +13,10 @@ use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
 use super::path::MAX_PATH;
-use super::{
-    Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Refusal, Route, Rule, Traffic,
-    Variable,
-};
-use crate::field::{self, FieldPath};
+use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
+use crate::model::{FieldPath, Reason, Refusal, Traffic, field};
 use crate::rare::Rare;
 use crate::snapshot::GrpcRoute;
-use crate::verdict::Reason;
 
 /// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {

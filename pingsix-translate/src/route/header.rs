@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use gateway_api::experimental::httproutes as api;
 
-use super::Refusal;
-use crate::field::FieldPath;
+use crate::model::{FieldPath, Reason, Refusal};
 use crate::responder::REDIRECT_HEADER;
-use crate::verdict::Reason;
 
 /// Changes to the headers of a message. Two that have the same effect are equal: names are lower-case, lists are
 /// sorted by name, and a name occurs in one list only where the order would matter.

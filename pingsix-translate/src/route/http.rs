@@ -7,13 +7,9 @@ use gateway_api::experimental::httproutes as api;
 use super::assemble::{RouteFrame, assemble};
 use super::backend::WrittenBackends;
 use super::condition::push_condition;
-use super::{
-    Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Refusal, Route, Rule, Traffic,
-    Variable,
-};
-use crate::field::{self, FieldPath};
+use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
+use crate::model::{FieldPath, Reason, Refusal, Traffic, field};
 use crate::snapshot::HttpRoute;
-use crate::verdict::Reason;
 
 /// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1 as api;
 
-use super::{
-    BackendPort, BackendRef, Exchange, Hostnames, Limit, Match, Part, Path, PathKind, Refusal, Route, Rule,
-    Traffic,
+use super::{BackendPort, BackendRef, Exchange, Hostnames, Match, Part, Path, PathKind, Route, Rule};
+use crate::model::{
+    Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity,
+    Traffic, field,
 };
-use crate::attach::Hostname;
-use crate::field::{self, FieldPath};
-use crate::object::{Age, Kind, ObjectKey, ObjectName};
 use crate::rare::Rare;
 use crate::snapshot::{Ingress, key_of};
-use crate::verdict::{Problem, Reason, Severity};
 
 /// Characters that other controllers read as part of a pattern in a path of type `ImplementationSpecific`.
 const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];

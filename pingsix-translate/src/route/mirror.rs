@@ -6,7 +6,7 @@ use gateway_api::experimental::{grpcroutes as grpc, httproutes as http};
 
 use super::backend::name_of;
 use super::{BackendPort, BackendRef, OtherKind};
-use crate::field::FieldPath;
+use crate::model::FieldPath;
 
 /// A backend that a filter wants copies of requests sent to.
 #[derive(Clone, Debug, PartialEq)]

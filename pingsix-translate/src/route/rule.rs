@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Condition, Exchange, Filters, Limit, Mirror, Path, Refusal};
-use crate::attach::Hostname;
-use crate::field::{self, FieldPath};
-use crate::object::{Age, GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
-use crate::provenance::Section;
+use super::{Condition, Exchange, Filters, Mirror, Path};
+use crate::model::{
+    Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, ParentRef, Refusal, Section, Traffic, field,
+};
 use crate::rare::Rare;
 
 /// A route of any kind.
@@ -25,48 +24,6 @@ pub(crate) struct Route {
     pub(crate) refusals: Rare<Refusal>,
     /// What is not quite as asked besides rules.
     pub(crate) limits: Rare<Limit>,
-}
-
-/// What the clients of a route speak: decides how its backends are spoken to, and what failure looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Traffic {
-    #[default]
-    Http,
-    Grpc,
-    /// Bytes over TCP, passed on as they are.
-    Tcp,
-    /// TLS over TCP, passed on as it is, or what is in it, as the listener says.
-    Tls,
-    /// Datagrams, passed on as they are.
-    Udp,
-}
-
-impl Traffic {
-    /// What a rule answers that cannot be honoured, or has nowhere to send requests to. Connections that carry no
-    /// requests are closed in its stead.
-    pub(crate) const fn failure(self) -> u16 {
-        match self {
-            Self::Http | Self::Tcp | Self::Tls | Self::Udp => 500,
-            // What clients take for UNAVAILABLE; 500 would be UNKNOWN to them.
-            Self::Grpc => 503,
-        }
-    }
-
-    /// Whether there are requests that can be answered, not just connections that can be closed.
-    pub(crate) const fn has_requests(self) -> bool {
-        match self {
-            Self::Http | Self::Grpc => true,
-            Self::Tcp | Self::Tls | Self::Udp => false,
-        }
-    }
-
-    /// The protocol of Service ports that take it. A number may be there once per protocol.
-    pub(crate) const fn transport(self) -> &'static str {
-        match self {
-            Self::Http | Self::Grpc | Self::Tcp | Self::Tls => "TCP",
-            Self::Udp => "UDP",
-        }
-    }
 }
 
 /// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
@@ -205,43 +162,4 @@ pub(crate) enum BackendPort {
     Number(i32),
     /// Ingress only.
     Name(Box<str>),
-}
-
-/// A reference to a parent, as written (Gateway API `ParentReference`).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ParentRef {
-    /// Index into `spec.parentRefs`.
-    pub index: usize,
-    /// `group`, when written.
-    pub group: Option<String>,
-    /// `kind`, when written.
-    pub kind: Option<String>,
-    /// `namespace`, when written.
-    pub namespace: Option<String>,
-    /// `name`
-    pub name: String,
-    /// `sectionName`, when written.
-    pub section_name: Option<String>,
-    /// `port`, when written.
-    pub port: Option<i32>,
-}
-
-impl ParentRef {
-    /// The parent it names, written in a route of `namespace`; `None` for a kind that is no parent of ours.
-    pub fn target(&self, namespace: &Arc<str>) -> Option<ObjectKey> {
-        let group = self.group.as_deref().unwrap_or(GATEWAY_GROUP);
-        let kind = self.kind.as_deref().unwrap_or(Kind::Gateway.as_str());
-        let kind = Kind::from_group_kind(group, kind)
-            .filter(|kind| matches!(kind, Kind::Gateway | Kind::ListenerSet))?;
-        let namespace = self.namespace.as_deref().map_or_else(|| namespace.clone(), Arc::from);
-        Some(ObjectKey::new(kind, namespace, self.name.as_str()))
-    }
-
-    /// Whether it names this parent, written in a route of `namespace`.
-    pub(crate) fn names(&self, namespace: &str, parent: &ObjectKey) -> bool {
-        self.group.as_deref().unwrap_or(GATEWAY_GROUP) == parent.kind.group()
-            && self.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == parent.kind.as_str()
-            && self.namespace.as_deref().unwrap_or(namespace) == &*parent.name.namespace
-            && self.name == *parent.name.name
-    }
 }

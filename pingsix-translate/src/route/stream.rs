@@ -6,12 +6,10 @@ use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
 
 use super::assemble::{RouteFrame, assemble};
 use super::backend::{WrittenBackend, normalise_backends};
-use super::{Exchange, Hostnames, Refusal, Route, Rule, Traffic};
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectName};
+use super::{Exchange, Hostnames, Route, Rule};
+use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal, Traffic};
 use crate::rare::Rare;
 use crate::snapshot::{TcpRoute, TlsRoute, UdpRoute};
-use crate::verdict::Reason;
 
 /// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
 pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {

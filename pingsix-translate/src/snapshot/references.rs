@@ -17,9 +17,8 @@ use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
 use super::{Referents, key_of};
 use crate::attach::{FrontendValidation, allows_listener_set};
 use crate::crd::PingsixProxy;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey, ObjectName, ParentRef};
 use crate::resolve::Grants;
-use crate::route::ParentRef;
 use crate::shared_map::SharedMap;
 
 /// A reference to a backend, of any generated type.

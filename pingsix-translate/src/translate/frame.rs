@@ -8,17 +8,15 @@ use super::shared::Shared;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
-use crate::object::{Kind, ObjectKey};
-use crate::options::{Layout, Options};
+use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
 use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::resolve::{Backends, References};
-use crate::route::{Limit, Refusal, Route};
+use crate::route::Route;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
 use crate::verdict::{
-    Judged, Problem, Reason, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies,
-    refuse_gateway,
+    Judged, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
 };
 
 /// What routes are attached to, and their backends spoken to by.

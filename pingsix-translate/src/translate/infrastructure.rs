@@ -9,10 +9,8 @@ use crate::infrastructure::{
     RequestedAddressKind,
 };
 use crate::lower::data_plane_of;
-use crate::object::ObjectKey;
-use crate::options::Layout;
+use crate::model::{DataPlaneKey, Layout, ObjectKey};
 use crate::snapshot::{Gateway, IngressClass, proxy_of_ingress_class};
-use crate::translation::DataPlaneKey;
 use crate::verdict::is_usable_address;
 
 /// What has to run for a Gateway that is not refused.

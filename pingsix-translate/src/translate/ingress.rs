@@ -13,20 +13,19 @@ use self::tls::certificates;
 use super::infrastructure;
 use super::shared::Shared;
 use crate::crd::HostOwnership;
-use crate::field::FieldPath;
-use crate::lower::{Attachments, Lowered, RouteInput, ingress_plane, lower_plane};
-use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::lower::{Attachments, DataPlane, Lowered, RouteInput, ingress_plane, lower_plane};
+use crate::model::{
+    DataPlaneKey, FieldPath, Kind, ObjectKey, Options, Origin, Problem, Provenance, Reason, Section, Severity,
+};
 use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
-use crate::provenance::{Origin, Provenance, Section};
 use crate::quarantine::refuse_rules;
 use crate::resolve::{Backends, References};
 use crate::route::normalise_ingress;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{IngressSnapshot, key_of};
-use crate::translation::{DataPlane, DataPlaneKey, Translation};
-use crate::verdict::{Problem, Reason, Severity, Verdicts, judge_ingress_class};
+use crate::translation::Translation;
+use crate::verdict::{Verdicts, judge_ingress_class};
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
 ///

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::crd::PingsixProxy;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::quarantine::{Quarantine, refuse_rules};
 use crate::route::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::lower::Attachments;
-use crate::route::{Match, ParentRef, Route};
+use crate::model::ParentRef;
+use crate::route::{Match, Route};
 use crate::verdict::ParentVerdict;
 
 /// What is said of routes by their parents, which is the same for most routes of a Gateway, and what their rules match

@@ -8,11 +8,10 @@ use super::frame::Frame;
 use super::shared::Shared;
 use crate::few::Few;
 use crate::lower::{RouteChange, RouteInput};
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey, ObjectName, Problem};
 use crate::packed::pack;
 use crate::resolve::{Backends, References};
 use crate::route::Route;
-use crate::verdict::Problem;
 
 /// Every kind of route.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::TcpRoute, Kind::UdpRoute];

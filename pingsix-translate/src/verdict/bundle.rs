@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Condition, ConditionStatus, ConditionType, GatewayClassVerdict, Reason};
+use super::{Condition, ConditionStatus, GatewayClassVerdict};
+use crate::model::{ConditionType, Reason};
 
 /// Bundle versions whose objects are read and judged as they ask for: `major.minor`.
 const SUPPORTED: [(u32, u32); 3] = [(1, 5), (1, 6), (1, 7)];

@@ -1,6 +1,6 @@
 //! Conditions without transition times.
 
-use super::reason::{ConditionType, Reason};
+use crate::model::{ConditionType, Reason};
 
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerSetVerdict,
-    ListenerVerdict, Reason, Verdicts,
+    Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict, Verdicts,
 };
-use crate::translation::DataPlaneKey;
+use crate::model::{ConditionType, DataPlaneKey, Reason};
 
 /// How far the configuration of a data plane has come.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,15 +6,10 @@ use std::sync::Arc;
 
 use super::limited::limited;
 use super::listener::{Judged, unserved};
-use super::{
-    Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerSetVerdict, Problem,
-    Reason,
-};
-use crate::attach::{FrontendValidation, Hostname, Listener};
-use crate::field::FieldPath;
-use crate::object::ObjectKey;
+use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
+use crate::attach::{FrontendValidation, Listener};
+use crate::model::{ConditionType, FieldPath, Hostname, Limit, ObjectKey, Problem, Reason, Refusal, joined};
 use crate::resolve::{CertificateRef, References};
-use crate::route::{Limit, Refusal, joined};
 use crate::snapshot::Gateway;
 
 /// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish()`] to say.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Condition, ConditionStatus, ConditionType, Conditions, Problem, Reason};
+use super::{Condition, ConditionStatus, Conditions};
 use crate::feature::supported_features;
-use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem, Reason};
 use crate::parameters::{self, Parameters};
 use crate::snapshot::{GatewayClass, Proxies, key_of};
 

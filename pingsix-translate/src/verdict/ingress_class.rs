@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Problem, Severity};
-use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::model::{Kind, ObjectKey, Options, Problem, Severity};
 use crate::parameters;
 use crate::snapshot::{IngressClass, Proxies, key_of};
 

@@ -1,7 +1,7 @@
 //! The condition of objects that are served, though not quite as asked.
 
-use super::{Condition, ConditionStatus, ConditionType, Reason};
-use crate::route::{Limit, joined};
+use super::{Condition, ConditionStatus};
+use crate::model::{ConditionType, Limit, Reason, joined};
 
 /// `pingsix.io/Limited` with a sentence per limit; nothing when there is none, since the condition is only ever
 /// `True`.

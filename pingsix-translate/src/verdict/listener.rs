@@ -2,12 +2,11 @@
 
 use super::limited::limited;
 use super::route::Refusals;
-use super::{Condition, ConditionStatus, ConditionType, Conditions, ListenerVerdict, Reason, RouteVerdict};
+use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, RouteVerdict};
 use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
 use crate::few::Few;
 use crate::lower::{RouteInput, data_plane_of};
-use crate::options::Layout;
-use crate::route::{Limit, Refusal, joined};
+use crate::model::{ConditionType, Layout, Limit, Reason, Refusal, joined};
 
 /// What Gateways and ListenerSets are judged by.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::listener::{Judged, unserved};
-use super::{Condition, ConditionStatus, ConditionType, Conditions, ListenerSetVerdict, Reason};
+use super::{Condition, ConditionStatus, Conditions, ListenerSetVerdict};
 use crate::attach::ListenerOwner;
-use crate::object::ObjectKey;
+use crate::model::{ConditionType, ObjectKey, Reason};
 
 /// Judges every ListenerSet of a Gateway. `Programmed` is for [`super::finish()`] to say.
 pub(crate) fn judge_listener_sets(judged: &Judged<'_>) -> BTreeMap<Arc<ObjectKey>, ListenerSetVerdict> {

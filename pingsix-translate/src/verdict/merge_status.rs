@@ -13,10 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConditionType, Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
     PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
 };
-use crate::object::{GATEWAY_GROUP, Kind, ObjectKey};
+use crate::model::{ConditionType, GATEWAY_GROUP, Kind, ObjectKey};
 
 /// `status.parents` of a route (Gateway API, `RouteStatus`).
 const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", most: 32 };

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Condition, ConditionStatus, ConditionType, Conditions, Problem, Reason, Severity};
+use super::{Condition, ConditionStatus, Conditions};
 use crate::crd::PingsixProxy;
-use crate::object::{Kind, ObjectKey};
+use crate::model::{ConditionType, Kind, ObjectKey, Problem, Reason, Severity, joined};
 use crate::parameters::flaws;
-use crate::route::joined;
 use crate::snapshot::key_of;
 
 /// Verdict on a PingsixProxy.

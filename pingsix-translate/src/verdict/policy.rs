@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::limited::limited;
-use super::{Condition, ConditionStatus, ConditionType, Conditions, PolicyVerdict, Problem, Reason};
-use crate::field::FieldPath;
+use super::{Condition, ConditionStatus, Conditions, PolicyVerdict};
 use crate::lower::RouteInput;
-use crate::object::{ObjectKey, ObjectName};
+use crate::model::{ConditionType, FieldPath, ObjectKey, ObjectName, Problem, Reason, Refusal, joined};
 use crate::policy::{BackendTls, BackendTlsPolicies, PolicyTarget};
 use crate::resolve::References;
-use crate::route::{Refusal, joined};
 
 /// Judges the policies that take part in what a Gateway serves: those that target a Service to which a route that is
 /// attached refers. The others are none of this Gateway's business. `routes` are in the order of the snapshot; those that

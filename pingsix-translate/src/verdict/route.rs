@@ -3,14 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::limited::limited;
-use super::{
-    Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Problem, Reason, RouteVerdict,
-};
+use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
 use crate::attach::{Attachment, Listener};
-use crate::field::FieldPath;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
+use crate::model::{ConditionType, FieldPath, Limit, Problem, Reason, Refusal, joined};
 use crate::resolve::ResolvedRule;
-use crate::route::{Limit, Refusal, joined};
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]

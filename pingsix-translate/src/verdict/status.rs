@@ -6,8 +6,7 @@ use super::{
     Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
     PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
 };
-use crate::object::ObjectKey;
-use crate::route::ParentRef;
+use crate::model::{ObjectKey, ParentRef};
 
 impl Conditions {
     /// The list as it stands in a status.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, run};
-use crate::options::Options;
+use crate::model::Options;
 use crate::snapshot::{Object, Objects};
 
 fn per_port() -> Options {
@@ -286,7 +286,7 @@ fn a_gateway_is_accepted_as_long_as_one_listener_is() {
 
 /// `Programmed` of the Gateway, then of each listener, as status and reason.
 fn programmed(verdicts: &Verdicts, delivery: &[(u16, Delivery)]) -> Vec<(bool, Reason)> {
-    let gateway = crate::object::ObjectName::new("infra", "public");
+    let gateway = crate::model::ObjectName::new("infra", "public");
     let delivery = delivery
         .iter()
         .map(|(port, delivery)| {

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::pem::pair;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, run, snapshot};
-use crate::options::Options;
+use crate::model::{ConditionType, Options, Problem};
 use crate::resolve::References;
-use crate::verdict::{Condition, ConditionStatus, ConditionType, Problem};
+use crate::verdict::{Condition, ConditionStatus};
 
 fn options() -> Options {
     Options { stream: true, ..Options::default() }
@@ -25,7 +25,7 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
     add_certificate(&mut objects, "good", &good);
     add_certificate(&mut objects, "broken", &broken);
     let snapshot = snapshot(&objects);
-    let key = Arc::new(crate::snapshot::key_of(crate::object::Kind::Gateway, &snapshot.gateway.metadata));
+    let key = Arc::new(crate::snapshot::key_of(crate::model::Kind::Gateway, &snapshot.gateway.metadata));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners =

@@ -38,15 +38,15 @@ use super::table::{
     Group, ROUTE, Region, STATUS, Sized, TableSizes, fits, is_conditional, name_bytes, row_bytes,
 };
 use crate::few::Few;
+use crate::lower::Size;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, host_of};
-use crate::object::ObjectKey;
+use crate::model::ObjectKey;
 use crate::resolve::Action;
 use crate::route::{Condition, Path};
-use crate::translation::Size;
 
 /// One part of what is kept for guards in so many is for those of one namespace.
 const NAMESPACES: usize = 4;

@@ -17,8 +17,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::ledger::Ledger;
-use crate::attach::Hostname;
 use crate::lower::closure::{Pattern, covered};
+use crate::model::Hostname;
 use crate::route::Path;
 
 /// Bytes of `"",` around a host in a list.

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
-use crate::attach::Hostname;
 use crate::lower::condition::lower_conditions;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
@@ -17,6 +16,7 @@ use crate::lower::plugins::add_filters;
 use crate::lower::redirect::{instruction, native, to_https};
 use crate::lower::table::{Audience, host_of};
 use crate::lower::upstream::UpstreamKey;
+use crate::model::Hostname;
 use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };

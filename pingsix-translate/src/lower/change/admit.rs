@@ -6,6 +6,7 @@ use super::part::part_key;
 use super::place::parts_of;
 use super::{Changed, LoweredPlane, Stale, Work};
 use crate::attach::ServedName;
+use crate::lower::Size;
 use crate::lower::budget::{Admission, admit, route_bytes, sized_rule, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
@@ -15,7 +16,6 @@ use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
 use crate::resolve::Target;
 use crate::route::PathKind;
-use crate::translation::Size;
 
 impl LoweredPlane {
     /// Decides again what there is room for. Adds the parts with other rows than before, and the routes of which

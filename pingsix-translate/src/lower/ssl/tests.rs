@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::pem::pair;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, https, object, run};
-use crate::options::{Layout, Options};
+use crate::lower::DataPlane;
+use crate::model::{ConditionType, Layout, Options, Reason};
 use crate::pingsix::listed_bytes;
 use crate::pingsix::validate::{ValidateOptions, validate};
 use crate::snapshot::{Object, Objects};
-use crate::translation::{DataPlane, Translation};
-use crate::verdict::{ConditionType, Reason};
+use crate::translation::Translation;
 
 /// Certificates `a` for `a.test`, `b` for `b.test` and `ab` for both, and these listeners.
 fn objects(listeners: &[Value]) -> Objects {

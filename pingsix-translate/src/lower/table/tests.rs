@@ -1,8 +1,7 @@
 //! Tables small enough to be compiled by hand.
 
 use super::*;
-use crate::object::Kind;
-use crate::options::Budget;
+use crate::model::{Budget, Kind};
 use crate::route::{Expectation, PathKind, Variable};
 
 /// A match: hostname of its route, path prefix, method, and the value a header must have.

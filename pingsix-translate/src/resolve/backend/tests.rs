@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gateway, object, run, snapshot};
-use crate::options::Options;
+use crate::model::Options;
 use crate::pingsix::Scheme;
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::route::{normalise_grpc_route, normalise_http_route};

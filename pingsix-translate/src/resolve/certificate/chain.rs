@@ -8,8 +8,8 @@ use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::asn1::{AnyRef, ObjectIdentifier};
 use x509_cert::der::{Class, Decode as _, Tagged as _};
 
-use crate::attach::Hostname;
 use crate::bounds;
+use crate::model::Hostname;
 use crate::pingsix::validate::read_certificates;
 
 /// What is known of a chain. What cannot be read is left out and refused by nobody, because PingSIX takes certificates

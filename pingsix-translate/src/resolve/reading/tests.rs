@@ -5,12 +5,11 @@ use serde_json::json;
 use crate::fixture::{
     add_certificate, add_listener_set, allow_listener_sets, gateway, https, object, pem, snapshot,
 };
-use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem, Reason};
 use crate::snapshot::{BackendTlsPolicy, Object, Objects, Pending};
 use crate::translate::{Translator, translate, translate_ingress};
 use crate::translation::Translation;
-use crate::verdict::{Condition, ConditionStatus, ConditionType, Problem, Reason};
+use crate::verdict::{Condition, ConditionStatus};
 
 fn pending(kind: Kind, name: &str) -> Pending {
     [(ObjectKey::new(kind, "infra", name), ())].into_iter().collect()

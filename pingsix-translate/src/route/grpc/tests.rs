@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_grpc_route, add_service, gateway, object, run};
-use crate::options::Options;
+use crate::model::{Options, Provenance};
 use crate::pingsix::plugin::FaultInjection;
-use crate::provenance::Provenance;
 use crate::route::Expectation;
 
 fn normalise(spec: &Value) -> Route {

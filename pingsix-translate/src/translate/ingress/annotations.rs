@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::field::FieldPath;
-use crate::object::Kind;
+use crate::model::{FieldPath, Kind, Problem, Reason, Severity};
 use crate::snapshot::{Ingress, key_of};
-use crate::verdict::{Problem, Reason, Severity};
 
 /// Domains of controllers whose annotations change what an Ingress means, besides `ingress.kubernetes.io`; what is under
 /// them counts too.

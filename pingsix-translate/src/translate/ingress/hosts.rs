@@ -12,17 +12,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::attach::Hostname;
 use crate::bounds;
 use crate::crd::HostOwnership;
-use crate::field::{self, FieldPath};
 use crate::lower::RouteInput;
-use crate::object::{Age, Kind, ObjectKey, compare_age};
+use crate::model::{
+    Age, FieldPath, Hostname, Kind, ObjectKey, Problem, Reason, Severity, compare_age, field,
+};
 use crate::rare::Rare;
 use crate::resolve::{Action, ResolvedRule};
 use crate::route::{Hostnames, Part, Path, Route, rest_of_host};
 use crate::snapshot::{Ingress, IngressSnapshot, key_of};
-use crate::verdict::{Problem, Reason, Severity};
 
 /// An Ingress and how old it is.
 pub(super) struct Aged<'a> {

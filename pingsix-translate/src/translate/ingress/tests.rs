@@ -2,11 +2,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{add_certificate, add_service, object, pem};
-use crate::options::Budget;
+use crate::model::{Budget, CertificateReference};
 use crate::pingsix::router::UpstreamRef;
 use crate::pingsix::validate::{self, ValidateOptions, order_dependence, validate};
 use crate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
-use crate::provenance::CertificateReference;
 use crate::snapshot::{Object, Objects};
 
 /// IngressClass `pingsix` of our controller.

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use k8s_openapi::api::networking::v1::IngressTLS;
 
 use super::hosts::{Aged, Hosts};
-use crate::attach::{Hostname, HostnameFlaw, ServerName};
+use crate::attach::ServerName;
 use crate::bounds;
-use crate::field::{self, FieldPath};
 use crate::lower::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};
-use crate::object::{Age, ObjectKey, ObjectName};
-use crate::provenance::{CertificateReference, Section};
+use crate::model::{
+    Age, CertificateReference, FieldPath, Hostname, HostnameFlaw, Limit, ObjectKey, ObjectName, Problem,
+    Reason, Refusal, Section, Severity, field,
+};
 use crate::quarantine::said_of;
 use crate::resolve::{Certificate, References};
-use crate::route::{Limit, Refusal};
 use crate::snapshot::IngressSnapshot;
-use crate::verdict::{Problem, Reason, Severity};
 
 /// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable
 /// one provides it.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{StatusMerge, kept_if_equal, members};
-use crate::verdict::Address;
+use crate::model::Address;
 
 /// Most entries of `status.addresses` of a Gateway (Gateway API, `GatewayStatus`).
 const MAX_ADDRESSES: usize = 16;

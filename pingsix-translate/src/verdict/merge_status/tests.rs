@@ -5,10 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::object::ObjectName;
-use crate::options::Layout;
-use crate::route::ParentRef;
-use crate::verdict::{Address, Condition, ConditionStatus, ParentVerdict, Reason};
+use crate::model::{Address, Layout, ObjectName, ParentRef, Reason};
+use crate::verdict::{Condition, ConditionStatus, ParentVerdict};
 
 const OURS: &str = "example.com/ours";
 const THEIRS: &str = "example.com/theirs";

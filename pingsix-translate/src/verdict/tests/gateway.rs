@@ -220,7 +220,7 @@ fn validation_of_clients_concerns_listener_sets_too() {
     let of_set: Vec<String> = verdicts
         .problems
         .iter()
-        .filter(|problem| problem.object.kind == crate::object::Kind::ListenerSet)
+        .filter(|problem| problem.object.kind == crate::model::Kind::ListenerSet)
         .map(ToString::to_string)
         .collect();
     assert_eq!(

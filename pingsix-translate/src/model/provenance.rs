@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::attach::Hostname;
-use crate::field::{self, FieldPath};
-use crate::object::{Kind, ObjectKey};
-use crate::route::Traffic;
+use super::{FieldPath, Hostname, Kind, ObjectKey, Traffic, field};
 
 /// The part of an object that asked for something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::reason::Reason;
-use crate::field::FieldPath;
-use crate::object::ObjectKey;
+use super::{FieldPath, ObjectKey, Reason};
 
 /// How much a problem costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

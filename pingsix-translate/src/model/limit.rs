@@ -3,9 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::field::FieldPath;
-use crate::object::ObjectKey;
-use crate::verdict::{Problem, Reason, Severity};
+use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// How what is served differs from what an author asked for. Displays as `spec.rules[0]: Sentence.`
 ///

@@ -3,9 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use crate::field::FieldPath;
-use crate::object::ObjectKey;
-use crate::verdict::{Problem, Reason, Severity};
+use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// Why something an author asked for cannot be honoured. Displays as `spec.rules[0]: Sentence.`
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
