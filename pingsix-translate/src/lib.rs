@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod attach;
+mod backends;
 mod bounds;
 pub mod crd;
 mod feature;
@@ -10,22 +11,23 @@ mod fixture;
 pub mod infrastructure;
 mod lower;
 mod model;
+mod normalise;
 mod packed;
 mod parameters;
 pub mod pingsix;
 mod policy;
 mod quarantine;
 mod rare;
-mod resolve;
+mod references;
 pub mod responder;
-mod route;
 mod shared_map;
 pub mod snapshot;
+pub mod status;
 pub mod stream;
 mod translate;
 mod translation;
-pub mod verdict;
 
+pub use attach::permitted_references;
 pub use feature::{FEATURES, Feature, Need, supported_features};
 pub use lower::{DataPlane, Size, StreamPlane};
 pub use model::{
@@ -33,9 +35,8 @@ pub use model::{
     Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey, ObjectName, Options, Origin,
     PINGSIX_GROUP, ParentRef, Provenance, Reference, Section, StreamProvenance,
 };
-pub use quarantine::Quarantine;
-pub use resolve::certificate_validity;
+pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};
-pub use snapshot::{IngressSnapshot, Object, Objects, Snapshot};
+pub use snapshot::{IngressSnapshot, Object, Objects, Quarantine, Snapshot};
 pub use translate::{Effort, Translator, translate, translate_ingress};
 pub use translation::Translation;

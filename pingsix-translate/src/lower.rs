@@ -1,4 +1,4 @@
-//! Stage 4: lower attached rules to PingSIX documents.
+//! Lower: attached rules to PingSIX documents.
 //!
 //! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them has;
 //! [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone

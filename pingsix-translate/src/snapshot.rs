@@ -1,6 +1,8 @@
-//! Stage 0: the closed set of objects one owner of data planes may see.
+//! Snapshot: the closed set of objects one owner of data planes may see.
 
+mod authority_ref;
 mod endpoint_slice;
+mod frontend;
 mod ingress;
 mod kinds;
 mod metadata;
@@ -15,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub(crate) use authority_ref::AuthorityRef;
 pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
+pub(crate) use frontend::FrontendValidation;
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
 pub use kinds::{
@@ -27,16 +31,15 @@ pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
-    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, permitted_references,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use service::{Protocol, Service, ServicePort};
 
 use crate::crd::PingsixProxy;
-use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
-use crate::quarantine::Quarantine;
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Origin};
 use crate::shared_map::SharedMap;
 
 /// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
@@ -101,6 +104,15 @@ pub type OwnAddresses = SharedMap<SocketAddr, ()>;
 
 /// Objects of which nothing is known yet. One that is there all the same counts as known.
 pub type Pending = SharedMap<ObjectKey, ()>;
+
+/// What is in quarantine, and what PingSIX said of it, in one sentence:
+///
+/// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
+/// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
+/// - Services and Secrets, whole.
+///
+/// Nothing comes of other entries.
+pub type Quarantine = SharedMap<Origin, Arc<str>>;
 
 /// PingsixProxies, by name.
 pub type Proxies = SharedMap<ObjectName, Arc<PingsixProxy>>;

@@ -19,21 +19,22 @@ use self::shared::Shared;
 #[cfg(doc)]
 use crate::SharedMap;
 use crate::attach::Listeners;
+use crate::backends::Backends;
 use crate::few::Few;
 use crate::lower::{
     DataPlane, Lowered, LoweredStreams, RouteInput, StreamPlane, lower_plane, lower_plane_to_change,
     lower_streams,
 };
 use crate::model::{DataPlaneKey, Options, Problem};
-use crate::quarantine::refuse_rules;
-use crate::resolve::{Backends, Reading, References};
-use crate::route::{
+use crate::normalise::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
     normalise_udp_route,
 };
+use crate::quarantine::refuse_rules;
+use crate::references::{Reading, References};
 use crate::snapshot::{IngressSnapshot, Snapshot};
+use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
 use crate::translation::Translation;
-use crate::verdict::{Refusals, RouteVerdict, attached_to, judge_route};
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///

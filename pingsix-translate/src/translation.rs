@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::infrastructure::{AttachedParameters, Infrastructure};
 use crate::lower::{DataPlane, StreamPlane};
 use crate::model::DataPlaneKey;
-use crate::verdict::Verdicts;
+use crate::status::Verdicts;
 
 /// The result of translating one snapshot.
 #[derive(Clone, Debug)]

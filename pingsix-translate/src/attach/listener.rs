@@ -12,7 +12,7 @@ use super::{Overlap, stream};
 use crate::model::{
     Age, FieldPath, Hostname, HostnameFlaw, Kind, Limit, ObjectKey, Options, Reason, Refusal, RouteKind,
 };
-use crate::resolve::{Certificate, References};
+use crate::references::{Certificate, References};
 use crate::snapshot::{GatewaySpec, ListenerProbe};
 
 /// A listener, judged.

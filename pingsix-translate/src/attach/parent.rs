@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Listener, ListenerOwner, Listeners};
 use crate::model::{FieldPath, Hostname, ParentRef, Reason, Refusal};
-use crate::resolve::References;
-use crate::route::{Hostnames, Route};
+use crate::normalise::{Hostnames, Route};
+use crate::references::References;
 
 /// What one parentRef that names our Gateway or one of its ListenerSets came to.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

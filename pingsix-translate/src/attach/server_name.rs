@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Listener, ListenerState, Protocol};
 use crate::model::{Hostname, Limit};
-use crate::resolve::Certificate;
+use crate::references::Certificate;
 
 /// What a client asks for when it connects. Displays as PingSIX writes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

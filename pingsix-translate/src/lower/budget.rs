@@ -26,9 +26,9 @@ use super::change::LoweredPlane;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
+use crate::backends::Backends;
 use crate::lower::DataPlane;
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Options, Problem, Reason, Refusal, compare_age};
-use crate::resolve::Backends;
 
 /// A data plane's documents, and what could not be put there.
 #[derive(Debug)]

@@ -32,11 +32,11 @@ use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
+use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
 use crate::model::{ObjectKey, Options, Problem, Refusal};
 use crate::packed::pack;
 use crate::pingsix;
-use crate::resolve::Backends;
 
 /// A data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]

@@ -11,11 +11,11 @@ use super::plugins::add_filters;
 use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
 use super::table::{Audience, Row, Standing};
 use crate::attach::Protocol;
+use crate::backends::{Action, Target};
 use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
+use crate::normalise::{Filters, Redirect};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
-use crate::resolve::{Action, Target};
-use crate::route::{Filters, Redirect};
 
 impl<'a> Writer<'a, '_> {
     fn action(&self, row: &Row<'_>) -> Action {

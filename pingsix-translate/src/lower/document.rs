@@ -12,13 +12,13 @@ use super::rows::{PlaneRows, RouteInput};
 use super::ssl::{ServedCertificate, SslKey, id_of_certificate};
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::{Upstreams, Uses};
+use crate::backends::Backends;
 use crate::lower::{DataPlane, Size};
 use crate::model::{Hostname, Options, Provenance, Refusal};
+use crate::normalise::{PathKind, Rule};
 use crate::pingsix::plugin::{Abort, FaultInjection};
 use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind};
 use crate::rare::Rare;
-use crate::resolve::Backends;
-use crate::route::{PathKind, Rule};
 
 /// The documents of a data plane.
 #[derive(Debug, Default)]

@@ -8,10 +8,10 @@ use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Standing, Zone};
 use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
+use crate::backends::ResolvedRule;
 use crate::few::Few;
 use crate::model::{Hostname, hostname_precedence};
-use crate::resolve::ResolvedRule;
-use crate::route::{Match, Route};
+use crate::normalise::{Match, Route};
 
 /// A route with what the earlier stages found out about it.
 #[derive(Debug, PartialEq)]

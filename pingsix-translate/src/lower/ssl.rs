@@ -17,7 +17,7 @@ use crate::attach::{Listener, ServerName};
 use crate::bounds;
 use crate::model::{Age, CertificateReference, Hostname, Limit, ObjectName, Provenance};
 use crate::pingsix::{FRAMING, Ssl};
-use crate::resolve::Certificate;
+use crate::references::Certificate;
 
 /// A name a client may ask for, and the certificate it gets.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,11 +18,11 @@ use super::budget::oldest_first;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
 use crate::attach::Listener;
+use crate::backends::Backends;
 use crate::lower::{Size, StreamPlane};
 use crate::model::{
     DataPlaneKey, FieldPath, Kind, ObjectName, Options, Origin, Problem, Reason, Refusal, Severity,
 };
-use crate::resolve::Backends;
 
 /// The stream documents of a Gateway, and what could not be put there.
 #[derive(Debug)]

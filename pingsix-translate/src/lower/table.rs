@@ -79,7 +79,7 @@ use self::chain::{Decided, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
 use crate::model::{Age, Hostname, ObjectKey, Section, compare_age, hostname_precedence};
-use crate::route::{Condition, Path};
+use crate::normalise::{Condition, Path};
 
 /// A match of a rule, served under a hostname.
 #[derive(Clone, Debug)]

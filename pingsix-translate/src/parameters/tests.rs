@@ -5,9 +5,9 @@ use crate::fixture::{gateway, object, run};
 use crate::infrastructure::{DisruptionLimit, PortProtocol};
 use crate::model::{ConditionType, Layout, Options};
 use crate::snapshot::{IngressClass, Object, Objects, Proxies};
+use crate::status::{judge_gateway_class, judge_pingsix_proxy};
 use crate::translate::translate_ingress;
 use crate::translation::Translation;
-use crate::verdict::{judge_gateway_class, judge_pingsix_proxy};
 
 fn proxy(name: &str, spec: &Value) -> Value {
     let (namespace, name) = name.split_once('/').unwrap();

@@ -8,7 +8,7 @@ use gateway_api::backendtlspolicies::{
 };
 
 use crate::model::{Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal};
-use crate::resolve::References;
+use crate::references::References;
 use crate::snapshot::{BackendTlsPolicy, key_of};
 
 /// The one value of `wellKnownCACertificates` that Gateway API defines.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::backend_tls::{BackendTls, PolicyTarget};
 use crate::model::{Hostname, ObjectKey, ObjectName, Refusal};
-use crate::resolve::References;
+use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::BackendTlsPolicy;
 

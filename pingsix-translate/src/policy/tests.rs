@@ -15,8 +15,8 @@ use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, ru
 use crate::model::{ConditionType, Kind, ObjectKey, Options, Reason};
 use crate::pingsix::{PassHost, Scheme, Upstream};
 use crate::snapshot::{Object, Objects};
+use crate::status::{ConditionStatus, Conditions, PolicyVerdict};
 use crate::translation::Translation;
-use crate::verdict::{ConditionStatus, Conditions, PolicyVerdict};
 
 const HOST: &str = "backend.test";
 

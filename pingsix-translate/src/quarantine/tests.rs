@@ -9,9 +9,9 @@ use crate::model::{ConditionType, Options};
 use crate::pingsix::validate::{Severity, ValidateOptions, validate};
 use crate::pingsix::{Outcome, Request, Router};
 use crate::snapshot::{Object, Objects, Snapshot};
+use crate::status::{ConditionStatus, RouteVerdict};
 use crate::translate::{Effort, Translator, translate, translate_ingress};
 use crate::translation::Translation;
-use crate::verdict::{ConditionStatus, RouteVerdict};
 
 const SAID: &str = "unknown plugin";
 

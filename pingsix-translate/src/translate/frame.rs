@@ -6,16 +6,17 @@ use std::sync::Arc;
 use super::infrastructure;
 use super::shared::Shared;
 use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
+use crate::backends::Backends;
 use crate::infrastructure::Infrastructure;
 use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
 use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
+use crate::normalise::Route;
 use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
-use crate::resolve::{Backends, References};
-use crate::route::Route;
+use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{Snapshot, key_of};
-use crate::verdict::{
+use crate::status::{
     Judged, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
 };
 

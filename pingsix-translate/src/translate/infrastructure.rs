@@ -11,7 +11,7 @@ use crate::infrastructure::{
 use crate::lower::data_plane_of;
 use crate::model::{DataPlaneKey, Layout, ObjectKey};
 use crate::snapshot::{Gateway, IngressClass, proxy_of_ingress_class};
-use crate::verdict::is_usable_address;
+use crate::status::is_usable_address;
 
 /// What has to run for a Gateway that is not refused.
 pub(super) fn of_gateway(

@@ -12,20 +12,21 @@ use self::hosts::{Hosts, oldest_first, rests_of_hosts};
 use self::tls::certificates;
 use super::infrastructure;
 use super::shared::Shared;
+use crate::backends::Backends;
 use crate::crd::HostOwnership;
 use crate::lower::{Attachments, DataPlane, Lowered, RouteInput, ingress_plane, lower_plane};
 use crate::model::{
     DataPlaneKey, FieldPath, Kind, ObjectKey, Options, Origin, Problem, Provenance, Reason, Section, Severity,
 };
+use crate::normalise::normalise_ingress;
 use crate::parameters::{self, Parameters};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::quarantine::refuse_rules;
-use crate::resolve::{Backends, References};
-use crate::route::normalise_ingress;
+use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{IngressSnapshot, key_of};
+use crate::status::{Verdicts, judge_ingress_class};
 use crate::translation::Translation;
-use crate::verdict::{Verdicts, judge_ingress_class};
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
 ///

@@ -8,15 +8,16 @@ use super::seen::{News, Seen};
 use super::shared::Shared;
 use super::slots::{Attaching, Slots};
 use super::{Attached, JudgedRoutes, add_refusals, add_streams, judge_one};
+use crate::backends::Backends;
 use crate::lower::{
     Changed, DataPlane, LoweredPlane, LoweredStreams, RouteChange, Stale, StreamPlane, lower_streams,
 };
 use crate::model::{ObjectKey, ObjectName, Options};
-use crate::resolve::{Backends, Reading, References, labels_of};
+use crate::references::{Reading, References, labels_of};
 use crate::shared_map::SharedMap;
 use crate::snapshot::Snapshot;
+use crate::status::{Refusals, RouteVerdict};
 use crate::translation::Translation;
-use crate::verdict::{Refusals, RouteVerdict};
 
 /// Below how many routes nobody asks whether it would be cheaper to translate everything.
 const FEW: usize = 32;

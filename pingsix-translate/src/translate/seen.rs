@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crate::crd::PingsixProxy;
 use crate::model::{Kind, ObjectKey, ObjectName};
-use crate::quarantine::{Quarantine, refuse_rules};
-use crate::route::{
+use crate::normalise::{
     Route, normalise_grpc_route, normalise_http_route, normalise_tcp_route, normalise_tls_route,
     normalise_udp_route,
 };
+use crate::quarantine::refuse_rules;
 use crate::shared_map::{Change, SharedMap};
 use crate::snapshot::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet,
-    Namespace, OwnAddresses, Pending, ReferenceGrant, Secret, Service, Snapshot, TcpRoute, TlsRoute,
-    UdpRoute,
+    Namespace, OwnAddresses, Pending, Quarantine, ReferenceGrant, Secret, Service, Snapshot, TcpRoute,
+    TlsRoute, UdpRoute,
 };
 
 /// An object that is another one than the last time, or new, or gone.

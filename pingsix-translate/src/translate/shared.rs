@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::lower::Attachments;
 use crate::model::ParentRef;
-use crate::route::{Match, Route};
-use crate::verdict::ParentVerdict;
+use crate::normalise::{Match, Route};
+use crate::status::ParentVerdict;
 
 /// What is said of routes by their parents, which is the same for most routes of a Gateway, and what their rules match
 /// beside hostnames.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::JudgedRoute;
 use super::frame::Frame;
 use super::shared::Shared;
+use crate::backends::Backends;
 use crate::few::Few;
 use crate::lower::{RouteChange, RouteInput};
 use crate::model::{Kind, ObjectKey, ObjectName, Problem};
+use crate::normalise::Route;
 use crate::packed::pack;
-use crate::resolve::{Backends, References};
-use crate::route::Route;
+use crate::references::References;
 
 /// Every kind of route.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::TcpRoute, Kind::UdpRoute];

@@ -6,7 +6,7 @@ use crate::fixture::pem::{chain, pair};
 use crate::fixture::{add_certificate, gateway, https, run};
 use crate::model::{ConditionType, Options, Reason, Severity};
 use crate::snapshot::Objects;
-use crate::verdict::Verdicts;
+use crate::status::Verdicts;
 
 /// A listener with one certificate per set of names, called `c0`, `c1` and so on.
 fn objects(hostname: Option<&str>, certificates: &[&[&str]]) -> Objects {

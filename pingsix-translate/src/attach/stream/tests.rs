@@ -8,8 +8,8 @@ use super::*;
 use crate::fixture::pem::pair;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, run, snapshot};
 use crate::model::{ConditionType, Options, Problem};
-use crate::resolve::References;
-use crate::verdict::{Condition, ConditionStatus};
+use crate::references::References;
+use crate::status::{Condition, ConditionStatus};
 
 fn options() -> Options {
     Options { stream: true, ..Options::default() }
@@ -117,7 +117,7 @@ fn a_listener_that_is_refused_takes_its_port_from_nobody() {
         allow_listener_sets(&mut objects);
         add_listener_set(&mut objects, ("infra", "set"), 1, &json!([port("late", "")]));
         let verdicts = run(&objects, &options()).verdicts;
-        let reason = |listener: &crate::verdict::ListenerVerdict| {
+        let reason = |listener: &crate::status::ListenerVerdict| {
             listener.conditions.get(ConditionType::Accepted).unwrap().reason
         };
         let reasons: Vec<Reason> = verdicts.listeners().map(reason).collect();

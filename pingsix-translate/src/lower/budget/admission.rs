@@ -14,7 +14,7 @@ use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, Row, Standing};
 use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
-use crate::route::{Match, Path};
+use crate::normalise::{Match, Path};
 
 /// What is answered to requests that there is no room for.
 pub(in crate::lower) const UNAVAILABLE: u16 = 503;

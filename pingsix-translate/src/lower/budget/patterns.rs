@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::ledger::Ledger;
 use crate::lower::closure::{Pattern, covered};
 use crate::model::Hostname;
-use crate::route::Path;
+use crate::normalise::Path;
 
 /// Bytes of `"",` around a host in a list.
 const QUOTED: usize = 3;

@@ -6,6 +6,7 @@ use super::part::part_key;
 use super::place::parts_of;
 use super::{Changed, LoweredPlane, Stale, Work};
 use crate::attach::ServedName;
+use crate::backends::Target;
 use crate::lower::Size;
 use crate::lower::budget::{Admission, admit, route_bytes, sized_rule, upstream_bytes};
 use crate::lower::closure::Pattern;
@@ -14,8 +15,7 @@ use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
-use crate::resolve::Target;
-use crate::route::PathKind;
+use crate::normalise::PathKind;
 
 impl LoweredPlane {
     /// Decides again what there is room for. Adds the parts with other rows than before, and the routes of which

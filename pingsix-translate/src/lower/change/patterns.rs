@@ -12,7 +12,7 @@ use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::table::TableKey;
 use crate::model::{Hostname, Options};
-use crate::route::Path;
+use crate::normalise::Path;
 
 /// By host: patterns that came or went.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;

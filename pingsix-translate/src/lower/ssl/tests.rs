@@ -195,7 +195,7 @@ fn the_size_of_a_document_is_known_before_it_is_built() {
     let snapshot = crate::fixture::snapshot(&objects);
     let translation = run(&objects, &Options::default());
     let plane = translation.data_planes.values().next().unwrap();
-    let references = crate::resolve::References::new(&snapshot.referents);
+    let references = crate::references::References::new(&snapshot.referents);
     for (key, ssl) in plane.config.ssls() {
         let Provenance::Certificate { secret, by } = &plane.provenance[key] else { panic!("{key}") };
         let certificate =

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::place::Place;
 use crate::attach::Listener;
+use crate::backends::{Action, Backends, Target};
 use crate::lower::StreamPlane;
 use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
 use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
-use crate::resolve::{Action, Backends, Target};
 use crate::stream::{
     Destination, Rejection, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
     StreamUpstream, TlsMode,

@@ -12,12 +12,12 @@ use crate::fixture::pem::chain;
 use crate::fixture::{add_certificate, add_route, add_service, gateway, object, run};
 use crate::model::{Budget, ConditionType, ObjectKey, Reason, StreamProvenance};
 use crate::snapshot::{Object, Objects};
+use crate::status::{ConditionStatus, Conditions};
 use crate::stream::{
     Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamProtocol, StreamTarget,
     StreamUpstream, TlsMode, validate,
 };
 use crate::translation::Translation;
-use crate::verdict::{ConditionStatus, Conditions};
 
 /// Listeners for every protocol, and Services `web` and `other` with TCP port 80, `dns` with TCP and UDP port 53, and
 /// `idle` without endpoints.

@@ -8,7 +8,7 @@ use super::{Groups, Row, RowIndex, Standing};
 use crate::lower::budget::Room;
 use crate::lower::path_map::{PathMap, Ranked};
 use crate::model::{Hostname, hostname_precedence};
-use crate::route::{Condition, Path};
+use crate::normalise::{Condition, Path};
 
 /// A Route of a group with its decision list.
 #[derive(Debug)]

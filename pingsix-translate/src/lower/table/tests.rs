@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{Budget, Kind};
-use crate::route::{Expectation, PathKind, Variable};
+use crate::normalise::{Expectation, PathKind, Variable};
 
 /// A match: hostname of its route, path prefix, method, and the value a header must have.
 type Written = (&'static str, &'static str, Option<&'static str>, Option<&'static str>);

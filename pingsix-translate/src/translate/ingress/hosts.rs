@@ -12,15 +12,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::backends::{Action, ResolvedRule};
 use crate::bounds;
 use crate::crd::HostOwnership;
 use crate::lower::RouteInput;
 use crate::model::{
     Age, FieldPath, Hostname, Kind, ObjectKey, Problem, Reason, Severity, compare_age, field,
 };
+use crate::normalise::{Hostnames, Part, Path, Route, rest_of_host};
 use crate::rare::Rare;
-use crate::resolve::{Action, ResolvedRule};
-use crate::route::{Hostnames, Part, Path, Route, rest_of_host};
 use crate::snapshot::{Ingress, IngressSnapshot, key_of};
 
 /// An Ingress and how old it is.

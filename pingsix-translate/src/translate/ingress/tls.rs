@@ -14,7 +14,7 @@ use crate::model::{
     Reason, Refusal, Section, Severity, field,
 };
 use crate::quarantine::said_of;
-use crate::resolve::{Certificate, References};
+use crate::references::{Certificate, References};
 use crate::snapshot::IngressSnapshot;
 
 /// The certificates of a class, one per name. PingSIX refuses a name that has two, so the oldest Ingress with a usable

@@ -1,10 +1,10 @@
 //! backendRefs to a port of a Service, and what is spoken there.
 
-use super::References;
 use super::backend::Usage;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
+use crate::normalise::{BackendRef, OtherKind};
 use crate::quarantine::refuse_service;
-use crate::route::{BackendRef, OtherKind};
+use crate::references::References;
 use crate::snapshot::ServicePort;
 
 /// How to speak to a backend, besides TLS.
@@ -76,7 +76,7 @@ impl References<'_> {
         }
         let service = backend.name.clone();
         // Judged before existence, so that nobody learns what another namespace holds.
-        if !self.reading.grants.permit(referrer, Kind::Service, &service) {
+        if !self.permit(referrer, Kind::Service, &service) {
             return Err(Refusal::new(
                 at().child("namespace"),
                 Reason::RefNotPermitted,
@@ -97,7 +97,7 @@ impl References<'_> {
         traffic: Traffic,
     ) -> Result<i32, Unusable> {
         let unusable = |reason, message| Unusable { field: "port", reason, message };
-        let object = self.referents.services.get(service).ok_or_else(|| Unusable::missing(service))?;
+        let object = self.referents().services.get(service).ok_or_else(|| Unusable::missing(service))?;
         let mut ports = object.ports.iter();
         match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
             // Judged with its number.
@@ -122,13 +122,13 @@ impl References<'_> {
         traffic: Traffic,
     ) -> Result<&ServicePort, Unusable> {
         let unusable = |field, reason, message| Err(Unusable { field, reason, message });
-        let Some(service) = self.referents.services.get(name) else {
+        let Some(service) = self.referents().services.get(name) else {
             return Err(Unusable::missing(name));
         };
         // Streams are not for PingSIX.
-        if traffic.has_requests() && !self.referents.quarantine.is_empty() {
+        if traffic.has_requests() && !self.referents().quarantine.is_empty() {
             let key = ObjectKey { kind: Kind::Service, name: name.clone() };
-            if let Some(message) = refuse_service(&self.referents.quarantine, &key) {
+            if let Some(message) = refuse_service(&self.referents().quarantine, &key) {
                 return unusable("name", Reason::Quarantined, message);
             }
         }

@@ -102,7 +102,7 @@ impl References<'_> {
         let namespace = reference.namespace.as_deref().unwrap_or(&referrer.name.namespace);
         let name = ObjectName::new(namespace, reference.name.as_str());
         // Judged before existence, so that nobody learns what another namespace holds.
-        if !self.reading.grants.permit(referrer, Kind::Secret, &name) {
+        if !self.permit(referrer, Kind::Secret, &name) {
             return Err(Refusal::new(
                 at.child("namespace"),
                 Reason::RefNotPermitted,

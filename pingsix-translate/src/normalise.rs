@@ -1,4 +1,4 @@
-//! Stage 1: normalise generated route types into one kind-neutral shape.
+//! Normalise: generated types of routes in one kind-neutral shape.
 //!
 //! The files below are the only ones that know a route kind; later stages see [`Route`] and [`Rule`].
 

@@ -8,7 +8,7 @@ use super::{Condition, ConditionStatus, Conditions, PolicyVerdict};
 use crate::lower::RouteInput;
 use crate::model::{ConditionType, FieldPath, ObjectKey, ObjectName, Problem, Reason, Refusal, joined};
 use crate::policy::{BackendTls, BackendTlsPolicies, PolicyTarget};
-use crate::resolve::References;
+use crate::references::References;
 
 /// Judges the policies that take part in what a Gateway serves: those that target a Service to which a route that is
 /// attached refers. The others are none of this Gateway's business. `routes` are in the order of the snapshot; those that

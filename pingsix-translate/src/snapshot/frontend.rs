@@ -1,25 +1,22 @@
 //! What a Gateway asks of its clients: `spec.tls.frontend`.
 
-use std::sync::Arc;
-
 use gateway_api::gateways as api;
 
-use crate::model::{FieldPath, ObjectKey, ObjectName, Refusal};
-use crate::resolve::{AuthorityRef, References};
-use crate::snapshot::GatewaySpec;
+use super::{AuthorityRef, GatewaySpec};
+use crate::model::{FieldPath, ObjectName};
 
 /// The validation of client certificates on a port.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontendValidation<'a> {
     /// The field that asks for it, `default` or an element of `perPort`.
-    pub(super) at: FieldPath,
+    pub(crate) at: FieldPath,
     authorities: Vec<AuthorityRef<'a>>,
     is_insecure: bool,
 }
 
 impl<'a> FrontendValidation<'a> {
     /// What is asked of clients on a port.
-    pub(super) fn of(gateway: &'a GatewaySpec, port: i32) -> Option<Self> {
+    pub(crate) fn of(gateway: &'a GatewaySpec, port: i32) -> Option<Self> {
         let frontend = gateway.tls.as_ref()?.frontend.as_ref()?;
         let per_port = frontend.per_port.as_deref().unwrap_or_default();
         match per_port.iter().enumerate().find(|(_, per_port)| per_port.port == port) {
@@ -71,9 +68,10 @@ impl<'a> FrontendValidation<'a> {
         })
     }
 
-    /// How many authorities are named.
-    pub(super) fn authorities(&self) -> usize {
-        self.authorities.len()
+    /// The authorities that are named, each with its field.
+    pub(crate) fn authorities(&self) -> impl ExactSizeIterator<Item = (FieldPath, &AuthorityRef<'a>)> {
+        let at = self.at.child("validation").child("caCertificateRefs");
+        self.authorities.iter().enumerate().map(move |(index, authority)| (at.index(index), authority))
     }
 
     /// The field that lets clients in without a valid certificate.
@@ -81,18 +79,8 @@ impl<'a> FrontendValidation<'a> {
         self.is_insecure.then(|| self.at.child("validation").child("mode"))
     }
 
-    /// One refusal for each authority that cannot be used.
-    pub(super) fn unusable(&self, gateway: &Arc<ObjectKey>, references: &References<'_>) -> Vec<Refusal> {
-        let at = self.at.child("validation").child("caCertificateRefs");
-        let references =
-            self.authorities.iter().enumerate().map(|(index, authority)| {
-                references.frontend_authorities(gateway, authority, &at.index(index))
-            });
-        references.filter_map(Result::err).collect()
-    }
-
     /// The ConfigMaps that are named, whether they exist or not.
-    pub(crate) fn config_maps<'s>(&'s self, namespace: &'s str) -> impl Iterator<Item = ObjectName> + 's {
+    pub(super) fn config_maps<'s>(&'s self, namespace: &'s str) -> impl Iterator<Item = ObjectName> + 's {
         self.authorities
             .iter()
             .filter(|authority| authority.is_config_map())

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::{add_grpc_route, add_service, gateway, object, run};
 use crate::model::{Options, Provenance};
+use crate::normalise::Expectation;
 use crate::pingsix::plugin::FaultInjection;
-use crate::route::Expectation;
 
 fn normalise(spec: &Value) -> Route {
     normalise_grpc_route(&object::<GrpcRoute>(json!({

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{ANCESTORS, PARENTS, StatusMerge, is_ours, kept_if_equal, members};
 use crate::model::Address;
-use crate::verdict::{Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict};
+use crate::status::{Conditions, GatewayVerdict, ListenerSetVerdict, ListenerVerdict};
 
 impl StatusMerge {
     /// The status of a route or a policy that is no longer ours: without entries of ours. The status of any other kind has

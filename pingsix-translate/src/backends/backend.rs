@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::service::Unusable;
-use super::{Action, AppProtocol, Endpoints, References, Target};
+use super::{Action, AppProtocol, Endpoints, Target};
 use crate::model::{
     FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
 };
+use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
 use crate::packed::pack;
 use crate::policy::{Demand, InEffect};
 use crate::rare::Rare;
-use crate::route::{BackendPort, BackendRef, Exchange, Route, Rule};
+use crate::references::References;
 use crate::snapshot::ServicePort;
 
 /// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
@@ -345,7 +346,7 @@ impl References<'_> {
                 format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
             );
         };
-        let slices = self.referents.endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
+        let slices = self.referents().endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
         let endpoints = Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default());
         if let Some(own) = endpoints.as_ref().and_then(|endpoints| self.own_among(endpoints)) {
             return unusable(
@@ -380,7 +381,7 @@ impl References<'_> {
 
     /// An endpoint that is the data plane itself.
     fn own_among(&self, endpoints: &Endpoints) -> Option<SocketAddr> {
-        let own = &self.referents.own_addresses;
+        let own = &self.referents().own_addresses;
         if own.is_empty() { None } else { endpoints.iter().find(|endpoint| own.contains_key(endpoint)) }
     }
 }

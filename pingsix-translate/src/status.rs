@@ -16,7 +16,7 @@ mod merge_status;
 mod pingsix_proxy;
 mod policy;
 mod route;
-mod status;
+mod to_status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

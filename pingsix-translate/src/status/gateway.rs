@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::limited::limited;
 use super::listener::{Judged, unserved};
 use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
-use crate::attach::{FrontendValidation, Listener};
+use crate::attach::Listener;
 use crate::model::{ConditionType, FieldPath, Hostname, Limit, ObjectKey, Problem, Reason, Refusal, joined};
-use crate::resolve::{CertificateRef, References};
-use crate::snapshot::Gateway;
+use crate::references::{CertificateRef, References};
+use crate::snapshot::{FrontendValidation, Gateway};
 
 /// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish()`] to say.
 pub(crate) fn judge_gateway(

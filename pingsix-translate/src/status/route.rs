@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::limited::limited;
 use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
 use crate::attach::{Attachment, Listener};
+use crate::backends::ResolvedRule;
 use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
 use crate::model::{ConditionType, FieldPath, Limit, Problem, Reason, Refusal, joined};
-use crate::resolve::ResolvedRule;
 
 /// What lowering refused, by route.
 #[derive(Debug, Default)]

@@ -1,28 +1,19 @@
-//! Stage 2: resolve references. Each ends resolved, or refused with the field at fault.
+//! References: grants, certificates and authorities. Each reference ends resolved, or refused with the field at fault.
 
-mod action;
 mod authority;
-mod backend;
 mod certificate;
-mod endpoint;
 mod grant;
 mod reading;
-mod service;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use action::{Action, Target};
-pub(crate) use authority::AuthorityRef;
-pub(crate) use backend::{Backend, BackendKey, Backends, ResolvedRule, Usage};
 pub use certificate::certificate_validity;
 pub(crate) use certificate::{Certificate, CertificateRef};
-pub(crate) use endpoint::Endpoints;
 pub(crate) use grant::Grants;
 pub(crate) use reading::Reading;
-pub(crate) use service::AppProtocol;
 
-use crate::model::ObjectName;
+use crate::model::{Kind, ObjectKey, ObjectName};
 use crate::snapshot::{Namespace, Referents, Service};
 
 /// The label every namespace carries, also one whose object we do not have.
@@ -48,6 +39,16 @@ impl<'a> References<'a> {
     /// What was read.
     pub(crate) const fn reading(&self) -> &Arc<Reading> {
         &self.reading
+    }
+
+    /// The objects that are referred to.
+    pub(crate) const fn referents(&self) -> &'a Referents {
+        self.referents
+    }
+
+    /// Whether an object may refer to one of this kind and name.
+    pub(crate) fn permit(&self, referrer: &ObjectKey, kind: Kind, target: &ObjectName) -> bool {
+        self.reading.grants.permit(referrer, kind, target)
     }
 
     /// A Service that a route refers to, if it exists.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{Address, Layout, ObjectName, ParentRef, Reason};
-use crate::verdict::{Condition, ConditionStatus, ParentVerdict};
+use crate::status::{Condition, ConditionStatus, ParentVerdict};
 
 const OURS: &str = "example.com/ours";
 const THEIRS: &str = "example.com/theirs";

@@ -7,9 +7,9 @@ use crate::fixture::{
 };
 use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem, Reason};
 use crate::snapshot::{BackendTlsPolicy, Object, Objects, Pending};
+use crate::status::{Condition, ConditionStatus};
 use crate::translate::{Translator, translate, translate_ingress};
 use crate::translation::Translation;
-use crate::verdict::{Condition, ConditionStatus};
 
 fn pending(kind: Kind, name: &str) -> Pending {
     [(ObjectKey::new(kind, "infra", name), ())].into_iter().collect()

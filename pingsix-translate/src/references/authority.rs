@@ -8,40 +8,21 @@ use super::References;
 use super::reading::not_read_yet;
 use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal};
 use crate::pingsix::validate::check_authorities;
+use crate::snapshot::AuthorityRef;
 
 /// The entry of a ConfigMap that holds CA certificates (Gateway API, `caCertificateRefs`).
 const ENTRY: &str = "ca.crt";
 
-/// A caCertificateRef of a Gateway, of whichever generated type.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AuthorityRef<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) kind: &'a str,
-    pub(crate) namespace: Option<&'a str>,
-    pub(crate) name: &'a str,
-}
-
-impl AuthorityRef<'_> {
-    pub(crate) fn is_config_map(&self) -> bool {
-        self.group.is_empty() && self.kind == Kind::ConfigMap.as_str()
+/// Why it is not read, unless it is a ConfigMap.
+fn refuse_kind(reference: &AuthorityRef<'_>, reason: Reason, at: &FieldPath) -> Result<(), Refusal> {
+    if reference.is_config_map() {
+        return Ok(());
     }
-
-    /// What it names, written in an object of `namespace`.
-    pub(crate) fn target(&self, namespace: &str) -> ObjectName {
-        ObjectName::new(self.namespace.unwrap_or(namespace), self.name)
-    }
-
-    /// Why it is not read, unless it is a ConfigMap.
-    fn refuse_kind(&self, reason: Reason, at: &FieldPath) -> Result<(), Refusal> {
-        if self.is_config_map() {
-            return Ok(());
-        }
-        let group = if self.group.is_empty() { "the core group" } else { self.group };
-        let field = if self.kind == Kind::ConfigMap.as_str() { "group" } else { "kind" };
-        let message =
-            format!("CA certificates are read from a ConfigMap, not from a {} of {group}.", self.kind);
-        Err(Refusal::new(at.child(field), reason, message))
-    }
+    let group = if reference.group.is_empty() { "the core group" } else { reference.group };
+    let field = if reference.kind == Kind::ConfigMap.as_str() { "group" } else { "kind" };
+    let message =
+        format!("CA certificates are read from a ConfigMap, not from a {} of {group}.", reference.kind);
+    Err(Refusal::new(at.child(field), reason, message))
 }
 
 impl References<'_> {
@@ -59,7 +40,7 @@ impl References<'_> {
             namespace: None,
             name: &reference.name,
         };
-        reference.refuse_kind(Reason::InvalidKind, at)?;
+        refuse_kind(&reference, Reason::InvalidKind, at)?;
         self.check_authorities_of(&reference.target(namespace), at)
     }
 
@@ -70,10 +51,10 @@ impl References<'_> {
         reference: &AuthorityRef<'_>,
         at: &FieldPath,
     ) -> Result<(), Refusal> {
-        reference.refuse_kind(Reason::InvalidCaCertificateKind, at)?;
+        refuse_kind(reference, Reason::InvalidCaCertificateKind, at)?;
         let name = reference.target(&referrer.name.namespace);
         // Judged before existence, so that nobody learns what another namespace holds.
-        if !self.reading.grants.permit(referrer, Kind::ConfigMap, &name) {
+        if !self.permit(referrer, Kind::ConfigMap, &name) {
             return Err(Refusal::new(
                 at.child("namespace"),
                 Reason::RefNotPermitted,
