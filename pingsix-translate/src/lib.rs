@@ -15,6 +15,7 @@ mod normalise;
 mod packed;
 mod parameters;
 pub mod pingsix;
+mod pipeline;
 mod policy;
 mod quarantine;
 mod rare;
@@ -24,8 +25,6 @@ mod shared_map;
 pub mod snapshot;
 pub mod status;
 pub mod stream;
-mod translate;
-mod translation;
 
 pub use attach::permitted_references;
 pub use feature::{FEATURES, Feature, Need, supported_features};
@@ -35,8 +34,7 @@ pub use model::{
     Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey, ObjectName, Options, Origin,
     PINGSIX_GROUP, ParentRef, Provenance, Reference, Section, StreamProvenance,
 };
+pub use pipeline::{Effort, Translation, Translator, translate, translate_ingress};
 pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};
 pub use snapshot::{IngressSnapshot, Object, Objects, Quarantine, Snapshot};
-pub use translate::{Effort, Translator, translate, translate_ingress};
-pub use translation::Translation;

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, run};
 use crate::model::{ConditionType, Kind, ObjectKey, Options, Reason};
 use crate::pingsix::{PassHost, Scheme, Upstream};
+use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
 use crate::status::{ConditionStatus, Conditions, PolicyVerdict};
-use crate::translation::Translation;
 
 const HOST: &str = "backend.test";
 

@@ -8,10 +8,9 @@ use crate::lower::DataPlane;
 use crate::model::{ConditionType, Options};
 use crate::pingsix::validate::{Severity, ValidateOptions, validate};
 use crate::pingsix::{Outcome, Request, Router};
+use crate::pipeline::{Effort, Translation, Translator, translate, translate_ingress};
 use crate::snapshot::{Object, Objects, Snapshot};
 use crate::status::{ConditionStatus, RouteVerdict};
-use crate::translate::{Effort, Translator, translate, translate_ingress};
-use crate::translation::Translation;
 
 const SAID: &str = "unknown plugin";
 

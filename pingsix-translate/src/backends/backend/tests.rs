@@ -7,10 +7,9 @@ use crate::fixture::{add_endpoints, add_grpc_route, add_route, add_service, gate
 use crate::model::Options;
 use crate::normalise::{normalise_grpc_route, normalise_http_route};
 use crate::pingsix::Scheme;
+use crate::pipeline::{Translation, Translator, translate};
 use crate::policy::{BackendTlsPolicies, Carried};
 use crate::snapshot::{Object, Objects, OwnAddresses};
-use crate::translate::{Translator, translate};
-use crate::translation::Translation;
 
 /// What the only rule of a route with this backendRef does, and what is unresolved as reason and field.
 fn resolve(objects: &Objects, backend: &Value) -> (Action, Vec<(Reason, String)>) {

@@ -9,8 +9,8 @@ use crate::lower::DataPlane;
 use crate::model::{ConditionType, Layout, Options, Reason};
 use crate::pingsix::listed_bytes;
 use crate::pingsix::validate::{ValidateOptions, validate};
+use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
-use crate::translation::Translation;
 
 /// Certificates `a` for `a.test`, `b` for `b.test` and `ab` for both, and these listeners.
 fn objects(listeners: &[Value]) -> Objects {

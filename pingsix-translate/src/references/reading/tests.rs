@@ -6,10 +6,9 @@ use crate::fixture::{
     add_certificate, add_listener_set, allow_listener_sets, gateway, https, object, pem, snapshot,
 };
 use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem, Reason};
+use crate::pipeline::{Translation, Translator, translate, translate_ingress};
 use crate::snapshot::{BackendTlsPolicy, Object, Objects, Pending};
 use crate::status::{Condition, ConditionStatus};
-use crate::translate::{Translator, translate, translate_ingress};
-use crate::translation::Translation;
 
 fn pending(kind: Kind, name: &str) -> Pending {
     [(ObjectKey::new(kind, "infra", name), ())].into_iter().collect()

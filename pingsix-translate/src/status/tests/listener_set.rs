@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, https, pem};
-use crate::translation::Translation;
+use crate::pipeline::Translation;
 
 fn http(name: &str, port: i32, hostname: &str) -> Value {
     json!({

@@ -7,7 +7,7 @@ use super::frame::{Frame, JudgedBefore};
 use super::seen::{News, Seen};
 use super::shared::Shared;
 use super::slots::{Attaching, Slots};
-use super::{Attached, JudgedRoutes, add_refusals, add_streams, judge_one};
+use super::{Attached, JudgedRoutes, Translation, add_refusals, add_streams, judge_one};
 use crate::backends::Backends;
 use crate::lower::{
     Changed, DataPlane, LoweredPlane, LoweredStreams, RouteChange, Stale, StreamPlane, lower_streams,
@@ -17,7 +17,6 @@ use crate::references::{Reading, References, labels_of};
 use crate::shared_map::SharedMap;
 use crate::snapshot::Snapshot;
 use crate::status::{Refusals, RouteVerdict};
-use crate::translation::Translation;
 
 /// Below how many routes nobody asks whether it would be cheaper to translate everything.
 const FEW: usize = 32;

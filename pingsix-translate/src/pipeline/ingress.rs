@@ -10,8 +10,8 @@ use std::sync::Arc;
 use self::annotations::warn_of_annotations;
 use self::hosts::{Hosts, oldest_first, rests_of_hosts};
 use self::tls::certificates;
-use super::infrastructure;
 use super::shared::Shared;
+use super::{Translation, infrastructure};
 use crate::backends::Backends;
 use crate::crd::HostOwnership;
 use crate::lower::{Attachments, DataPlane, Lowered, RouteInput, ingress_plane, lower_plane};
@@ -26,7 +26,6 @@ use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::{IngressSnapshot, key_of};
 use crate::status::{Verdicts, judge_ingress_class};
-use crate::translation::Translation;
 
 /// Translates what one IngressClass may see into PingSIX configuration and verdicts.
 ///

@@ -7,11 +7,13 @@ mod memo;
 mod seen;
 mod shared;
 mod slots;
+mod translation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use ingress::translate_ingress;
+pub use translation::Translation;
 
 use self::frame::{Frame, JudgedBefore};
 use self::memo::Memo;
@@ -34,7 +36,6 @@ use crate::quarantine::refuse_rules;
 use crate::references::{Reading, References};
 use crate::snapshot::{IngressSnapshot, Snapshot};
 use crate::status::{Refusals, RouteVerdict, attached_to, judge_route};
-use crate::translation::Translation;
 
 /// Translates what one Gateway may see into PingSIX configuration and verdicts.
 ///
