@@ -29,7 +29,7 @@ use std::sync::Arc;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, Owner, Scope, SinkError};
 use pingsix_translate::pingsix::validate::{ValidateOptions, Violation, validate};
 use pingsix_translate::pingsix::{Config, DocumentKey, Held};
-use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Origin, Provenance, SharedMap};
 
 pub use memo::Bridge;

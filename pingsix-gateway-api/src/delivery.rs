@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use pingsix_sink::Revision;
 use pingsix_translate::DataPlaneKey;
-use pingsix_translate::verdict::Delivery;
+use pingsix_translate::status::Delivery;
 
 use status_page::{StatusPage, StatusUrl};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::stream::StreamKey;
-use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{
     CertificateReference, DataPlane, FieldPath, ObjectKey, Provenance, StreamPlane, StreamProvenance,
     certificate_validity,

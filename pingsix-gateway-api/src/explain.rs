@@ -19,7 +19,7 @@ use pingsix_translate::pingsix::plugin::ProxyRewrite;
 use pingsix_translate::pingsix::router::{InsertionError, UpstreamRef};
 use pingsix_translate::pingsix::{Config, DocumentKey, Outcome, Request, Route, Router, Upstream};
 use pingsix_translate::responder::RedirectInstruction;
-use pingsix_translate::verdict::{ConditionType, Verdicts};
+use pingsix_translate::status::{ConditionType, Verdicts};
 use pingsix_translate::{DataPlaneKey, Kind, Provenance, SharedMap};
 
 pub use candidates::{Loser, Loss};

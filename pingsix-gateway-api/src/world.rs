@@ -30,7 +30,7 @@ use pingsix_translate::snapshot::{
     IngressClass, ListenerSet, Namespace, Pool, Proxies, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
     UdpRoute,
 };
-use pingsix_translate::verdict::Problem;
+use pingsix_translate::status::Problem;
 use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 
 pub use edges::{Crossing, Target, TlsHost};

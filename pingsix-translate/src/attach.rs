@@ -1,14 +1,13 @@
-//! Stage 3: attach routes to listeners.
+//! Attach: the listeners of a Gateway, and which of them each route is attached to.
 
 mod allowed_routes;
 mod capacity;
 mod conflict;
-mod frontend;
-mod hostname;
 mod listener;
 mod listeners;
 mod overlap;
 mod parent;
+mod permitted;
 mod protocol;
 mod selector;
 mod server_name;
@@ -18,12 +17,10 @@ mod tls;
 #[cfg(test)]
 pub(crate) use allowed_routes::AllowedNamespaces;
 pub(crate) use capacity::MANAGED_PORTS;
-pub(crate) use frontend::FrontendValidation;
-pub use hostname::{Hostname, HostnameFlaw};
-pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
 pub(crate) use listener::{Listener, ListenerState};
-pub(crate) use listeners::{ListenerOwner, Listeners, allows_listener_set, judge_listeners};
+pub(crate) use listeners::{ListenerOwner, Listeners, judge_listeners};
 pub(crate) use overlap::Overlap;
 pub(crate) use parent::{Attachment, ServedName, attach_route, attached_listeners, only_host, served_names};
+pub use permitted::permitted_references;
 pub(crate) use protocol::Protocol;
 pub(crate) use server_name::ServerName;

@@ -17,7 +17,7 @@
 
 use crate::crd::ServiceType;
 use crate::infrastructure::ManagedParameters;
-use crate::options::{Layout, Options};
+use crate::model::{Layout, Options};
 
 /// A feature that is claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::object::ObjectName;
-use crate::options::Options;
+use crate::model::{ObjectName, Options};
+use crate::pipeline::{Translation, translate};
 use crate::snapshot::{Object, Objects, Snapshot};
-use crate::translate::translate;
-use crate::translation::Translation;
 
 /// An object of whatever kind is asked for.
 pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {

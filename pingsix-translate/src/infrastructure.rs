@@ -11,12 +11,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value};
 
 use crate::crd::{ExternalTrafficPolicy, LogLevel, ServiceType};
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::options::Layout;
+use crate::model::{
+    Address, DataPlaneKey, FieldPath, Kind, Layout, ObjectKey, ObjectName, Problem, Reason, Severity,
+};
 use crate::snapshot::{Gateway, proxy_of_gateway};
-use crate::translation::DataPlaneKey;
-use crate::verdict::{Address, Problem, Reason, Severity};
 
 pub use credentials::SinkCredentials;
 

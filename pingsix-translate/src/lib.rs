@@ -1,46 +1,40 @@
 #![doc = include_str!("../README.md")]
 
 mod attach;
+mod backends;
 mod bounds;
 pub mod crd;
 mod feature;
 mod few;
-mod field;
 #[cfg(test)]
 mod fixture;
 pub mod infrastructure;
 mod lower;
-mod object;
-mod options;
+mod model;
+mod normalise;
 mod packed;
 mod parameters;
 pub mod pingsix;
+mod pipeline;
 mod policy;
-mod provenance;
 mod quarantine;
 mod rare;
-mod resolve;
+mod references;
 pub mod responder;
-mod route;
 mod shared_map;
 pub mod snapshot;
+pub mod status;
 pub mod stream;
-mod translate;
-mod translation;
-pub mod verdict;
 
-pub use attach::{Hostname, HostnameFlaw};
+pub use attach::permitted_references;
 pub use feature::{FEATURES, Feature, Need, supported_features};
-pub use field::FieldPath;
-pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, NameParts, ObjectKey, ObjectName, PINGSIX_GROUP};
-pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
-pub use provenance::{
-    CertificateReference, Decision, Origin, Provenance, Reference, Section, StreamProvenance,
+pub use lower::{DataPlane, Size, StreamPlane};
+pub use model::{
+    Budget, CertificateReference, DEFAULT_CONTROLLER_NAME, DataPlaneKey, Decision, FieldPath, GATEWAY_GROUP,
+    Hostname, HostnameFlaw, INGRESS_GROUP, Kind, Layout, NameParts, ObjectKey, ObjectName, Options, Origin,
+    PINGSIX_GROUP, ParentRef, Provenance, Reference, Section, StreamProvenance,
 };
-pub use quarantine::Quarantine;
-pub use resolve::certificate_validity;
-pub use route::ParentRef;
+pub use pipeline::{Effort, Translation, Translator, translate, translate_ingress};
+pub use references::certificate_validity;
 pub use shared_map::{Change, SharedMap};
-pub use snapshot::{IngressSnapshot, Object, Objects, Snapshot};
-pub use translate::{Effort, Translator, translate, translate_ingress};
-pub use translation::{DataPlane, DataPlaneKey, Size, StreamPlane, Translation};
+pub use snapshot::{IngressSnapshot, Object, Objects, Quarantine, Snapshot};

@@ -1,4 +1,4 @@
-//! Stage 4: lower attached rules to PingSIX documents.
+//! Lower: attached rules to PingSIX documents.
 //!
 //! The way of the data: [`plane`] spreads listeners over data planes and finds the zones of hosts each of them has;
 //! [`rows`] finds the rows of each zone, and [`budget`] the ones there is room for; [`table`] turns the rows of a zone
@@ -10,6 +10,7 @@ mod budget;
 mod change;
 mod closure;
 mod condition;
+mod data_plane;
 mod decision;
 mod document;
 mod id;
@@ -25,6 +26,7 @@ mod upstream;
 
 pub(crate) use budget::{Lowered, lower_plane, lower_plane_to_change};
 pub(crate) use change::{Changed, LoweredPlane, RouteChange, Stale};
+pub use data_plane::{DataPlane, Size, StreamPlane};
 pub(crate) use plane::{Plane, RuleRef, data_plane_of, ingress_plane, planes};
 pub(crate) use rows::{Attachments, RouteInput, ZoneRefusal, ZoneRefusalCause};
 pub(crate) use ssl::{NameBytes, Names, ServedCertificate, Shown, beyond_name_bytes};

@@ -19,14 +19,9 @@ pub(crate) use self::flaw::flaws;
 use self::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
 pub(crate) use self::share::{share_of_gateway, share_of_ingress_class};
 use crate::crd::{HostOwnership, PingsixProxy};
-use crate::field::FieldPath;
 use crate::infrastructure::{AttachedParameters, ManagedParameters};
-use crate::object::{Kind, ObjectName};
-use crate::options::{Layout, Options};
-use crate::route::{Limit, Refusal};
+use crate::model::{DataPlaneKey, FieldPath, Kind, Layout, Limit, ObjectName, Options, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
-use crate::translation::DataPlaneKey;
-use crate::verdict::Reason;
 
 /// Who runs the data planes of an owner, and how.
 #[derive(Clone, Debug, Default)]

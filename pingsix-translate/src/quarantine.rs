@@ -6,20 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::object::{Kind, ObjectKey};
-use crate::provenance::{Origin, Section};
-use crate::route::{Refusal, Route};
-use crate::shared_map::SharedMap;
-use crate::verdict::Reason;
-
-/// What is in quarantine, and what PingSIX said of it, in one sentence:
-///
-/// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`]),
-/// - parts of Ingresses, other than [`Section::Whole`],
-/// - Services and Secrets, whole.
-///
-/// Nothing comes of other entries.
-pub type Quarantine = SharedMap<Origin, Arc<str>>;
+use crate::model::{Kind, ObjectKey, Origin, Reason, Refusal, Section};
+use crate::normalise::Route;
+use crate::snapshot::Quarantine;
 
 /// What PingSIX said of a part of an object.
 pub(crate) fn said_of<'q>(

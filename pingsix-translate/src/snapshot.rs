@@ -1,6 +1,8 @@
-//! Stage 0: the closed set of objects one owner of data planes may see.
+//! Snapshot: the closed set of objects one owner of data planes may see.
 
+mod authority_ref;
 mod endpoint_slice;
+mod frontend;
 mod ingress;
 mod kinds;
 mod metadata;
@@ -15,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub(crate) use authority_ref::AuthorityRef;
 pub use endpoint_slice::{Endpoint, EndpointPort, EndpointSlice, EndpointState};
+pub(crate) use frontend::FrontendValidation;
 pub use gateway_api::gateways::{GatewayListeners, GatewaySpec};
 pub use ingress::{IngressSnapshot, class_of_ingress, default_ingress_classes};
 pub use kinds::{
@@ -27,16 +31,15 @@ pub(crate) use objects::key_of;
 pub use objects::{Object, Objects};
 pub use pool::Pool;
 pub use references::{
-    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, permitted_references,
-    proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    RouteReferences, SpecReferences, config_maps_of_gateway, config_maps_of_policy, proxy_of_class,
+    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
     secrets_of_listener_set, secrets_of_proxy, service_of_slice, services_of_ingress, services_of_policy,
 };
 pub use routes::{GrpcRoute, HttpRoute, RouteObject, RouteSpec, TcpRoute, TlsRoute, UdpRoute};
 pub use service::{Protocol, Service, ServicePort};
 
 use crate::crd::PingsixProxy;
-use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
-use crate::quarantine::Quarantine;
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Origin};
 use crate::shared_map::SharedMap;
 
 /// Everything translation may look at for one Gateway. Cut by [`Objects::snapshot`], or built by hand.
@@ -89,7 +92,7 @@ pub struct Referents {
     pub quarantine: Quarantine,
     /// Secrets and ConfigMaps of which it is not known yet whether they exist. Whoever reads the cluster knows that; cut
     /// from objects alone, it is empty. What refers to one of these counts as if it did not exist, for
-    /// [`Reason::Pending`](crate::verdict::Reason::Pending).
+    /// [`Reason::Pending`](crate::model::Reason::Pending).
     pub pending: Pending,
     /// Where the data planes themselves are reached: a Service with such an endpoint is refused, for each request that is
     /// sent there comes back. Whoever reads the cluster knows that; cut from objects alone, it is empty.
@@ -101,6 +104,15 @@ pub type OwnAddresses = SharedMap<SocketAddr, ()>;
 
 /// Objects of which nothing is known yet. One that is there all the same counts as known.
 pub type Pending = SharedMap<ObjectKey, ()>;
+
+/// What is in quarantine, and what PingSIX said of it, in one sentence:
+///
+/// - rules of HTTPRoutes and GRPCRoutes ([`Section::Rule`](crate::Section::Rule)),
+/// - parts of Ingresses, other than [`Section::Whole`](crate::Section::Whole),
+/// - Services and Secrets, whole.
+///
+/// Nothing comes of other entries.
+pub type Quarantine = SharedMap<Origin, Arc<str>>;
 
 /// PingsixProxies, by name.
 pub type Proxies = SharedMap<ObjectName, Arc<PingsixProxy>>;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason};
+use pingsix_translate::status::{ConditionStatus, ConditionType, Reason};
 use pingsix_translate::{Budget, Object, ObjectName, Objects, Options, Translation, translate};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! `docs/conditions.md` lists exactly the condition types and reasons there are.
 
-use pingsix_translate::verdict::{ConditionType, Reason};
+use pingsix_translate::status::{ConditionType, Reason};
 
 /// First cells of the table under a heading.
 fn rows(heading: &str) -> Vec<&'static str> {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pingsix_translate::verdict::Reason;
+use pingsix_translate::status::Reason;
 use pingsix_translate::{Object, ObjectName, Objects, Options, Translation, translate, translate_ingress};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

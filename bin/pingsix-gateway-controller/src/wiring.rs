@@ -14,7 +14,7 @@ use pingsix_gateway_api::provision::Installation;
 use pingsix_gateway_api::reconcile::Pace;
 use pingsix_gateway_api::watch::{Namespaces, SecretWatch};
 use pingsix_sink::embedded::ServerTls;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use pingsix_translate::{Budget, DataPlaneKey, ObjectName, Options};
 
 use crate::configuration::{Authority, Configuration, Leader, Publish, Tls, Watch};

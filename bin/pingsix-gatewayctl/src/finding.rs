@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use pingsix_translate::verdict::{Problem, Severity};
+use pingsix_translate::status::{Problem, Severity};
 use serde::Serialize;
 
 /// Where a document stands.

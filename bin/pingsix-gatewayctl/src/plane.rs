@@ -15,11 +15,11 @@ use pingsix_translate::pingsix::DocumentKey;
 use pingsix_translate::snapshot::{
     BackendTlsPolicy, Gateway, Proxies, RouteReferences, parent_of_listener_set,
 };
-use pingsix_translate::stream::StreamKey;
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     GatewayClassVerdict, PingsixProxyVerdict, PolicyVerdict, Problem, Reason, RouteVerdict, Verdicts, finish,
     judge_gateway_class, judge_pingsix_proxy,
 };
+use pingsix_translate::stream::StreamKey;
 use pingsix_translate::{
     DataPlane, DataPlaneKey, Kind, ObjectKey, ObjectName, Options, Provenance, StreamProvenance, Translation,
     translate,

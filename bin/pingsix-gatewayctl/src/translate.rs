@@ -1,7 +1,7 @@
 //! `translate`: manifests to PingSIX configuration.
 
 use anyhow::Context as _;
-use pingsix_translate::verdict::PolicyVerdict;
+use pingsix_translate::status::PolicyVerdict;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use serde_json::{Map, Value, json};
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, Kind, ObjectKey, Origin};
 use tokio::time::Instant;
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::snapshot::Identified;
-use pingsix_translate::verdict::{ConditionType, Reason};
+use pingsix_translate::status::{ConditionType, Reason};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 

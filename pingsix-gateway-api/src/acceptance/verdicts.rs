@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pingsix_translate::snapshot::{Identified, RouteReferences, Snapshot};
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     Condition, ConditionStatus, ConditionType, Conditions, ParentVerdict, Reason, RouteVerdict,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName, SharedMap};

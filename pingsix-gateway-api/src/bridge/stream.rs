@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pingsix_sink::{Desired, Document, DocumentSet, Key, OrderHint, Owner, Scope, SinkError};
+use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::stream::{
     Destination, Rejection, StreamConfig, StreamDocument, StreamKey, StreamProtocol, StreamRoute,
     StreamTarget, StreamViolation, TlsMode, validate,
 };
-use pingsix_translate::verdict::{Problem, Reason, Severity};
 use pingsix_translate::{DataPlaneKey, Hostname, ObjectKey, Options, Origin, StreamPlane, StreamProvenance};
 
 use super::{BridgeError, Measure};

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Client};
 use kube_runtime::{WatchStreamExt as _, watcher};
 use pingsix_translate::ObjectName;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

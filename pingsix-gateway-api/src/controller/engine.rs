@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_sink::{Desired, Scope};
-use pingsix_translate::verdict::{Address, Problem};
+use pingsix_translate::status::{Address, Problem};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use pingsix_translate::pingsix::Request;
+use pingsix_translate::status::{ListenerVerdict, Verdicts};
 use pingsix_translate::stream::{
     Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamTarget,
 };
-use pingsix_translate::verdict::{ListenerVerdict, Verdicts};
 use pingsix_translate::{DataPlaneKey, ObjectKey, StreamProvenance};
 
 use super::candidates::{Loser, Loss};

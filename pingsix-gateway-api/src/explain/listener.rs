@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::verdict::{ConditionType, Conditions, ListenerVerdict, Verdicts};
+use pingsix_translate::status::{ConditionType, Conditions, ListenerVerdict, Verdicts};
 use pingsix_translate::{DataPlaneKey, Hostname};
 use serde::Serialize;
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pingsix_sink::{Published, Revision};
 use pingsix_translate::Kind;
-use pingsix_translate::verdict::{Delivery, Problem};
+use pingsix_translate::status::{Delivery, Problem};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

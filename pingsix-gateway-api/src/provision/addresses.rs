@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use pingsix_translate::FieldPath;
 use pingsix_translate::infrastructure::{RequestedAddress, RequestedAddressKind};
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 
 /// Why a Gateway is not reached where it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DynamicObject};
 use kube::{Client, ResourceExt as _};
 use kube_runtime::{WatchStreamExt as _, watcher};
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::Value;
 

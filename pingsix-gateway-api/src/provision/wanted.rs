@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 
 use super::{HeldKeys, Keyring};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pingsix_sink::Desired;
-use pingsix_translate::verdict::{Problem, Verdicts};
+use pingsix_translate::status::{Problem, Verdicts};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, Options, Translation, Translator};
 
 use super::Publication;

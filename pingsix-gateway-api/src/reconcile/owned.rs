@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pingsix_sink::Revision;
 use pingsix_translate::infrastructure::{AttachedParameters, Infrastructure};
 use pingsix_translate::snapshot::OwnAddresses;
-use pingsix_translate::verdict::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish};
+use pingsix_translate::status::{Delivery, PolicyVerdict, Problem, RouteVerdict, Verdicts, finish};
 use pingsix_translate::{DataPlane, DataPlaneKey, ObjectKey, SharedMap};
 use tokio::time::Instant;
 

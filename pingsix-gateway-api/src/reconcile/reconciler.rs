@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use pingsix_translate::snapshot::{
     Gateway, GatewayClass, IngressClass, proxy_of_class, proxy_of_ingress_class,
 };
-use pingsix_translate::verdict::{GatewayClassVerdict, judge_gateway_class, judge_ingress_class};
+use pingsix_translate::status::{GatewayClassVerdict, judge_gateway_class, judge_ingress_class};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options};
 use tokio::time::Instant;
 

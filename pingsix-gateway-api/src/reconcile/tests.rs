@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube_runtime::watcher;
-use pingsix_translate::verdict::{Delivery, Reason};
+use pingsix_translate::status::{Delivery, Reason};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Options};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pingsix_sink::Desired;
-use pingsix_translate::verdict::Verdicts;
+use pingsix_translate::status::Verdicts;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, Translation};
 
 use super::Reconciler;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pingsix_translate::verdict::{GatewayVerdict, ListenerSetVerdict, RouteVerdict, Verdicts};
+use pingsix_translate::status::{GatewayVerdict, ListenerSetVerdict, RouteVerdict, Verdicts};
 use pingsix_translate::{Change, ObjectKey, SharedMap};
 
 /// The owners that speak of each object: of a route or a policy several may; of a Gateway, a ListenerSet or an Ingress one

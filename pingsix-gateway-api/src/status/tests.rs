@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kube_runtime::watcher;
 use pingsix_translate::snapshot::{BackendTlsPolicy, Gateway, GatewayClass, HttpRoute, Ingress, Service};
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     Address, Condition, ConditionStatus, ConditionType, Conditions, GatewayVerdict, ListenerVerdict,
     ParentVerdict, PolicyVerdict, Reason, RouteVerdict,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pingsix_translate::ObjectKey;
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     Address, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, PingsixProxyVerdict, PolicyVerdict,
     RouteVerdict, StatusMerge,
 };

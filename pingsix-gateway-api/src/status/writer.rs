@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use pingsix_translate::ObjectKey;
-use pingsix_translate::verdict::StatusMerge;
+use pingsix_translate::status::StatusMerge;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;

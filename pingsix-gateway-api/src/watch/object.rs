@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kube::Resource;
 use kube::core::{DynamicResourceScope, ObjectMeta};
 use pingsix_translate::snapshot::{Identified, Pool};
-use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, Kind, ObjectKey, ObjectName};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use pingsix_translate::snapshot::{
     EndpointSlice, IngressSnapshot, OwnAddresses, Pending, Referents, RouteReferences, Snapshot,
-    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes,
-    permitted_references, proxy_of_class, proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway,
-    secrets_of_ingress, secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
+    class_of_ingress, config_maps_of_gateway, config_maps_of_policy, default_ingress_classes, proxy_of_class,
+    proxy_of_gateway, proxy_of_ingress_class, secrets_of_gateway, secrets_of_ingress,
+    secrets_of_listener_set, secrets_of_proxy, services_of_ingress,
 };
-use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap};
+use pingsix_translate::{Kind, ObjectKey, ObjectName, Quarantine, SharedMap, permitted_references};
 
 use super::edges::{Target, crossing};
 use super::{KindStore, Stored, World};

@@ -12,7 +12,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
 use pingsix_gateway_api::leader::LeaseOptions;
 use pingsix_sink::EmbeddedEtcd;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use pingsix_translate::{Kind, ObjectKey, Options};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::api::DeleteParams;
 use pingsix_gateway_api::controller::{ControllerOptions, PublishedAddresses};
 use pingsix_test_cluster::TestCluster;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use pingsix_translate::{Kind, Options};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};

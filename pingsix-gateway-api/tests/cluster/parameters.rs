@@ -3,7 +3,7 @@
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use pingsix_gateway_api::controller::PublishedAddresses;
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use pingsix_translate::{Kind, Layout};
 use serde_json::{Value, json};
 

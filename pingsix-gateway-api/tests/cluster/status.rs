@@ -13,7 +13,7 @@ use pingsix_gateway_api::status::{EventOptions, Wanted};
 use pingsix_gateway_api::watch::Arrived;
 use pingsix_test_cluster::TestCluster;
 use pingsix_translate::snapshot::{Gateway, GatewayClass, HttpRoute, Ingress, Proxies};
-use pingsix_translate::verdict::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
+use pingsix_translate::status::{Address, Delivery, Problem, Verdicts, finish, judge_gateway_class};
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate};
 use serde_json::{Value, json};
 

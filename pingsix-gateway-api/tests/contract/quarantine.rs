@@ -21,7 +21,7 @@ use pingsix_gateway_api::world::Event;
 use pingsix_sink::embedded::EmbeddedEtcd;
 use pingsix_sink::{Desired, Document, DocumentSet, Revision, Scope, Sink as _};
 use pingsix_translate::pingsix::Request;
-use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason};
+use pingsix_translate::status::{ConditionStatus, ConditionType, Reason};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName, Options};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

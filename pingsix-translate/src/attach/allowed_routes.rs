@@ -6,11 +6,8 @@ use gateway_api::gateways as api;
 
 use super::protocol::Protocol;
 use super::selector::{Expression, Selector};
-use crate::field::FieldPath;
-use crate::object::{GATEWAY_GROUP, Kind};
-use crate::route::Refusal;
+use crate::model::{FieldPath, GATEWAY_GROUP, Kind, Reason, Refusal, RouteKind};
 use crate::snapshot::GatewaySpec;
-use crate::verdict::{Reason, RouteKind};
 
 /// Which namespaces may attach something: `allowedRoutes.namespaces` and `allowedListeners.namespaces`.
 #[derive(Clone, Debug, PartialEq, Eq)]

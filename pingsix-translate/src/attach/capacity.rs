@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use super::conflict::claimed_protocol;
 use super::listener::{Listener, ListenerState};
 use super::protocol::Protocol;
-use crate::route::Refusal;
-use crate::verdict::Reason;
+use crate::model::{Reason, Refusal};
 
 /// As many as a Gateway can have listeners of its own, which come first.
 pub(crate) const MANAGED_PORTS: usize = 64;

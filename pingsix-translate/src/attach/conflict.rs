@@ -7,12 +7,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Hostname;
 use super::listener::{Listener, ListenerState};
 use super::protocol::{Protocol, TlsMode};
-use crate::object::Kind;
-use crate::route::Refusal;
-use crate::verdict::Reason;
+use crate::model::{Hostname, Kind, Reason, Refusal};
 
 /// Marks the listeners that lose; each range is one owner's, in order of precedence.
 pub(super) fn mark_conflicts(listeners: &mut [Listener], owners: impl Iterator<Item = Range<usize>>) {

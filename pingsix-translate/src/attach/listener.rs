@@ -7,16 +7,13 @@ use serde_json::Value;
 
 use super::allowed_routes::{AllowedNamespaces, supported_kinds};
 use super::protocol::{Protocol, TlsMode};
-use super::stream;
 use super::tls::{refuse_tls, refuse_validation, resolve_certificates, tls_mode};
-use super::{Hostname, HostnameFlaw, Overlap};
-use crate::field::FieldPath;
-use crate::object::{Age, Kind, ObjectKey};
-use crate::options::Options;
-use crate::resolve::{Certificate, References};
-use crate::route::{Limit, Refusal};
+use super::{Overlap, stream};
+use crate::model::{
+    Age, FieldPath, Hostname, HostnameFlaw, Kind, Limit, ObjectKey, Options, Reason, Refusal, RouteKind,
+};
+use crate::references::{Certificate, References};
 use crate::snapshot::{GatewaySpec, ListenerProbe};
-use crate::verdict::{Reason, RouteKind};
 
 /// A listener, judged.
 #[derive(Clone, Debug)]

@@ -12,13 +12,11 @@ use super::capacity::limit_ports;
 use super::conflict::mark_conflicts;
 use super::listener::{Listener, ListenerSource, ListenerState, Origins, judge_alone};
 use super::overlap::mark_overlaps;
-use crate::field::FieldPath;
-use crate::object::{Age, Kind, ObjectKey, compare_age};
-use crate::options::Options;
-use crate::resolve::{References, labels_of};
-use crate::route::{ParentRef, Refusal};
+use crate::model::{
+    Age, FieldPath, Kind, ObjectKey, Options, ParentRef, Problem, Reason, Refusal, compare_age,
+};
+use crate::references::{References, labels_of};
 use crate::snapshot::{Gateway, ListenerProbe, ListenerSet, Referents, Snapshot, key_of};
-use crate::verdict::{Problem, Reason};
 
 /// Every listener, and whose it is.
 #[derive(Clone, Debug)]
@@ -141,7 +139,7 @@ pub(crate) fn judge_listeners(
 }
 
 /// Whether a Gateway takes the listeners of a ListenerSet of this namespace (`allowedListeners`).
-pub(crate) fn allows_listener_set(gateway: &Gateway, namespace: &Arc<str>, referents: &Referents) -> bool {
+pub(super) fn allows_listener_set(gateway: &Gateway, namespace: &Arc<str>, referents: &Referents) -> bool {
     let allowed = AllowedNamespaces::of_listener_sets(&gateway.spec);
     let own = gateway.metadata.namespace.as_deref().unwrap_or_default();
     let labels = labels_of(namespace, referents.namespaces.get(namespace).map(AsRef::as_ref));

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::conflict::claimed_protocol;
-use super::{Hostname, Listener, Protocol, hostname_covers};
-use crate::verdict::Reason;
+use super::{Listener, Protocol};
+use crate::model::{Hostname, Reason, hostname_covers};
 
 /// With which others of its port a listener with TLS shares hosts. At least one.
 #[derive(Clone, Debug, PartialEq, Eq)]

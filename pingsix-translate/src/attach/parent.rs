@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Hostname, Listener, ListenerOwner, Listeners};
-use crate::field::FieldPath;
-use crate::resolve::References;
-use crate::route::{Hostnames, ParentRef, Refusal, Route};
-use crate::verdict::Reason;
+use super::{Listener, ListenerOwner, Listeners};
+use crate::model::{FieldPath, Hostname, ParentRef, Reason, Refusal};
+use crate::normalise::{Hostnames, Route};
+use crate::references::References;
 
 /// What one parentRef that names our Gateway or one of its ListenerSets came to.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

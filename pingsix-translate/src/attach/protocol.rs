@@ -1,7 +1,6 @@
 //! Protocols of listeners.
 
-use crate::object::Kind;
-use crate::options::Options;
+use crate::model::{Kind, Options};
 
 /// Protocols that can be served: HTTP and HTTPS by PingSIX, the others by what reads the stream documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::field::FieldPath;
-use crate::route::Refusal;
-use crate::verdict::Reason;
+use crate::model::{FieldPath, Reason, Refusal};
 
 /// What is asked of labels; every requirement must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]

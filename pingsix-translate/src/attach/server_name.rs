@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Hostname, Listener, ListenerState, Protocol};
-use crate::resolve::Certificate;
-use crate::route::Limit;
+use super::{Listener, ListenerState, Protocol};
+use crate::model::{Hostname, Limit};
+use crate::references::Certificate;
 
 /// What a client asks for when it connects. Displays as PingSIX writes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,11 +2,9 @@
 
 use super::protocol::Protocol;
 use super::{Listener, ListenerState};
-use crate::field::FieldPath;
+use crate::model::{FieldPath, Reason, Refusal};
 use crate::pingsix::validate::check_chain_and_key;
-use crate::resolve::Certificate;
-use crate::route::Refusal;
-use crate::verdict::Reason;
+use crate::references::Certificate;
 
 impl Listener {
     /// The certificates with which a served listener terminates TLS; none when it leaves that to the backends.

@@ -2,15 +2,13 @@
 
 use gateway_api::gateways as api;
 
-use super::frontend::FrontendValidation;
 use super::listener::{ListenerSource, Origins};
 use super::protocol::{Protocol, TlsMode};
 use super::stream;
 use crate::bounds;
-use crate::field::FieldPath;
-use crate::resolve::Certificate;
-use crate::route::Refusal;
-use crate::verdict::Reason;
+use crate::model::{FieldPath, Reason, Refusal};
+use crate::references::Certificate;
+use crate::snapshot::FrontendValidation;
 
 /// What happens to TLS at a listener; `None` when it has none.
 pub(super) fn tls_mode(listener: &api::GatewayListeners, protocol: Option<Protocol>) -> Option<TlsMode> {
@@ -105,7 +103,13 @@ pub(super) fn refuse_validation(
     let Some(validation) = FrontendValidation::of(origins.gateway, source.written.port) else {
         return (None, Vec::new());
     };
-    let unusable = validation.unusable(origins.gateway_key, origins.references);
+    let authorities = validation.authorities();
+    let named = authorities.len();
+    let unusable: Vec<Refusal> = authorities
+        .filter_map(|(at, authority)| {
+            origins.references.frontend_authorities(origins.gateway_key, authority, &at).err()
+        })
+        .collect();
     // The field is the Gateway's; the author of a ListenerSet is told at the port it is about.
     let is_own = source.owner == origins.gateway_key;
     let told = |refusal: Refusal| {
@@ -115,7 +119,7 @@ pub(super) fn refuse_validation(
         let message = format!("{} says at {}: {}", origins.gateway_key, refusal.at, refusal.message);
         Refusal::new(source.at.child("port"), refusal.reason, message)
     };
-    let refusal = if unusable.len() == validation.authorities() {
+    let refusal = if unusable.len() == named {
         Refusal::new(
             validation.at.clone(),
             Reason::NoValidCaCertificate,

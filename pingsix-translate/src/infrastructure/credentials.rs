@@ -120,7 +120,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::ObjectName;
+    use crate::model::ObjectName;
 
     fn sink(url: &str) -> SinkParameters {
         SinkParameters {

@@ -26,12 +26,9 @@ use super::change::LoweredPlane;
 use super::document::{Lowering, Written};
 use super::plane::{Plane, RuleRef};
 use super::rows::{PlaneRows, RouteInput, ZoneRefusal};
-use crate::object::{ObjectKey, compare_age};
-use crate::options::{Budget, Options};
-use crate::resolve::Backends;
-use crate::route::Refusal;
-use crate::translation::{DataPlane, DataPlaneKey};
-use crate::verdict::{Problem, Reason};
+use crate::backends::Backends;
+use crate::lower::DataPlane;
+use crate::model::{Budget, DataPlaneKey, ObjectKey, Options, Problem, Reason, Refusal, compare_age};
 
 /// A data plane's documents, and what could not be put there.
 #[derive(Debug)]

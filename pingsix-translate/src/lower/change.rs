@@ -32,14 +32,11 @@ use super::rows::{PlaneRows, RouteInput, ZoneRefusal, refusals, serving};
 use super::ssl::SslKey;
 use super::table::TableKey;
 use super::upstream::UpstreamKey;
-use crate::object::ObjectKey;
-use crate::options::Options;
+use crate::backends::Backends;
+use crate::lower::{DataPlane, Size};
+use crate::model::{ObjectKey, Options, Problem, Refusal};
 use crate::packed::pack;
 use crate::pingsix;
-use crate::resolve::Backends;
-use crate::route::Refusal;
-use crate::translation::{DataPlane, Size};
-use crate::verdict::Problem;
 
 /// A data plane must be lowered anew.
 #[derive(Clone, Copy, Debug)]

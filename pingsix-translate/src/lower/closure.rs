@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use super::budget::Room;
 use super::table::TableRoute;
-use crate::attach::Hostname;
-use crate::route::{Path, PathKind};
+use crate::model::Hostname;
+use crate::normalise::{Path, PathKind};
 
 /// The name PingSIX patterns give to the rest of a path. Any will do; all must be one.
 const REST: &str = "{*p}";

@@ -1,6 +1,6 @@
 //! Conditions to the `vars` of `traffic-split` rules.
 
-use crate::route::{Condition, Expectation, Variable};
+use crate::normalise::{Condition, Expectation, Variable};
 
 /// How many spellings of a row's query values are tried at most.
 const MAX_SPELLINGS: usize = 8;

@@ -10,14 +10,12 @@ use super::document::{Lowering, Writer};
 use super::plugins::add_filters;
 use super::redirect::{Entrance, instruction, native, to_https as redirect_to_https};
 use super::table::{Audience, Row, Standing};
-use crate::attach::{Hostname, Protocol};
-use crate::field::FieldPath;
+use crate::attach::Protocol;
+use crate::backends::{Action, Target};
+use crate::model::{Decision, FieldPath, Hostname, Origin, Reason, Refusal};
+use crate::normalise::{Filters, Redirect};
 use crate::pingsix::plugin::{self, SplitRule, TrafficSplit, WeightedUpstream};
 use crate::pingsix::{self, Plugins};
-use crate::provenance::{Decision, Origin};
-use crate::resolve::{Action, Target};
-use crate::route::{Filters, Redirect, Refusal};
-use crate::verdict::Reason;
 
 impl<'a> Writer<'a, '_> {
     fn action(&self, row: &Row<'_>) -> Action {

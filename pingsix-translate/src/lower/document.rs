@@ -12,15 +12,13 @@ use super::rows::{PlaneRows, RouteInput};
 use super::ssl::{ServedCertificate, SslKey, id_of_certificate};
 use super::table::{Answer, Groups, RowIndex, TableKey, TableRoute, compile_zone};
 use super::upstream::{Upstreams, Uses};
-use crate::attach::Hostname;
-use crate::options::Options;
+use crate::backends::Backends;
+use crate::lower::{DataPlane, Size};
+use crate::model::{Hostname, Options, Provenance, Refusal};
+use crate::normalise::{PathKind, Rule};
 use crate::pingsix::plugin::{Abort, FaultInjection};
 use crate::pingsix::{self, Document, DocumentKey, Held, Plugins, ResourceKind};
-use crate::provenance::Provenance;
 use crate::rare::Rare;
-use crate::resolve::Backends;
-use crate::route::{PathKind, Refusal, Rule};
-use crate::translation::{DataPlane, Size};
 
 /// The documents of a data plane.
 #[derive(Debug, Default)]

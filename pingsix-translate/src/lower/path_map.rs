@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::route::{Path, PathKind};
+use crate::normalise::{Path, PathKind};
 
 /// Something that answers for a path, and maybe one method only.
 pub(super) trait Ranked {

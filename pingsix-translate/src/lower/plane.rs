@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use super::redirect::Entrance;
 use super::ssl::{ServedCertificate, ServedCertificates, certificates};
-use crate::attach::{Hostname, Listener, ListenerState, Protocol};
+use crate::attach::{Listener, ListenerState, Protocol};
 use crate::few::Few;
-use crate::object::{Age, ObjectKey, ObjectName, compare_age};
-use crate::options::Layout;
-use crate::translation::DataPlaneKey;
+use crate::model::{Age, DataPlaneKey, Hostname, Layout, ObjectKey, ObjectName, compare_age};
 
 /// A rule of the translation: index of the route, index of the rule in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! Filters to PingSIX plugins.
 
+use crate::normalise::{Cors, Filters, HeaderChanges, Names, Origins, WildcardOrigin};
 use crate::pingsix::Plugins;
 use crate::pingsix::plugin::{self, Header, ProxyRewrite, ResponseHeaders, ResponseRewrite};
 use crate::responder::{RedirectInstruction, RedirectPath, encode_path};
-use crate::route::{Cors, Filters, HeaderChanges, Names, Origins, WildcardOrigin};
 
 /// Adds the plugins that do what filters ask for. A redirect becomes an instruction to the responder, which must then
 /// be the Route's upstream.

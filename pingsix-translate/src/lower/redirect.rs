@@ -7,10 +7,11 @@
 use std::num::NonZeroU16;
 
 use super::plugins::{replace_prefix, rooted};
-use crate::attach::{Hostname, Protocol};
+use crate::attach::Protocol;
+use crate::model::Hostname;
+use crate::normalise::Redirect;
 use crate::pingsix::plugin;
 use crate::responder::{RedirectInstruction, RedirectListener, RedirectPath, RedirectScheme, encode_path};
-use crate::route::Redirect;
 
 /// A port that requests may come in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

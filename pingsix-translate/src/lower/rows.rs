@@ -7,12 +7,11 @@ use super::budget::{Admission, Kept};
 use super::plane::{EVERY_PORT, Plane, RuleRef, ZoneListeners};
 use super::redirect::{is_to_https, to_https};
 use super::table::{Audience, Row, Standing, Zone};
-use crate::attach::{
-    Attachment, Hostname, Protocol, ServedName, attached_listeners, hostname_precedence, served_names,
-};
+use crate::attach::{Attachment, Protocol, ServedName, attached_listeners, served_names};
+use crate::backends::ResolvedRule;
 use crate::few::Few;
-use crate::resolve::ResolvedRule;
-use crate::route::{Match, Route};
+use crate::model::{Hostname, hostname_precedence};
+use crate::normalise::{Match, Route};
 
 /// A route with what the earlier stages found out about it.
 #[derive(Debug, PartialEq)]

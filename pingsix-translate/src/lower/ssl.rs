@@ -13,13 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
-use crate::attach::{Hostname, Listener, ServerName};
+use crate::attach::{Listener, ServerName};
 use crate::bounds;
-use crate::object::{Age, ObjectName};
+use crate::model::{Age, CertificateReference, Hostname, Limit, ObjectName, Provenance};
 use crate::pingsix::{FRAMING, Ssl};
-use crate::provenance::{CertificateReference, Provenance};
-use crate::resolve::Certificate;
-use crate::route::Limit;
+use crate::references::Certificate;
 
 /// A name a client may ask for, and the certificate it gets.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,14 +18,11 @@ use super::budget::oldest_first;
 use super::plane::RuleRef;
 use super::rows::RouteInput;
 use crate::attach::Listener;
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectName};
-use crate::options::Options;
-use crate::provenance::Origin;
-use crate::resolve::Backends;
-use crate::route::Refusal;
-use crate::translation::{DataPlaneKey, Size, StreamPlane};
-use crate::verdict::{Problem, Reason, Severity};
+use crate::backends::Backends;
+use crate::lower::{Size, StreamPlane};
+use crate::model::{
+    DataPlaneKey, FieldPath, Kind, ObjectName, Options, Origin, Problem, Reason, Refusal, Severity,
+};
 
 /// The stream documents of a Gateway, and what could not be put there.
 #[derive(Debug)]

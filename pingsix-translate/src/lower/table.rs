@@ -78,10 +78,8 @@ use self::cell::Audiences;
 use self::chain::{Decided, decide_groups};
 use super::RuleRef;
 use super::budget::Room;
-use crate::attach::{Hostname, hostname_precedence};
-use crate::object::{Age, ObjectKey, compare_age};
-use crate::provenance::Section;
-use crate::route::{Condition, Path};
+use crate::model::{Age, Hostname, ObjectKey, Section, compare_age, hostname_precedence};
+use crate::normalise::{Condition, Path};
 
 /// A match of a rule, served under a hostname.
 #[derive(Clone, Debug)]

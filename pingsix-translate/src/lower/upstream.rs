@@ -9,14 +9,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::id::{Ids, Name};
+use crate::backends::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::few::Few;
-use crate::object::{Kind, ObjectKey};
+use crate::model::{Kind, ObjectKey, Provenance, Traffic};
+use crate::normalise::{Exchange, LONGEST_TIMEOUT};
 use crate::packed::pack;
 use crate::pingsix::{DocumentKey, PassHost, ResourceKind, Scheme, Timeout, Upstream};
-use crate::provenance::Provenance;
-use crate::resolve::{AppProtocol, Backend, BackendKey, Backends, Target, Usage};
 use crate::responder::status_host;
-use crate::route::{Exchange, LONGEST_TIMEOUT, Traffic};
 
 /// Node of an upstream that no request reaches: the discard port.
 const NOWHERE: &str = "127.0.0.1:9";

@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::layers::Layers;
 use crate::crd::{Attached, AttachedAddress, AttachedAddressType};
 use crate::infrastructure::{AttachedParameters, SinkParameters};
-use crate::object::ObjectName;
-use crate::options::{Layout, Options};
-use crate::translation::DataPlaneKey;
-use crate::verdict::Address;
+use crate::model::{Address, DataPlaneKey, Layout, ObjectName, Options};
 
 /// Puts together what can be used already, each by itself.
 pub(super) fn read(
@@ -63,7 +60,7 @@ pub(super) fn address(address: &AttachedAddress) -> Option<Address> {
     match address.kind {
         AttachedAddressType::IPAddress => address.value.parse().ok().map(Address::Ip),
         AttachedAddressType::Hostname => {
-            let hostname = crate::attach::Hostname::parse(&address.value).ok()?;
+            let hostname = crate::model::Hostname::parse(&address.value).ok()?;
             (!hostname.is_wildcard()).then(|| Address::Hostname(hostname.to_string()))
         }
     }

@@ -13,9 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{attached, sink};
-use crate::attach::Hostname;
 use crate::crd::{Attached, FreeObject, Managed, PingsixProxy, ServiceType};
-use crate::field::FieldPath;
+use crate::model::{FieldPath, Hostname};
 
 /// A field, and what is wrong with it. Displays as `spec.managed.image: Sentence.`
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Named, Sayings};
-use crate::object::ObjectName;
+use crate::model::ObjectName;
 
 /// A part of each, if it is there, and whose it is.
 #[derive(Debug)]

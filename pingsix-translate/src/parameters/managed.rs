@@ -8,7 +8,7 @@ use crate::crd::Managed;
 use crate::infrastructure::{
     DisruptionLimit, ManagedParameters, ProcessParameters, SchedulingParameters, SecretKey, ServiceParameters,
 };
-use crate::object::ObjectName;
+use crate::model::ObjectName;
 
 /// Puts together what can be used already, each by itself.
 pub(super) fn read(managed: &Layers<'_, Managed>) -> Result<ManagedParameters, String> {

@@ -8,9 +8,7 @@ use http::Uri;
 
 use super::Named;
 use crate::crd::{Managed, Override, OverrideBounds, PingsixProxy, PingsixProxySpec, Scheduling};
-use crate::field::FieldPath;
-use crate::object::Kind;
-use crate::route::Limit;
+use crate::model::{FieldPath, Kind, Limit};
 
 /// What names of priority classes begin with that are for the cluster's own Pods.
 const OF_THE_SYSTEM: &str = "system-";

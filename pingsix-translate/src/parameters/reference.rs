@@ -1,10 +1,7 @@
 //! Where parameters are named, and what is wrong with the name.
 
-use crate::field::FieldPath;
-use crate::object::{Kind, ObjectName, PINGSIX_GROUP};
-use crate::route::Refusal;
+use crate::model::{FieldPath, Kind, ObjectName, PINGSIX_GROUP, Reason, Refusal};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass};
-use crate::verdict::Reason;
 
 /// A field, and the PingsixProxy that it names; nothing where nothing is named.
 type Naming = Result<Option<(FieldPath, ObjectName)>, Refusal>;

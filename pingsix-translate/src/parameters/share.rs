@@ -1,8 +1,7 @@
 //! How much of a data plane's budget one namespace may take.
 
 use super::reference::{named_by_class, named_by_gateway, named_by_ingress_class};
-use crate::object::{Kind, ObjectName};
-use crate::options::Options;
+use crate::model::{Kind, ObjectName, Options};
 use crate::snapshot::{Gateway, GatewayClass, IngressClass, Proxies, key_of};
 
 /// What the class says, or else the options, unless the Gateway says less: who may write a Gateway cannot lift a bound.

@@ -3,11 +3,10 @@ use serde_json::{Value, json};
 use crate::crd::PingsixProxy;
 use crate::fixture::{gateway, object, run};
 use crate::infrastructure::{DisruptionLimit, PortProtocol};
-use crate::options::{Layout, Options};
+use crate::model::{ConditionType, Layout, Options};
+use crate::pipeline::{Translation, translate_ingress};
 use crate::snapshot::{IngressClass, Object, Objects, Proxies};
-use crate::translate::translate_ingress;
-use crate::translation::Translation;
-use crate::verdict::{ConditionType, judge_gateway_class, judge_pingsix_proxy};
+use crate::status::{judge_gateway_class, judge_pingsix_proxy};
 
 fn proxy(name: &str, spec: &Value) -> Value {
     let (namespace, name) = name.split_once('/').unwrap();
@@ -593,7 +592,7 @@ fn share(of_class: Option<u8>, of_gateway: Option<u8>) -> u8 {
     let objects = world(class.as_ref(), own.as_ref());
     let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
     let options = Options { namespace_share: 60, ..Options::default() };
-    let translation = crate::translate::translate(&snapshot, &options);
+    let translation = crate::pipeline::translate(&snapshot, &options);
     assert!(!translation.has_unusable_parameters);
     super::share_of_gateway(
         &snapshot.gateway,
@@ -616,6 +615,6 @@ fn a_share_that_is_none_makes_parameters_unusable() {
         let spec = json!({"attached": {}, "budget": {"namespaceShare": share}});
         let objects = world(Some(&spec), None);
         let snapshot = objects.snapshot(objects.gateways().next().unwrap().0).unwrap();
-        assert!(crate::translate::translate(&snapshot, &Options::default()).has_unusable_parameters);
+        assert!(crate::pipeline::translate(&snapshot, &Options::default()).has_unusable_parameters);
     }
 }

@@ -7,13 +7,9 @@ use gateway_api::backendtlspolicies::{
     BackendTlsPolicyTargetRefs as TargetRef, BackendTlsPolicyValidation as Validation,
 };
 
-use crate::attach::Hostname;
-use crate::field::FieldPath;
-use crate::object::{Age, Kind, ObjectKey, ObjectName};
-use crate::resolve::References;
-use crate::route::{Limit, Refusal};
+use crate::model::{Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal};
+use crate::references::References;
 use crate::snapshot::{BackendTlsPolicy, key_of};
-use crate::verdict::Reason;
 
 /// The one value of `wellKnownCACertificates` that Gateway API defines.
 const SYSTEM: &str = "System";

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::BackendTlsPolicies;
-use crate::attach::{Attachment, Hostname, Listener, attached_listeners};
-use crate::object::{ObjectKey, ObjectName};
-use crate::route::Traffic;
+use crate::attach::{Attachment, Listener, attached_listeners};
+use crate::model::{Hostname, ObjectKey, ObjectName, Traffic};
 
 /// What a route carries to backends, as far as policies are concerned.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::backend_tls::{BackendTls, PolicyTarget};
-use crate::attach::Hostname;
-use crate::object::{ObjectKey, ObjectName};
-use crate::resolve::References;
-use crate::route::Refusal;
+use crate::model::{Hostname, ObjectKey, ObjectName, Refusal};
+use crate::references::References;
 use crate::shared_map::SharedMap;
 use crate::snapshot::BackendTlsPolicy;
 

@@ -12,12 +12,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::fixture::{add_grpc_route, add_route, add_service, gateway, object, run};
-use crate::object::{Kind, ObjectKey};
-use crate::options::Options;
+use crate::model::{ConditionType, Kind, ObjectKey, Options, Reason};
 use crate::pingsix::{PassHost, Scheme, Upstream};
+use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
-use crate::translation::Translation;
-use crate::verdict::{ConditionStatus, ConditionType, Conditions, PolicyVerdict, Reason};
+use crate::status::{ConditionStatus, Conditions, PolicyVerdict};
 
 const HOST: &str = "backend.test";
 

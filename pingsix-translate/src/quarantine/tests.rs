@@ -4,13 +4,13 @@ use super::*;
 use crate::fixture::{
     add_certificate, add_grpc_route, add_route, add_service, gateway, https, object, pem, snapshot,
 };
-use crate::options::Options;
+use crate::lower::DataPlane;
+use crate::model::{ConditionType, Options};
 use crate::pingsix::validate::{Severity, ValidateOptions, validate};
 use crate::pingsix::{Outcome, Request, Router};
+use crate::pipeline::{Effort, Translation, Translator, translate, translate_ingress};
 use crate::snapshot::{Object, Objects, Snapshot};
-use crate::translate::{Effort, Translator, translate, translate_ingress};
-use crate::translation::{DataPlane, Translation};
-use crate::verdict::{ConditionStatus, ConditionType, RouteVerdict};
+use crate::status::{ConditionStatus, RouteVerdict};
 
 const SAID: &str = "unknown plugin";
 

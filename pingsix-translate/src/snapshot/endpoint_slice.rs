@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::metadata::{Identified, metadata_of, name_in, share_namespace};
 use super::pool::Pool;
 use super::wire;
-use crate::object::ObjectName;
+use crate::model::ObjectName;
 
 /// The label that names the Service of an EndpointSlice.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::kinds::{Ingress, IngressClass};
 use super::references::{proxy_of_ingress_class, secrets_of_ingress, services_of_ingress};
 use super::{Objects, ReferentNames, Referents};
-use crate::object::{Age, ObjectName};
+use crate::model::{Age, ObjectName};
 use crate::shared_map::SharedMap;
 
 /// The annotation that named the class of an Ingress before there was a field.

@@ -40,7 +40,7 @@ macro_rules! resource {
             }
 
             fn group((): &()) -> std::borrow::Cow<'_, str> {
-                $crate::object::GATEWAY_GROUP.into()
+                $crate::model::GATEWAY_GROUP.into()
             }
 
             fn version((): &()) -> std::borrow::Cow<'_, str> {

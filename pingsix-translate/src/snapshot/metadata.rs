@@ -10,7 +10,7 @@ use super::kinds::{
 use super::objects::key_of;
 use super::pool::Pool;
 use crate::crd::PingsixProxy;
-use crate::object::{Age, Kind, ObjectName};
+use crate::model::{Age, Kind, ObjectName};
 
 /// What is kept of an object's metadata: a tenth of what the generated type takes, of which there is one per object.
 #[derive(Clone, Debug, PartialEq, Eq)]

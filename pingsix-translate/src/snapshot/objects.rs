@@ -14,7 +14,7 @@ use super::metadata::Identified;
 use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
 use super::service::Service;
 use crate::crd::PingsixProxy;
-use crate::object::{Kind, ObjectKey, ObjectName};
+use crate::model::{Kind, ObjectKey, ObjectName};
 
 macro_rules! objects {
     ($($(#[$doc:meta])* $kind:ident in $field:ident;)+) => {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::endpoint_slice::EndpointPort;
 use super::service::ServicePort;
-use crate::object::ObjectName;
-use crate::route::ParentRef;
+use crate::model::{ObjectName, ParentRef};
 
 /// What many objects have in common: the name of their namespace, the Gateway of thousands of routes, a Service that routes
 /// and EndpointSlices name. Whoever holds many objects has them [share](super::Identified::share) it through one of these.
@@ -102,7 +101,7 @@ impl<V: Held> Common<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::NameParts;
+    use crate::model::NameParts;
 
     #[test]
     fn what_nobody_has_any_more_is_forgotten() {

@@ -12,15 +12,11 @@ use gateway_api::experimental::udproutes::UdpRouteSpec;
 use gateway_api::gateways::GatewayListeners;
 
 use super::endpoint_slice::EndpointSlice;
+use super::frontend::FrontendValidation;
 use super::kinds::{BackendTlsPolicy, Gateway, GatewayClass, Ingress, IngressClass, ListenerSet};
 use super::routes::{GrpcRoute, HttpRoute, TcpRoute, TlsRoute, UdpRoute};
-use super::{Referents, key_of};
-use crate::attach::{FrontendValidation, allows_listener_set};
 use crate::crd::PingsixProxy;
-use crate::object::{Kind, ObjectKey, ObjectName};
-use crate::resolve::Grants;
-use crate::route::ParentRef;
-use crate::shared_map::SharedMap;
+use crate::model::{Kind, ObjectName, ParentRef};
 
 /// A reference to a backend, of any generated type.
 struct Named<'a> {
@@ -207,35 +203,6 @@ fn secrets_of_listeners<'a>(
     secrets.map(move |secret| {
         ObjectName::new(secret.namespace.as_deref().unwrap_or(namespace), secret.name.as_str())
     })
-}
-
-/// The Secrets and ConfigMaps that a Gateway and its ListenerSets name and may use, whether they exist or not: those of
-/// their own namespace, those of others that a ReferenceGrant opens to them, and none of a ListenerSet that the Gateway
-/// does not allow. A controller reads no other object for them: nobody can have it read what they may not use.
-///
-/// Of `referents`, the ReferenceGrants and the Namespaces are looked at.
-pub fn permitted_references(
-    gateway: &Gateway,
-    listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
-    referents: &Referents,
-) -> BTreeSet<ObjectKey> {
-    let grants = Grants::new(referents.reference_grants.values());
-    let permitted = |referrer: &ObjectKey, kind: Kind, names: BTreeSet<ObjectName>| -> Vec<ObjectKey> {
-        let names = names.into_iter().filter(|name| grants.permit(referrer, kind, name));
-        names.map(|name| ObjectKey { kind, name }).collect()
-    };
-    let own = key_of(Kind::Gateway, &gateway.metadata);
-    let namespace = &own.name.namespace;
-    let mut references = BTreeSet::new();
-    references.extend(permitted(&own, Kind::Secret, secrets_of_gateway(gateway, namespace)));
-    references.extend(permitted(&own, Kind::ConfigMap, config_maps_of_gateway(gateway, namespace)));
-    for (name, set) in listener_sets {
-        if allows_listener_set(gateway, &name.namespace, referents) {
-            let key = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
-            references.extend(permitted(&key, Kind::Secret, secrets_of_listener_set(set, &name.namespace)));
-        }
-    }
-    references
 }
 
 /// The ConfigMaps with authorities that a Gateway names, whether they exist or not.

@@ -17,8 +17,7 @@ use super::metadata::{Identified, Metadata, share_namespace};
 use super::pool::Pool;
 use super::references::SpecReferences;
 use super::wire;
-use crate::object::ObjectName;
-use crate::route::ParentRef;
+use crate::model::{ObjectName, ParentRef};
 
 /// A route: what its author wants, and who it is. Its status is no input of translation.
 ///

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::metadata::{Identified, metadata_of, name_in};
 use super::pool::Pool;
 use super::wire;
-use crate::object::ObjectName;
+use crate::model::ObjectName;
 
 /// The type of a Service that is only another name for a host.
 const EXTERNAL_NAME: &str = "ExternalName";

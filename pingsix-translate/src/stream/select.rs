@@ -1,7 +1,7 @@
 //! Which route takes a connection.
 
 use super::{StreamConfig, StreamKey, StreamProtocol, StreamRoute};
-use crate::attach::Hostname;
+use crate::model::Hostname;
 
 /// How a connection arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,7 +122,7 @@ pub(super) mod rules {
     use std::collections::{BTreeMap, BTreeSet};
     use std::net::SocketAddr;
 
-    use crate::attach::Hostname;
+    use crate::model::Hostname;
     use crate::pingsix::validate::check_chain_and_key;
     use crate::stream::{StreamProtocol, StreamTarget, TlsMode};
 

@@ -20,7 +20,7 @@ mod stage;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::pingsix::{Config, RouteTable};
-use pingsix_translate::verdict::Reason;
+use pingsix_translate::status::Reason;
 use pingsix_translate::{
     Budget, DataPlane, DataPlaneKey, Layout, Options, Provenance, Translation, Translator, translate,
 };

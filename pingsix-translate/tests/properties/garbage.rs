@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::RouteTable;
 use pingsix_translate::pingsix::validate::{DnsNames, ValidateOptions, validate};
+use pingsix_translate::status::{finish, judge_gateway_class, judge_pingsix_proxy};
 use pingsix_translate::stream;
-use pingsix_translate::verdict::{finish, judge_gateway_class, judge_pingsix_proxy};
 use pingsix_translate::{
     Layout, Object, ObjectName, Objects, Options, Translation, translate, translate_ingress,
 };

@@ -8,7 +8,7 @@ mod ownership;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::pingsix::RouteTable;
-use pingsix_translate::verdict::Severity;
+use pingsix_translate::status::Severity;
 use pingsix_translate::{DataPlane, Kind, Objects, Options, Provenance, Translation, translate_ingress};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;

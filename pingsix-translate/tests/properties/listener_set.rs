@@ -2,7 +2,7 @@
 //! the parentRefs that reach them, is served by the same documents. And whether ListenerSets that must not serve change
 //! anything: those the Gateway does not allow, and those whose listeners somebody else had first.
 
-use pingsix_translate::verdict::{ConditionType, ListenerVerdict, ParentVerdict, Reason};
+use pingsix_translate::status::{ConditionType, ListenerVerdict, ParentVerdict, Reason};
 use pingsix_translate::{Layout, Translation, translate};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pingsix_translate::pingsix::{Config, Document, DocumentKey, ResourceKind, Route, RouteTable};
-use pingsix_translate::verdict::RouteVerdict;
+use pingsix_translate::status::RouteVerdict;
 use pingsix_translate::{DataPlane, ObjectKey, Provenance, SharedMap};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Tables that once were judged or answered wrongly, as small as they get.
 
 use pingsix_translate::Layout;
-use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason};
+use pingsix_translate::status::{ConditionStatus, ConditionType, Reason};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Setting};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pingsix_translate::Layout;
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     Condition, ConditionStatus, ConditionType, Conditions, Delivery, ListenerSetVerdict, ListenerVerdict,
     Reason, RouteVerdict, Verdicts, finish,
 };

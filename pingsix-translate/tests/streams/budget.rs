@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pingsix_translate::verdict::Reason;
+use pingsix_translate::status::Reason;
 use pingsix_translate::{Budget, Translation};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use pingsix_translate::pingsix::router::UpstreamRef;
 use pingsix_translate::pingsix::{DocumentKey, Outcome, Request, ResourceKind, Router};
-use pingsix_translate::verdict::Reason;
+use pingsix_translate::status::Reason;
 use pingsix_translate::{
     Budget, DataPlane, Effort, Object, ObjectName, Objects, Options, Provenance, Translation, Translator,
     translate, translate_ingress,

@@ -1,6 +1,6 @@
 //! What a share leaves to other namespaces.
 
-use pingsix_translate::verdict::Severity;
+use pingsix_translate::status::Severity;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use pingsix_gateway_api::{BridgeError, Bridged, Explanation, bridge, bridge_stre
 use pingsix_sink::{Changed, Desired, Published, Revision, Sink, SinkError};
 use pingsix_translate::pingsix::Request;
 use pingsix_translate::snapshot::Gateway;
-use pingsix_translate::verdict::{Delivery, Severity, finish};
+use pingsix_translate::status::{Delivery, Severity, finish};
 use pingsix_translate::{Layout, Object, ObjectName, Objects, Options, Translation, translate};
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ use pingsix_gateway_api::watch::{Input, WatchOptions, Watches};
 use pingsix_gateway_api::world::World;
 use pingsix_sink::{Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
 use pingsix_translate::snapshot::Gateway;
-use pingsix_translate::verdict::{Address, Delivery};
+use pingsix_translate::status::{Address, Delivery};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey, ObjectName, Options};
 use tokio_util::sync::CancellationToken;
 

@@ -1,7 +1,7 @@
 //! IngressClasses to data planes, and Ingresses that no class of ours serves.
 
 use pingsix_translate::snapshot::{Ingress, class_of_ingress, default_ingress_classes};
-use pingsix_translate::verdict::judge_ingress_class;
+use pingsix_translate::status::judge_ingress_class;
 use pingsix_translate::{Kind, ObjectKey, ObjectName, Options, translate_ingress};
 
 use super::{Fault, Translated, proxies};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use pingsix_translate::verdict::{ConditionType, Reason};
+use pingsix_translate::status::{ConditionType, Reason};
 use serde_json::Value;
 
 use crate::case::{cases, root};

@@ -1,7 +1,7 @@
 //! Several replicas, of which PingSIX reads from one.
 
 use pingsix_translate::SharedMap;
-use pingsix_translate::verdict::{ConditionType, RouteVerdict};
+use pingsix_translate::status::{ConditionType, RouteVerdict};
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pingsix_sink::{Effect, Revision, Scope};
 use pingsix_translate::DataPlaneKey;
-use pingsix_translate::verdict::Delivery;
+use pingsix_translate::status::Delivery;
 
 use super::Engine;
 use crate::controller::Feed;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use pingsix_translate::snapshot::{Gateway, IngressClass};
-use pingsix_translate::verdict::Address;
+use pingsix_translate::status::Address;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 
 use super::Engine;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pingsix_translate::infrastructure::{Infrastructure, SecretKey};
 use pingsix_translate::snapshot::{EndpointState, Gateway, GatewayClass, Ingress, Secret};
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     Address, Condition, ConditionStatus, ConditionType, GatewayVerdict, Problem, Reason,
 };
 use pingsix_translate::{Kind, ObjectKey, ObjectName};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingsix_sink::{Published, Scope, SinkError};
-use pingsix_translate::verdict::Delivery;
+use pingsix_translate::status::Delivery;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::time::{Instant, timeout};
 use tracing::Span;

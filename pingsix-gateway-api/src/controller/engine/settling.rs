@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use pingsix_translate::verdict::Delivery;
+use pingsix_translate::status::Delivery;
 use pingsix_translate::{Kind, ObjectKey};
 use tokio::time::Instant;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pingsix_sink::Scope;
 use pingsix_translate::infrastructure::{SinkCredentials, SinkParameters};
 use pingsix_translate::snapshot::{Gateway, Secret};
-use pingsix_translate::verdict::Problem;
+use pingsix_translate::status::Problem;
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;

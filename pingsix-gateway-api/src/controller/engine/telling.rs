@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pingsix_translate::crd::PingsixProxy;
 use pingsix_translate::snapshot::{GatewayClass, Ingress};
-use pingsix_translate::verdict::{Address, GatewayVerdict, Problem, Verdicts, judge_pingsix_proxy};
+use pingsix_translate::status::{Address, GatewayVerdict, Problem, Verdicts, judge_pingsix_proxy};
 use pingsix_translate::{Kind, ObjectKey};
 
 use super::Engine;

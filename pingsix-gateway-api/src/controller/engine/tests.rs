@@ -12,7 +12,7 @@ mod start;
 
 use kube_runtime::watcher;
 use pingsix_translate::Options;
-use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason, Severity};
+use pingsix_translate::status::{ConditionStatus, ConditionType, Reason, Severity};
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_translate::verdict::Delivery;
+use pingsix_translate::status::Delivery;
 use pingsix_translate::{DataPlane, DataPlaneKey, Kind, ObjectKey};
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@ use std::path::Path;
 use pingsix_sink::{
     Changed, Desired, Document, DocumentSet, EmbeddedEtcd, Key, OrderHint, Owner, Scope, Sink as _,
 };
-use pingsix_translate::verdict::{Reason, Severity};
+use pingsix_translate::status::{Reason, Severity};
 use pingsix_translate::{FieldPath, ObjectKey};
 
 use super::*;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::status::{Problem, Reason, Severity};
 use pingsix_translate::{FieldPath, ObjectKey};
 
 use super::{Provisioner, names};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pingsix_translate::ObjectKey;
-use pingsix_translate::verdict::Problem;
+use pingsix_translate::status::Problem;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::ApiResource;
 use kube::core::ObjectMeta;
 use pingsix_translate::ObjectKey;
-use pingsix_translate::verdict::{Problem, Reason, Severity};
+use pingsix_translate::status::{Problem, Reason, Severity};
 
 use crate::digest::short_digest;
 

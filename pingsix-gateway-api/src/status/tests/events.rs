@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use pingsix_translate::FieldPath;
-use pingsix_translate::verdict::{Problem, Severity};
+use pingsix_translate::status::{Problem, Severity};
 
 use super::*;
 use crate::clock::Clock;

@@ -16,7 +16,7 @@ use pingsix_translate::snapshot::{
     IngressClass, ListenerSet, Namespace, Proxies, ReferenceGrant, Secret, Service, TcpRoute, TlsRoute,
     UdpRoute,
 };
-use pingsix_translate::verdict::{
+use pingsix_translate::status::{
     Address, Condition, ConditionType, Delivery, GatewayClassVerdict, PolicyVerdict, RouteVerdict,
     StatusMerge, Verdicts, finish, judge_gateway_class, judge_ingress_class, judge_pingsix_proxy,
 };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{gateway, object, snapshot};
-use crate::options::Options;
+use crate::model::Options;
 use crate::snapshot::{Object, Objects};
 
 fn judge(objects: &Objects) -> Vec<Listener> {

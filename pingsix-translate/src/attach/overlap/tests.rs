@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::fixture::pem::{Pair, pair};
 use crate::fixture::{add_certificate, gateway, https, run};
-use crate::options::Options;
-use crate::verdict::{Condition, ConditionType};
+use crate::model::{ConditionType, Options};
+use crate::status::Condition;
 
 /// Status of each listener: reason and message, or nothing.
 fn overlaps(listeners: &[serde_json::Value], certificates: &[(&str, &Pair)]) -> Vec<Option<Condition>> {

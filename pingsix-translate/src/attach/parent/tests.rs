@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::attach::judge_listeners;
 use crate::fixture::{add_route, gateway, snapshot};
-use crate::object::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName};
-use crate::options::Options;
-use crate::route::normalise_http_route;
+use crate::model::{GATEWAY_GROUP, Kind, ObjectKey, ObjectName, Options};
+use crate::normalise::normalise_http_route;
 
 /// The listeners the route attaches to through its first parentRef, or the reason and field of the refusal.
 fn attach(listeners: &Value, route: &Value) -> Result<Vec<usize>, (Reason, String)> {

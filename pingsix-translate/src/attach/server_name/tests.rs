@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::fixture::pem::{chain, pair};
 use crate::fixture::{add_certificate, gateway, https, run};
-use crate::options::Options;
+use crate::model::{ConditionType, Options, Reason, Severity};
 use crate::snapshot::Objects;
-use crate::verdict::{ConditionType, Reason, Severity, Verdicts};
+use crate::status::Verdicts;
 
 /// A listener with one certificate per set of names, called `c0`, `c1` and so on.
 fn objects(hostname: Option<&str>, certificates: &[&[&str]]) -> Objects {
@@ -23,7 +23,7 @@ fn objects(hostname: Option<&str>, certificates: &[&[&str]]) -> Objects {
 fn shown(hostname: Option<&str>, certificates: &[&[&str]]) -> Vec<String> {
     let objects = objects(hostname, certificates);
     let snapshot = crate::fixture::snapshot(&objects);
-    let text = |name: &crate::object::ObjectName| {
+    let text = |name: &crate::model::ObjectName| {
         let data = snapshot.referents.secrets[name].string_data.clone().unwrap();
         data["tls.crt"].clone()
     };

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::pem::pair;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, run, snapshot};
-use crate::options::Options;
-use crate::resolve::References;
-use crate::verdict::{Condition, ConditionStatus, ConditionType, Problem};
+use crate::model::{ConditionType, Options, Problem};
+use crate::references::References;
+use crate::status::{Condition, ConditionStatus};
 
 fn options() -> Options {
     Options { stream: true, ..Options::default() }
@@ -25,7 +25,7 @@ fn judge(listener: &Value) -> (Listener, Vec<Problem>) {
     add_certificate(&mut objects, "good", &good);
     add_certificate(&mut objects, "broken", &broken);
     let snapshot = snapshot(&objects);
-    let key = Arc::new(crate::snapshot::key_of(crate::object::Kind::Gateway, &snapshot.gateway.metadata));
+    let key = Arc::new(crate::snapshot::key_of(crate::model::Kind::Gateway, &snapshot.gateway.metadata));
     let references = References::new(&snapshot.referents);
     let mut problems = Vec::new();
     let mut listeners =
@@ -117,7 +117,7 @@ fn a_listener_that_is_refused_takes_its_port_from_nobody() {
         allow_listener_sets(&mut objects);
         add_listener_set(&mut objects, ("infra", "set"), 1, &json!([port("late", "")]));
         let verdicts = run(&objects, &options()).verdicts;
-        let reason = |listener: &crate::verdict::ListenerVerdict| {
+        let reason = |listener: &crate::status::ListenerVerdict| {
             listener.conditions.get(ConditionType::Accepted).unwrap().reason
         };
         let reasons: Vec<Reason> = verdicts.listeners().map(reason).collect();

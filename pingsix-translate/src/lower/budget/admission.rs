@@ -8,15 +8,13 @@ use super::ledger::Ledger;
 use super::share::Share;
 use super::table::Group;
 use super::{Older, refusal};
-use crate::attach::{ServerName, hostname_precedence};
+use crate::attach::ServerName;
+use crate::lower::Size;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, Row, Standing};
-use crate::object::ObjectKey;
-use crate::options::Budget;
-use crate::route::{Match, Path, Refusal};
-use crate::translation::{DataPlaneKey, Size};
-use crate::verdict::{Problem, Reason};
+use crate::model::{Budget, DataPlaneKey, ObjectKey, Problem, Reason, Refusal, hostname_precedence};
+use crate::normalise::{Match, Path};
 
 /// What is answered to requests that there is no room for.
 pub(in crate::lower) const UNAVAILABLE: u16 = 503;

@@ -14,18 +14,15 @@ use super::share::{Share, Shares};
 use super::table::{Sized, TableSizes, is_conditional, name_bytes, row_bytes};
 use super::{Older, oldest_first};
 use crate::attach::ServedName;
-use crate::field::FieldPath;
+use crate::backends::Action;
+use crate::lower::Size;
 use crate::lower::document::Lowering;
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::ssl::SslKey;
 use crate::lower::table::Audience;
-use crate::object::{Age, ObjectKey, compare_age};
-use crate::options::Budget;
-use crate::resolve::Action;
-use crate::route::{Match, Refusal};
-use crate::translation::Size;
-use crate::verdict::Reason;
+use crate::model::{Age, Budget, FieldPath, ObjectKey, Reason, Refusal, compare_age};
+use crate::normalise::Match;
 
 /// One part of the budget in so many is for guards.
 const GUARDS: usize = 16;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use crate::attach::ServerName;
 use crate::lower::document::Lowering;
 use crate::lower::ssl::{Shown, SslKey};
-use crate::object::{ObjectKey, compare_age};
+use crate::model::{CertificateReference, ObjectKey, compare_age};
 use crate::pingsix::canonical_prefix;
-use crate::provenance::CertificateReference;
 
 /// The certificate that an object refers to in one place, with all names that it is shown for there.
 pub(super) struct CertificateItem<'a> {

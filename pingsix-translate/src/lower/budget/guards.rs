@@ -37,16 +37,16 @@ use super::oldest_first;
 use super::table::{
     Group, ROUTE, Region, STATUS, Sized, TableSizes, fits, is_conditional, name_bytes, row_bytes,
 };
+use crate::backends::Action;
 use crate::few::Few;
+use crate::lower::Size;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, host_of};
-use crate::object::ObjectKey;
-use crate::resolve::Action;
-use crate::route::{Condition, Path};
-use crate::translation::Size;
+use crate::model::ObjectKey;
+use crate::normalise::{Condition, Path};
 
 /// One part of what is kept for guards in so many is for those of one namespace.
 const NAMESPACES: usize = 4;

@@ -1,7 +1,7 @@
 //! What is left of a budget while it is handed out.
 
-use crate::options::Budget;
-use crate::translation::Size;
+use crate::lower::Size;
+use crate::model::Budget;
 
 /// An amount of bytes and matcher entries that is handed out piece by piece.
 #[derive(Clone, Copy, Debug, Default)]

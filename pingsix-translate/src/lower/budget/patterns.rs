@@ -17,9 +17,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::ledger::Ledger;
-use crate::attach::Hostname;
 use crate::lower::closure::{Pattern, covered};
-use crate::route::Path;
+use crate::model::Hostname;
+use crate::normalise::Path;
 
 /// Bytes of `"",` around a host in a list.
 const QUOTED: usize = 3;

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ledger::Ledger;
-use crate::field::FieldPath;
-use crate::object::ObjectKey;
-use crate::translation::{DataPlaneKey, Size};
-use crate::verdict::{Problem, Reason, Severity};
+use crate::lower::Size;
+use crate::model::{DataPlaneKey, FieldPath, ObjectKey, Problem, Reason, Severity};
 
 /// From how many percent of its share on a namespace is warned.
 const WARNED_FROM: usize = 80;

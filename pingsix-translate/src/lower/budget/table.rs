@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::Ledger;
 use super::patterns::PatternSizes;
-use crate::attach::Hostname;
+use crate::backends::{Action, Target};
 use crate::lower::condition::lower_conditions;
 use crate::lower::document::Lowering;
 use crate::lower::path_map::{PathMap, Ranked};
@@ -17,11 +17,11 @@ use crate::lower::plugins::add_filters;
 use crate::lower::redirect::{instruction, native, to_https};
 use crate::lower::table::{Audience, host_of};
 use crate::lower::upstream::UpstreamKey;
+use crate::model::Hostname;
+use crate::normalise::{Condition, Filters, Path};
 use crate::pingsix::{
     Document, DocumentKey, Plugins, ResourceKind, canonical_prefix, json_len, listed_bytes,
 };
-use crate::resolve::{Action, Target};
-use crate::route::{Condition, Filters, Path};
 
 /// The key of a Route, what a list response adds to it, and its JSON without hosts, patterns and method:
 /// `{"uris":[],"hosts":[],"priority":2147483647,"upstream_id":"u234567234567"}`, with an id that collided.

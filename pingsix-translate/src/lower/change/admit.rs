@@ -6,6 +6,8 @@ use super::part::part_key;
 use super::place::parts_of;
 use super::{Changed, LoweredPlane, Stale, Work};
 use crate::attach::ServedName;
+use crate::backends::Target;
+use crate::lower::Size;
 use crate::lower::budget::{Admission, admit, route_bytes, sized_rule, upstream_bytes};
 use crate::lower::closure::Pattern;
 use crate::lower::document::{Lowering, PartKey};
@@ -13,9 +15,7 @@ use crate::lower::plane::RuleRef;
 use crate::lower::rows::{Placement, PlaneRows};
 use crate::lower::table::host_of;
 use crate::lower::upstream::UpstreamKey;
-use crate::resolve::Target;
-use crate::route::PathKind;
-use crate::translation::Size;
+use crate::normalise::PathKind;
 
 impl LoweredPlane {
     /// Decides again what there is room for. Adds the parts with other rows than before, and the routes of which

@@ -12,13 +12,12 @@ use std::sync::Arc;
 use super::dirty::Dirty;
 use super::part::{GroupKey, part_key, segment};
 use super::{LoweredPlane, Stale, Work};
-use crate::attach::Hostname;
 use crate::lower::budget::Room;
 use crate::lower::document::{Drafted, Lowering, WrittenRoute, document_key, name_of_route};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::rows;
 use crate::lower::table::{Compiled, Only, Row, TableKey, TableRoute, Zone, compile_zone, host_of};
-use crate::route::Refusal;
+use crate::model::{Hostname, Refusal};
 
 impl LoweredPlane {
     /// Compiles the dirty parts of a group.

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Stale;
 use super::part::{GroupKey, Part, Parts};
 use super::place::Placed;
-use crate::attach::Hostname;
 use crate::lower::document::PartKey;
 use crate::lower::plane::Plane;
 use crate::lower::table::host_of;
+use crate::model::Hostname;
 
 /// Below how many groups nobody asks whether it would be cheaper to lower everything.
 const FEW: usize = 32;

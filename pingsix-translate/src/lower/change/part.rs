@@ -10,13 +10,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::attach::Hostname;
 use crate::few::Few;
 use crate::lower::document::PartKey;
 use crate::lower::rows::{Placement, RouteInput};
 use crate::lower::table::{Audience, TableKey};
+use crate::model::Hostname;
+use crate::normalise::Path;
 use crate::packed::pack;
-use crate::route::Path;
 
 /// The rows and Routes of a group whose paths have one first segment.
 #[derive(Debug, Default)]

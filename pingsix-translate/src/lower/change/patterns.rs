@@ -8,12 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
-use crate::attach::Hostname;
 use crate::lower::budget::Room;
 use crate::lower::closure::{Closed, HostTree, Matched, Pattern, close, in_order};
 use crate::lower::table::TableKey;
-use crate::options::Options;
-use crate::route::Path;
+use crate::model::{Hostname, Options};
+use crate::normalise::Path;
 
 /// By host: patterns that came or went.
 pub(super) type ChangedPatterns = BTreeMap<Option<Hostname>, OfHost>;

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{LoweredPlane, Stale, Work};
+use crate::backends::Target;
+use crate::lower::DataPlane;
 use crate::lower::document::{Lowering, document_key};
 use crate::lower::ssl::{ServedCertificates, id_of_certificate};
 use crate::lower::table::TableKey;
 use crate::lower::upstream::UpstreamKey;
+use crate::model::Provenance;
 use crate::pingsix::{self, Document, DocumentKey, Held, ResourceKind, canonical_prefix, listed_bytes};
-use crate::provenance::Provenance;
-use crate::resolve::Target;
-use crate::translation::DataPlane;
 
 /// The documents of a data plane, whose size is kept in step with them.
 #[derive(Debug)]

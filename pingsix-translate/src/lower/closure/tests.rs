@@ -2,7 +2,7 @@
 
 use super::super::table::{Answer, TableKey};
 use super::*;
-use crate::options::Budget;
+use crate::model::Budget;
 
 fn route(host: &str, kind: PathKind, path: &str) -> TableRoute {
     let host = Hostname::parse(host).ok();

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::attach::{AllowedNamespaces, ListenerState};
-use crate::field::FieldPath;
-use crate::object::{Age, Kind, ObjectKey};
-use crate::route::Refusal;
-use crate::verdict::Reason;
+use crate::model::{Age, FieldPath, Kind, ObjectKey, Reason, Refusal};
 
 fn listener(protocol: Protocol, port: u16, hostname: &str) -> Listener {
     Listener {

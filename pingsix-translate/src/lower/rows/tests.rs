@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::fixture::{add_certificate, add_route, add_service, gateway, pem, run};
-use crate::options::Options;
+use crate::model::{ConditionType, Options, Reason};
 use crate::pingsix::{Outcome, Request, RouteTable};
+use crate::pipeline::Translation;
 use crate::responder::parse_status_host;
 use crate::snapshot::Objects;
-use crate::translation::Translation;
-use crate::verdict::{ConditionType, Reason};
 
 const HOST: &str = "shop.example";
 

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::fixture::pem::pair;
 use crate::fixture::{add_certificate, add_listener_set, allow_listener_sets, gateway, https, object, run};
-use crate::options::{Layout, Options};
+use crate::lower::DataPlane;
+use crate::model::{ConditionType, Layout, Options, Reason};
 use crate::pingsix::listed_bytes;
 use crate::pingsix::validate::{ValidateOptions, validate};
+use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
-use crate::translation::{DataPlane, Translation};
-use crate::verdict::{ConditionType, Reason};
 
 /// Certificates `a` for `a.test`, `b` for `b.test` and `ab` for both, and these listeners.
 fn objects(listeners: &[Value]) -> Objects {
@@ -195,7 +195,7 @@ fn the_size_of_a_document_is_known_before_it_is_built() {
     let snapshot = crate::fixture::snapshot(&objects);
     let translation = run(&objects, &Options::default());
     let plane = translation.data_planes.values().next().unwrap();
-    let references = crate::resolve::References::new(&snapshot.referents);
+    let references = crate::references::References::new(&snapshot.referents);
     for (key, ssl) in plane.config.ssls() {
         let Provenance::Certificate { secret, by } = &plane.provenance[key] else { panic!("{key}") };
         let certificate =

@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Lowering;
+use crate::lower::Size;
 use crate::lower::budget::{Older, Share, refusal};
 use crate::lower::plane::RuleRef;
 use crate::lower::rows::RouteInput;
-use crate::options::Budget;
-use crate::route::Refusal;
-use crate::translation::{DataPlaneKey, Size};
-use crate::verdict::Problem;
+use crate::model::{Budget, DataPlaneKey, Problem, Refusal};
 
 /// How many of some rules, which do not fit all together, do, and what is written with those; nothing is unless at
 /// least one does.

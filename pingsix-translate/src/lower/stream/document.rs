@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::place::Place;
-use crate::attach::{Hostname, Listener};
+use crate::attach::Listener;
+use crate::backends::{Action, Backends, Target};
+use crate::lower::StreamPlane;
 use crate::lower::id::{Ids, Name};
 use crate::lower::rows::RouteInput;
-use crate::object::{Kind, ObjectKey};
-use crate::provenance::{Origin, Reference, Section, StreamProvenance};
-use crate::resolve::{Action, Backends, Target};
+use crate::model::{Hostname, Kind, ObjectKey, Origin, Reference, Section, StreamProvenance};
 use crate::stream::{
     Destination, Rejection, StreamKey, StreamKind, StreamProtocol, StreamRoute, StreamSsl, StreamTarget,
     StreamUpstream, TlsMode,
 };
-use crate::translation::StreamPlane;
 
 /// The part of a route that asks for connections: it has one rule.
 pub(super) fn origin(input: &RouteInput) -> Origin {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::attach::{Hostname, Listener, Protocol, hostname_precedence, served_names};
+use crate::attach::{Listener, Protocol, served_names};
 use crate::lower::plane::{most_specific, ports, wider};
 use crate::lower::rows::RouteInput;
-use crate::object::compare_age;
+use crate::model::{Hostname, compare_age, hostname_precedence};
 use crate::stream::StreamProtocol;
 
 /// What a route can have: the connections of a port, or those for one server name on it.

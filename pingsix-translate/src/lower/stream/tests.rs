@@ -10,16 +10,14 @@ use std::sync::Arc;
 use super::*;
 use crate::fixture::pem::chain;
 use crate::fixture::{add_certificate, add_route, add_service, gateway, object, run};
-use crate::object::ObjectKey;
-use crate::options::Budget;
-use crate::provenance::StreamProvenance;
+use crate::model::{Budget, ConditionType, ObjectKey, Reason, StreamProvenance};
+use crate::pipeline::Translation;
 use crate::snapshot::{Object, Objects};
+use crate::status::{ConditionStatus, Conditions};
 use crate::stream::{
     Arrival, Destination, Rejection, StreamConfig, StreamKey, StreamKind, StreamProtocol, StreamTarget,
     StreamUpstream, TlsMode, validate,
 };
-use crate::translation::Translation;
-use crate::verdict::{ConditionStatus, ConditionType, Conditions, Reason};
 
 /// Listeners for every protocol, and Services `web` and `other` with TCP port 80, `dns` with TCP and UDP port 53, and
 /// `idle` without endpoints.

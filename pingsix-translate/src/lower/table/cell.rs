@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Audience, Row, Standing};
 use crate::lower::path_map::{PathMap, Ranked};
-use crate::route::{Condition, Path};
+use crate::normalise::{Condition, Path};
 
 /// Rows of a group with one path and method.
 #[derive(Debug)]

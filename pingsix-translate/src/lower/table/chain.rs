@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cell::{Audiences, Cell, Reach, cells};
 use super::{Groups, Row, RowIndex, Standing};
-use crate::attach::{Hostname, hostname_precedence};
 use crate::lower::budget::Room;
 use crate::lower::path_map::{PathMap, Ranked};
-use crate::route::{Condition, Path};
+use crate::model::{Hostname, hostname_precedence};
+use crate::normalise::{Condition, Path};
 
 /// A Route of a group with its decision list.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! Tables small enough to be compiled by hand.
 
 use super::*;
-use crate::object::Kind;
-use crate::options::Budget;
-use crate::route::{Expectation, PathKind, Variable};
+use crate::model::{Budget, Kind};
+use crate::normalise::{Expectation, PathKind, Variable};
 
 /// A match: hostname of its route, path prefix, method, and the value a header must have.
 type Written = (&'static str, &'static str, Option<&'static str>, Option<&'static str>);

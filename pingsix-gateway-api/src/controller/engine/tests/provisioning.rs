@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pingsix_sink::resource;
-use pingsix_translate::verdict::ConditionType;
+use pingsix_translate::status::ConditionType;
 
 use super::*;
 use crate::controller::poll_targets::TargetsByOwner;

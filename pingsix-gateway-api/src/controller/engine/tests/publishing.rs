@@ -67,7 +67,7 @@ impl<F: Feed + 'static> Rig<F> {
             .deliveries
             .of(&self.engine.parts.reconciler.data_planes(gateway))
             .values()
-            .all(|delivery| *delivery == pingsix_translate::verdict::Delivery::Delivered)
+            .all(|delivery| *delivery == pingsix_translate::status::Delivery::Delivered)
     }
 }
 

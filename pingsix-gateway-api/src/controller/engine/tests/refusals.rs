@@ -2,7 +2,7 @@
 
 use pingsix_sink::embedded::Reception;
 use pingsix_sink::{Revision, Scope};
-use pingsix_translate::verdict::{ConditionStatus, ConditionType};
+use pingsix_translate::status::{ConditionStatus, ConditionType};
 
 use super::*;
 use crate::controller::Reach;

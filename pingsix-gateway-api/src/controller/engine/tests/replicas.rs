@@ -1,7 +1,7 @@
 //! Two replicas, of which data planes read from one.
 
 use pingsix_sink::Revision;
-use pingsix_translate::verdict::{ConditionStatus, ConditionType};
+use pingsix_translate::status::{ConditionStatus, ConditionType};
 
 use super::refusals::{is_good, new, new_route, plane};
 use super::*;

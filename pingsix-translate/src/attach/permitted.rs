@@ -1,0 +1,42 @@
+//! Which Secrets and ConfigMaps a controller has to read for a Gateway.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::listeners::allows_listener_set;
+use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::references::Grants;
+use crate::shared_map::SharedMap;
+use crate::snapshot::{
+    Gateway, ListenerSet, Referents, config_maps_of_gateway, key_of, secrets_of_gateway,
+    secrets_of_listener_set,
+};
+
+/// The Secrets and ConfigMaps that a Gateway and its ListenerSets name and may use, whether they exist or not: those of
+/// their own namespace, those of others that a ReferenceGrant opens to them, and none of a ListenerSet that the Gateway
+/// does not allow. A controller reads no other object for them: nobody can have it read what they may not use.
+///
+/// Of `referents`, the ReferenceGrants and the Namespaces are looked at.
+pub fn permitted_references(
+    gateway: &Gateway,
+    listener_sets: &SharedMap<ObjectName, Arc<ListenerSet>>,
+    referents: &Referents,
+) -> BTreeSet<ObjectKey> {
+    let grants = Grants::new(referents.reference_grants.values());
+    let permitted = |referrer: &ObjectKey, kind: Kind, names: BTreeSet<ObjectName>| -> Vec<ObjectKey> {
+        let names = names.into_iter().filter(|name| grants.permit(referrer, kind, name));
+        names.map(|name| ObjectKey { kind, name }).collect()
+    };
+    let own = key_of(Kind::Gateway, &gateway.metadata);
+    let namespace = &own.name.namespace;
+    let mut references = BTreeSet::new();
+    references.extend(permitted(&own, Kind::Secret, secrets_of_gateway(gateway, namespace)));
+    references.extend(permitted(&own, Kind::ConfigMap, config_maps_of_gateway(gateway, namespace)));
+    for (name, set) in listener_sets {
+        if allows_listener_set(gateway, &name.namespace, referents) {
+            let key = ObjectKey { kind: Kind::ListenerSet, name: name.clone() };
+            references.extend(permitted(&key, Kind::Secret, secrets_of_listener_set(set, &name.namespace)));
+        }
+    }
+    references
+}

@@ -1,0 +1,12 @@
+//! Backends: the endpoints that each rule sends requests to, as policies demand. Each backendRef ends resolved, or refused
+//! with the field at fault.
+
+mod action;
+mod backend;
+mod endpoint;
+mod service;
+
+pub(crate) use action::{Action, Target};
+pub(crate) use backend::{Backend, BackendKey, Backends, ResolvedRule, Usage};
+pub(crate) use endpoint::Endpoints;
+pub(crate) use service::AppProtocol;

@@ -1,0 +1,422 @@
+//! backendRefs to the backends a request is sent to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::service::Unusable;
+use super::{Action, AppProtocol, Endpoints, Target};
+use crate::model::{
+    FieldPath, Hostname, Kind, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity, Traffic,
+};
+use crate::normalise::{BackendPort, BackendRef, Exchange, Route, Rule};
+use crate::packed::pack;
+use crate::policy::{Demand, InEffect};
+use crate::rare::Rare;
+use crate::references::References;
+use crate::snapshot::ServicePort;
+
+/// A port of a Service, what is spoken there, and how it is used. Every use becomes an upstream of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BackendKey {
+    pub(crate) service: ObjectName,
+    pub(crate) port: i32,
+    pub(crate) usage: Arc<Usage>,
+}
+
+/// What a rule asks for on the way to its backends. A property of upstreams, so that rules which a Route decides
+/// among may differ in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Usage {
+    /// A port without `appProtocol` is spoken to as the route's clients speak.
+    pub(crate) traffic: Traffic,
+    pub(crate) exchange: Exchange,
+    /// The Host that backends see; `None` is what the client sent, or `tls`.
+    pub(crate) host: Option<Hostname>,
+    /// The name to send and to verify over TLS, which is also the Host; `None` is plaintext.
+    pub(crate) tls: Option<Hostname>,
+}
+
+/// A Service port with at least one endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Backend {
+    pub(crate) key: Arc<BackendKey>,
+    /// Of no meaning unless HTTP is spoken.
+    pub(crate) protocol: AppProtocol,
+    pub(crate) endpoints: Endpoints,
+}
+
+/// Every Service port looked at in one translation, looked up once.
+#[derive(Debug, Default)]
+pub(crate) struct Backends {
+    known: BTreeMap<Arc<BackendKey>, Found>,
+    list: Vec<Backend>,
+    /// Indices of those that were forgotten, which they get again.
+    forgotten: BTreeMap<Arc<BackendKey>, usize>,
+    /// Indices of those that were found to be others than before they were forgotten.
+    changed: BTreeSet<usize>,
+    /// How ports are used, each way once: nearly all are used alike.
+    usages: BTreeSet<Arc<Usage>>,
+}
+
+/// How many ways to use ports may be kept in vain.
+const FEW_USAGES: usize = 64;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Found {
+    Backend(usize),
+    NoEndpoints,
+    Refused(Box<Unusable>),
+}
+
+impl Backends {
+    pub(crate) fn get(&self, index: usize) -> &Backend {
+        &self.list[index]
+    }
+
+    /// Has the ports of a Service looked up again.
+    pub(crate) fn forget(&mut self, service: &ObjectName) {
+        for key in self.of_service(service) {
+            self.take_out(&key);
+        }
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(crate) fn pack(&mut self) {
+        pack(&mut self.known);
+        self.list.shrink_to_fit();
+    }
+
+    /// What is known of the ports of a Service.
+    fn of_service(&self, service: &ObjectName) -> Vec<Arc<BackendKey>> {
+        let first = BackendKey { service: service.clone(), port: i32::MIN, usage: Arc::default() };
+        let of_service = self.known.range::<BackendKey, _>(first..).map(|(key, _)| key);
+        of_service.take_while(|key| key.service == *service).cloned().collect()
+    }
+
+    /// Forgets what a port was found to be.
+    fn take_out(&mut self, key: &Arc<BackendKey>) -> Option<Found> {
+        let found = self.known.remove(key);
+        if let Some(Found::Backend(index)) = found {
+            self.forgotten.insert(key.clone(), index);
+        }
+        found
+    }
+
+    /// Whether most of what is kept was forgotten.
+    pub(crate) fn is_overgrown(&self) -> bool {
+        self.list.len() > 2 * self.known.len() + 1024
+    }
+
+    /// The backends that are others than they were.
+    pub(crate) fn take_changed(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// The usage that is equal to this one.
+    fn share(&mut self, usage: Usage) -> Arc<Usage> {
+        if let Some(known) = self.usages.get(&usage) {
+            return known.clone();
+        }
+        if self.usages.len() >= 2 * (self.known.len() + self.list.len()) + FEW_USAGES {
+            self.usages.retain(|usage| Arc::strong_count(usage) > 1);
+        }
+        let usage = Arc::new(usage);
+        self.usages.insert(usage.clone());
+        usage
+    }
+
+    fn add(&mut self, backend: Backend) -> usize {
+        let Some(index) = self.forgotten.remove(&backend.key) else {
+            self.list.push(backend);
+            return self.list.len() - 1;
+        };
+        if self.list[index] != backend {
+            self.list[index] = backend;
+            self.changed.insert(index);
+        }
+        index
+    }
+}
+
+/// A rule with its references resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ResolvedRule {
+    pub(crate) action: Action,
+    /// References that lead nowhere. The share of a backend answers [`Traffic::failure`]; a rule with a mirror answers
+    /// nothing else anyway.
+    pub(crate) unresolved: Rare<Refusal>,
+    /// What cannot be done with the backends the references lead to; their share of the traffic answers
+    /// [`Traffic::failure`].
+    pub(crate) refused: Rare<Refusal>,
+    /// What policies had to say.
+    pub(crate) policies: Rare<PolicyUse>,
+}
+
+impl ResolvedRule {
+    /// References that resolve to what a policy keeps PingSIX from speaking to; their share answers like one that
+    /// leads nowhere.
+    pub(crate) fn denied(&self) -> impl Iterator<Item = &Refusal> {
+        self.policies.iter().filter_map(|used| used.outcome.as_ref().err())
+    }
+
+    /// Whether no request gets anything but an error, so that what is refused of one share is refused of the rule.
+    pub(crate) fn serves_nothing(&self) -> bool {
+        !self.action.is_filtered()
+    }
+}
+
+/// A policy that counts for a backend of a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PolicyUse {
+    pub(crate) policy: Arc<ObjectKey>,
+    /// Whether it is honoured, and if not, why, at the reference.
+    pub(crate) outcome: Result<(), Refusal>,
+}
+
+impl References<'_> {
+    /// Resolves the backendRefs of a rule. What is found missing in passing goes to `problems`.
+    pub(crate) fn resolve_rule(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        policies: InEffect<'_>,
+        backends: &mut Backends,
+        problems: &mut Vec<Problem>,
+    ) -> ResolvedRule {
+        let failure = route.traffic.failure();
+        let mut unresolved = Vec::new();
+        let mut refused = Vec::new();
+        let mut used = Vec::new();
+        let policies = policies.rewritten(rule.host.as_ref());
+        let mut shares = Vec::with_capacity(rule.backends.len());
+        let rewrites_path = rule.filters.as_ref().is_some_and(|filters| filters.path.is_some());
+        for backend in &rule.backends {
+            let at = || route.field_of_backend(rule, backend);
+            let resolved = self.resolve_backend(route, rule, backend, at, policies, backends).map(
+                |Resolved { to, policy }| {
+                    used.extend(policy);
+                    to
+                },
+            );
+            let target = match resolved {
+                // With `pass_host: pass`, PingSIX loses the authority of a request over HTTP/2 whose path it
+                // rewrites on the way to such a backend (`src/plugins/proxy_rewrite.rs`).
+                Ok(Destination::Backend(index))
+                    if rewrites_path
+                        && rule.host.is_none()
+                        && backends.get(index).key.usage.tls.is_none()
+                        && backends.get(index).protocol == AppProtocol::H2c =>
+                {
+                    refused.push(Refusal::new(
+                        at(),
+                        Reason::UnsupportedValue,
+                        "PingSIX loses the host when it rewrites the path of a request to an h2c backend; give the \
+                         URLRewrite filter a hostname.",
+                    ));
+                    Target::Status(failure)
+                }
+                Ok(Destination::Backend(index)) => Target::Backend(index),
+                Ok(Destination::NoEndpoints(key)) => {
+                    if backend.weight > 0 {
+                        problems.push(no_endpoints(&key));
+                    }
+                    Target::Status(503)
+                }
+                Ok(Destination::Denied) => Target::Status(failure),
+                Err(refusal) => {
+                    unresolved.push(refusal);
+                    Target::Status(failure)
+                }
+            };
+            shares.push((target, backend.weight));
+        }
+        let mirrored = rule
+            .mirrors
+            .iter()
+            .map(|mirror| self.port_of(route, &mirror.backend, || mirror.at.clone()).err());
+        unresolved.extend(mirrored.flatten());
+        let redirects = rule.filters.as_ref().is_some_and(|filters| filters.redirect.is_some());
+        let action = if !rule.refusals.is_empty() {
+            // A rule that cannot be honoured keeps its matches and fails closed.
+            Action::status(failure)
+        } else if redirects {
+            Action::redirect()
+        } else {
+            Action::weighted(shares.into_iter(), failure)
+        };
+        ResolvedRule { action, unresolved: unresolved.into(), refused: refused.into(), policies: used.into() }
+    }
+
+    fn resolve_backend(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+        policies: InEffect<'_>,
+        backends: &mut Backends,
+    ) -> Result<Resolved, Refusal> {
+        let (service, port, service_port) = self.port_of(route, backend, &at)?;
+        let mut usage =
+            Usage { traffic: route.traffic, exchange: rule.exchange, host: rule.host.clone(), tls: None };
+        let mut used = None;
+        match policies.demand(&service, service_port.name.as_deref()) {
+            None => {}
+            Some(Demand { policy, tls: Ok(hostname) }) => {
+                (usage.host, usage.tls) = (None, Some(hostname.clone()));
+                used = Some(PolicyUse { policy: policy.clone(), outcome: Ok(()) });
+            }
+            Some(Demand { policy, tls: Err(message) }) => {
+                let outcome = Err(Refusal::new(at(), Reason::UnsupportedValue, message));
+                let used = PolicyUse { policy: policy.clone(), outcome };
+                return Ok(Resolved { to: Destination::Denied, policy: Some(used) });
+            }
+        }
+        let key = BackendKey { service, port, usage: backends.share(usage) };
+        if !backends.known.contains_key(&key) {
+            let key = Arc::new(key.clone());
+            let found = self.look_up(&key, service_port, backends);
+            backends.known.insert(key, found);
+        }
+        let to = match backends.known.get(&key) {
+            Some(Found::Backend(index)) => Destination::Backend(*index),
+            Some(Found::Refused(unusable)) => return Err(Unusable::clone(unusable).at(&at())),
+            Some(Found::NoEndpoints) | None => Destination::NoEndpoints(key),
+        };
+        Ok(Resolved { to, policy: used })
+    }
+
+    /// Looks the ports of a Service with other EndpointSlices up again. Returns whether a rule that refers to them may
+    /// resolve to something else: a backend keeps its index, whatever its endpoints, and nothing but what a port is found
+    /// to be depends on slices.
+    pub(crate) fn look_again(&self, service: &ObjectName, backends: &mut Backends) -> bool {
+        let mut is_different = false;
+        for key in backends.of_service(service) {
+            let before = backends.take_out(&key);
+            let port = self.service_port(service, key.port, key.usage.traffic);
+            let found = port.ok().map(|port| self.look_up(&key, port, backends));
+            is_different |= found != before;
+            if let Some(found) = found {
+                backends.known.insert(key, found);
+            }
+        }
+        is_different
+    }
+
+    /// The Service a reference leads to, and which port of it.
+    fn port_of(
+        &self,
+        route: &Route,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<(ObjectName, i32, &ServicePort), Refusal> {
+        let service = self.service_of(&route.key, backend, &at)?;
+        let port = match &backend.port {
+            Some(BackendPort::Number(port)) => *port,
+            Some(BackendPort::Name(port)) => {
+                self.port_named(&service, port, route.traffic).map_err(|unusable| unusable.at(&at()))?
+            }
+            None => {
+                return Err(Refusal::new(
+                    at().child("port"),
+                    Reason::BackendNotFound,
+                    format!("A reference to Service {service} needs a port."),
+                ));
+            }
+        };
+        let found = self.service_port(&service, port, route.traffic);
+        let service_port = found.map_err(|unusable| unusable.at(&at()))?;
+        Ok((service, port, service_port))
+    }
+
+    fn look_up(&self, key: &Arc<BackendKey>, service_port: &ServicePort, backends: &mut Backends) -> Found {
+        let BackendKey { service: name, port, usage } = &**key;
+        let unusable = |field, reason, message| Found::Refused(Box::new(Unusable { field, reason, message }));
+        let written = service_port.app_protocol.as_deref().unwrap_or_default();
+        let Some(protocol) = AppProtocol::of(written, usage) else {
+            let cannot = match (usage.traffic, written) {
+                (Traffic::Grpc, _) => "does not carry gRPC",
+                (_, "https" | "kubernetes.io/wss") => "needs a BackendTLSPolicy that says what to verify",
+                _ => "is not supported",
+            };
+            return unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} has appProtocol {written}, which {cannot}."),
+            );
+        };
+        let slices = self.referents().endpoint_slices.get(name).map(Vec::as_slice).unwrap_or_default();
+        let endpoints = Endpoints::ready(slices, service_port.name.as_deref().unwrap_or_default());
+        if let Some(own) = endpoints.as_ref().and_then(|endpoints| self.own_among(endpoints)) {
+            return unusable(
+                "name",
+                Reason::UnsupportedValue,
+                format!(
+                    "Endpoint {own} of Service {name} is the data plane itself: each request would come back to it, and \
+                     again, until it has no connection left."
+                ),
+            );
+        }
+        match endpoints {
+            Some(endpoints) => {
+                Found::Backend(backends.add(Backend { key: key.clone(), protocol, endpoints }))
+            }
+            None if Endpoints::are_names(slices) => unusable(
+                "name",
+                Reason::UnsupportedValue,
+                match usage.traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
+                        "The endpoints of Service {name} are DNS names; one that does not resolve would freeze \
+                         PingSIX, so they are not used."
+                    ),
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
+                        format!("The endpoints of Service {name} are DNS names; names are not resolved.")
+                    }
+                },
+            ),
+            None => Found::NoEndpoints,
+        }
+    }
+
+    /// An endpoint that is the data plane itself.
+    fn own_among(&self, endpoints: &Endpoints) -> Option<SocketAddr> {
+        let own = &self.referents().own_addresses;
+        if own.is_empty() { None } else { endpoints.iter().find(|endpoint| own.contains_key(endpoint)) }
+    }
+}
+
+/// What a backendRef leads to.
+struct Resolved {
+    to: Destination,
+    /// The policy that counts there.
+    policy: Option<PolicyUse>,
+}
+
+enum Destination {
+    Backend(usize),
+    NoEndpoints(BackendKey),
+    /// A policy keeps us from speaking to it.
+    Denied,
+}
+
+fn no_endpoints(key: &BackendKey) -> Problem {
+    Problem {
+        object: Arc::new(ObjectKey { kind: Kind::Service, name: key.service.clone() }),
+        field: FieldPath::new("spec").child("ports"),
+        severity: Severity::Warning,
+        reason: Reason::NoEndpoints,
+        message: format!(
+            "Service {} has no endpoint that takes traffic on port {}; {}.",
+            key.service,
+            key.port,
+            match key.usage.traffic {
+                Traffic::Http | Traffic::Grpc => "its share of requests is answered with 503",
+                Traffic::Tcp | Traffic::Tls | Traffic::Udp => "its share of connections is refused",
+            }
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! backendRefs to a port of a Service, and what is spoken there.
+
+use super::backend::Usage;
+use crate::model::{FieldPath, Kind, ObjectKey, ObjectName, Reason, Refusal, Traffic};
+use crate::normalise::{BackendRef, OtherKind};
+use crate::quarantine::refuse_service;
+use crate::references::References;
+use crate::snapshot::ServicePort;
+
+/// How to speak to a backend, besides TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AppProtocol {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP/1.1 with connections that stay open (WebSocket).
+    WebSocket,
+    /// HTTP/2 with prior knowledge.
+    H2c,
+}
+
+impl AppProtocol {
+    /// Reads `appProtocol`, empty when not written; `None` for one that cannot carry the traffic, or that means TLS
+    /// and is to be used without.
+    pub(super) fn of(written: &str, usage: &Usage) -> Option<Self> {
+        match (written, usage.traffic) {
+            ("", Traffic::Grpc) | ("kubernetes.io/h2c" | "grpc", Traffic::Http | Traffic::Grpc) => {
+                Some(Self::H2c)
+            }
+            // Bytes are passed on as they are, whatever is said about them.
+            ("" | "http" | "kubernetes.io/http", Traffic::Http)
+            | (_, Traffic::Tcp | Traffic::Tls | Traffic::Udp) => Some(Self::Http),
+            ("kubernetes.io/ws", Traffic::Http) => Some(Self::WebSocket),
+            ("https", Traffic::Http) if usage.tls.is_some() => Some(Self::Http),
+            ("kubernetes.io/wss", Traffic::Http) if usage.tls.is_some() => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
+}
+
+/// Why a Service port cannot be used, and which field of the reference is at fault.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Unusable {
+    pub(super) field: &'static str,
+    pub(super) reason: Reason,
+    pub(super) message: String,
+}
+
+impl Unusable {
+    fn missing(service: &ObjectName) -> Self {
+        let message = format!("Service {service} does not exist.");
+        Self { field: "name", reason: Reason::BackendNotFound, message }
+    }
+
+    /// As a refusal of the reference that stands there.
+    pub(super) fn at(self, reference: &FieldPath) -> Refusal {
+        Refusal::new(reference.child(self.field), self.reason, self.message)
+    }
+}
+
+impl References<'_> {
+    /// The Service a backendRef names, if the referrer may use it and whether it exists or not.
+    pub(crate) fn service_of(
+        &self,
+        referrer: &ObjectKey,
+        backend: &BackendRef,
+        at: impl Fn() -> FieldPath,
+    ) -> Result<ObjectName, Refusal> {
+        if let Some(OtherKind { group, kind }) = backend.other.as_deref() {
+            let group = if group.is_empty() { "the core group" } else { group };
+            let field = if kind == Kind::Service.as_str() { "group" } else { "kind" };
+            return Err(Refusal::new(
+                at().child(field),
+                Reason::InvalidKind,
+                format!("A backend of kind {kind} of {group} is not supported."),
+            ));
+        }
+        let service = backend.name.clone();
+        // Judged before existence, so that nobody learns what another namespace holds.
+        if !self.permit(referrer, Kind::Service, &service) {
+            return Err(Refusal::new(
+                at().child("namespace"),
+                Reason::RefNotPermitted,
+                format!(
+                    "No ReferenceGrant in namespace {} lets {referrer} use Service {service}.",
+                    service.namespace
+                ),
+            ));
+        }
+        Ok(service)
+    }
+
+    /// The number of the port of this name, which no other port of the Service has (`ServicePort.name`).
+    pub(super) fn port_named(
+        &self,
+        service: &ObjectName,
+        port: &str,
+        traffic: Traffic,
+    ) -> Result<i32, Unusable> {
+        let unusable = |reason, message| Unusable { field: "port", reason, message };
+        let object = self.referents().services.get(service).ok_or_else(|| Unusable::missing(service))?;
+        let mut ports = object.ports.iter();
+        match ports.find(|candidate| candidate.name.as_deref() == Some(port)) {
+            // Judged with its number.
+            _ if object.is_external_name => Ok(0),
+            None => Err(unusable(
+                Reason::BackendNotFound,
+                format!("Service {service} has no port named \"{port}\"."),
+            )),
+            Some(named) if named.protocol.as_str() != traffic.transport() => Err(unusable(
+                Reason::UnsupportedProtocol,
+                format!("Port \"{port}\" of Service {service} is not a {} port.", traffic.transport()),
+            )),
+            Some(named) => Ok(named.port),
+        }
+    }
+
+    /// The port of a Service that a backendRef means.
+    pub(super) fn service_port(
+        &self,
+        name: &ObjectName,
+        port: i32,
+        traffic: Traffic,
+    ) -> Result<&ServicePort, Unusable> {
+        let unusable = |field, reason, message| Err(Unusable { field, reason, message });
+        let Some(service) = self.referents().services.get(name) else {
+            return Err(Unusable::missing(name));
+        };
+        // Streams are not for PingSIX.
+        if traffic.has_requests() && !self.referents().quarantine.is_empty() {
+            let key = ObjectKey { kind: Kind::Service, name: name.clone() };
+            if let Some(message) = refuse_service(&self.referents().quarantine, &key) {
+                return unusable("name", Reason::Quarantined, message);
+            }
+        }
+        if service.is_external_name {
+            return unusable(
+                "name",
+                Reason::UnsupportedValue,
+                match traffic {
+                    Traffic::Http | Traffic::Grpc => format!(
+                        "Service {name} is of type ExternalName; a name that does not resolve would freeze PingSIX, \
+                         so it is not used."
+                    ),
+                    Traffic::Tcp | Traffic::Tls | Traffic::Udp => {
+                        format!("Service {name} is of type ExternalName; names are not resolved.")
+                    }
+                },
+            );
+        }
+        // A number may be there once per protocol (`ServiceSpec.ports`).
+        let transport = traffic.transport();
+        let with_number = || service.ports.iter().filter(|candidate| candidate.port == port);
+        match with_number().find(|port| port.protocol.as_str() == transport) {
+            Some(service_port) => Ok(service_port),
+            None if with_number().next().is_some() => unusable(
+                "port",
+                Reason::UnsupportedProtocol,
+                format!("Port {port} of Service {name} is not a {transport} port."),
+            ),
+            None => unusable("port", Reason::BackendNotFound, format!("Service {name} has no port {port}.")),
+        }
+    }
+}

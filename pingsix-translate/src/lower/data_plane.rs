@@ -1,0 +1,46 @@
+//! What lowering yields: the documents of data planes, and where each comes from.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Budget, Provenance, StreamProvenance};
+use crate::pingsix::{Config, DocumentKey};
+use crate::shared_map::SharedMap;
+use crate::stream::{StreamConfig, StreamKey};
+
+/// The configuration of one data plane, and where each document comes from.
+#[derive(Clone, Debug, Default)]
+pub struct DataPlane {
+    /// The documents.
+    pub config: Config,
+    /// One entry per document of `config`.
+    pub provenance: SharedMap<DocumentKey, Provenance>,
+    /// How much of the budget is used.
+    pub size: Size,
+}
+
+/// The stream documents of a Gateway, and where each comes from.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPlane {
+    /// The documents.
+    pub config: StreamConfig,
+    /// One entry per document of `config`.
+    pub provenance: BTreeMap<StreamKey, StreamProvenance>,
+    /// How much of the budget is used.
+    pub size: Size,
+}
+
+/// How large a data plane's configuration is, in the units of [`Budget`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes of the list response.
+    pub bytes: usize,
+    /// Entries in the matchers of PingSIX, or of what reads the stream documents.
+    pub matcher_entries: usize,
+}
+
+impl Size {
+    /// Whether a budget suffices.
+    pub(crate) const fn fits(self, budget: Budget) -> bool {
+        self.bytes <= budget.bytes && self.matcher_entries <= budget.matcher_entries
+    }
+}

@@ -1,0 +1,37 @@
+//! The words that every stage speaks: identities of objects and their fields, hostnames, reasons, refusals, options.
+//!
+//! Nothing here knows a stage, an object of Kubernetes or a document of PingSIX.
+
+mod address;
+mod data_plane_key;
+pub(crate) mod field;
+mod hostname;
+mod limit;
+mod object;
+mod options;
+mod parent_ref;
+mod problem;
+mod provenance;
+mod reason;
+mod refusal;
+mod route_kind;
+mod traffic;
+
+pub use address::Address;
+pub use data_plane_key::DataPlaneKey;
+pub use field::FieldPath;
+pub use hostname::{Hostname, HostnameFlaw};
+pub(crate) use hostname::{covers as hostname_covers, precedence as hostname_precedence};
+pub(crate) use limit::Limit;
+pub(crate) use object::{Age, compare_age};
+pub use object::{GATEWAY_GROUP, INGRESS_GROUP, Kind, NameParts, ObjectKey, ObjectName, PINGSIX_GROUP};
+pub use options::{Budget, DEFAULT_CONTROLLER_NAME, Layout, Options};
+pub use parent_ref::ParentRef;
+pub use problem::{Problem, Severity};
+pub use provenance::{
+    CertificateReference, Decision, Origin, Provenance, Reference, Section, StreamProvenance,
+};
+pub use reason::{ConditionType, Reason};
+pub(crate) use refusal::{Refusal, joined};
+pub use route_kind::RouteKind;
+pub(crate) use traffic::Traffic;

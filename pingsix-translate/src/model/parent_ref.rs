@@ -1,0 +1,44 @@
+//! References of routes to Gateways and ListenerSets.
+
+use std::sync::Arc;
+
+use super::object::{GATEWAY_GROUP, Kind, ObjectKey};
+
+/// A reference to a parent, as written (Gateway API `ParentReference`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ParentRef {
+    /// Index into `spec.parentRefs`.
+    pub index: usize,
+    /// `group`, when written.
+    pub group: Option<String>,
+    /// `kind`, when written.
+    pub kind: Option<String>,
+    /// `namespace`, when written.
+    pub namespace: Option<String>,
+    /// `name`
+    pub name: String,
+    /// `sectionName`, when written.
+    pub section_name: Option<String>,
+    /// `port`, when written.
+    pub port: Option<i32>,
+}
+
+impl ParentRef {
+    /// The parent it names, written in a route of `namespace`; `None` for a kind that is no parent of ours.
+    pub fn target(&self, namespace: &Arc<str>) -> Option<ObjectKey> {
+        let group = self.group.as_deref().unwrap_or(GATEWAY_GROUP);
+        let kind = self.kind.as_deref().unwrap_or(Kind::Gateway.as_str());
+        let kind = Kind::from_group_kind(group, kind)
+            .filter(|kind| matches!(kind, Kind::Gateway | Kind::ListenerSet))?;
+        let namespace = self.namespace.as_deref().map_or_else(|| namespace.clone(), Arc::from);
+        Some(ObjectKey::new(kind, namespace, self.name.as_str()))
+    }
+
+    /// Whether it names this parent, written in a route of `namespace`.
+    pub(crate) fn names(&self, namespace: &str, parent: &ObjectKey) -> bool {
+        self.group.as_deref().unwrap_or(GATEWAY_GROUP) == parent.kind.group()
+            && self.kind.as_deref().unwrap_or(Kind::Gateway.as_str()) == parent.kind.as_str()
+            && self.namespace.as_deref().unwrap_or(namespace) == &*parent.name.namespace
+            && self.name == *parent.name.name
+    }
+}

@@ -1,0 +1,240 @@
+//! Where a PingSIX document comes from: the way back from what PingSIX does to the object that asked for it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{FieldPath, Hostname, Kind, ObjectKey, Traffic, field};
+
+/// The part of an object that asked for something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The object.
+    pub object: Arc<ObjectKey>,
+    /// Which part of it.
+    pub section: Section,
+}
+
+/// A part of an object's `spec`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// All of it.
+    Whole,
+    /// An entry of `spec.rules`.
+    Rule(usize),
+    /// What an entry of `spec.rules` has below it: one of the `matches` of a route, or of the `http.paths` of an
+    /// Ingress.
+    Match {
+        /// Index into `spec.rules`.
+        rule: usize,
+        /// Index below it.
+        index: usize,
+    },
+    /// `spec.defaultBackend` of an Ingress.
+    DefaultBackend,
+    /// An entry of `spec.tls` of an Ingress.
+    Tls(usize),
+}
+
+impl Section {
+    /// Index into `spec.rules`, if it is a rule or part of one.
+    pub const fn rule(self) -> Option<usize> {
+        match self {
+            Self::Rule(rule) | Self::Match { rule, .. } => Some(rule),
+            Self::Whole | Self::DefaultBackend | Self::Tls(_) => None,
+        }
+    }
+}
+
+impl Origin {
+    /// The whole object.
+    pub fn object(object: Arc<ObjectKey>) -> Self {
+        Self { object, section: Section::Whole }
+    }
+
+    /// The field of the object.
+    pub fn field(&self) -> FieldPath {
+        match self.section {
+            Section::Whole => FieldPath::new("spec"),
+            Section::Rule(rule) => field::rule(rule),
+            Section::Match { rule, index } if self.object.kind == Kind::Ingress => {
+                field::ingress_path(rule, index)
+            }
+            Section::Match { rule, index } => field::rule_match(rule, index),
+            Section::DefaultBackend => field::default_backend(),
+            Section::Tls(index) => field::tls(index),
+        }
+    }
+}
+
+/// Why a document exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// A PingSIX Route that answers for rules.
+    Rules {
+        /// The hostname of the Gateway listener, `None` when it accepts any.
+        listener: Option<Hostname>,
+        /// The hostname requests are served under, `None` for any.
+        host: Option<Hostname>,
+        /// What is tried, in order. Entry `i` belongs to rule `i` of the Route's `traffic-split`; the last one
+        /// without conditions may be the Route's own answer instead.
+        decisions: Box<[Decision]>,
+        /// The match whose redirect takes requests without TLS, before anything is tried.
+        redirect: Option<Box<Origin>>,
+        /// Matches that are never reached, because the Route takes all their requests and others come first.
+        shadowed: Box<[Origin]>,
+    },
+    /// A Route that answers 404 so that a listener's hostname does not fall to a less specific listener.
+    Guard {
+        /// The hostname of the guarded listener.
+        listener: String,
+    },
+    /// The endpoints of a Service port.
+    Backend {
+        /// The Service.
+        service: Arc<ObjectKey>,
+        /// Its port number.
+        port: i32,
+    },
+    /// An upstream that stands for a status code, or for nothing at all.
+    Status {
+        /// The status the responder gives, `None` for the target of Routes that never reach an upstream.
+        status: Option<u16>,
+    },
+    /// The responder, for redirects.
+    Redirect,
+    /// A certificate that listeners or Ingresses of one namespace show.
+    Certificate {
+        /// The Secret.
+        secret: Arc<ObjectKey>,
+        /// The references that led to it. Entry `i` belongs to name `i` of the document.
+        by: Box<[Arc<CertificateReference>]>,
+    },
+}
+
+/// A reference to a certificate. Names of one document often share it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CertificateReference {
+    /// A listener's.
+    Listener {
+        /// The Gateway or ListenerSet the listener stands in.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
+        listener: String,
+        /// The reference to the Secret there, for example `spec.listeners[0].tls.certificateRefs[1]`.
+        field: FieldPath,
+    },
+    /// That of an Ingress.
+    Ingress {
+        /// The Ingress.
+        ingress: Arc<ObjectKey>,
+        /// Index into `spec.tls`.
+        tls: usize,
+    },
+}
+
+impl CertificateReference {
+    /// The object that refers to the Secret.
+    pub const fn object(&self) -> &Arc<ObjectKey> {
+        match self {
+            Self::Listener { owner, .. } => owner,
+            Self::Ingress { ingress, .. } => ingress,
+        }
+    }
+
+    /// The field with the name of the Secret.
+    pub fn field(&self) -> FieldPath {
+        match self {
+            Self::Listener { field, .. } => field.clone(),
+            Self::Ingress { tls, .. } => field::tls(*tls).child("secretName"),
+        }
+    }
+
+    /// The part of the object that asks for the certificate.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Self::Listener { owner, .. } => Origin::object(owner.clone()),
+            Self::Ingress { ingress, tls } => Origin { object: ingress.clone(), section: Section::Tls(*tls) },
+        }
+    }
+}
+
+impl fmt::Display for CertificateReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listener { owner, listener, .. } => write!(f, "{owner} listener {listener}"),
+            Self::Ingress { ingress, tls } => write!(f, "{ingress} spec.tls[{tls}]"),
+        }
+    }
+}
+
+impl Provenance {
+    /// What a Route answers that cannot be served as it is: what its rules do that cannot be honoured, if all of them
+    /// do the same.
+    pub fn failure(&self) -> u16 {
+        let Self::Rules { decisions, redirect, .. } = self else { return Traffic::Http.failure() };
+        let decisive = decisions.iter().filter_map(|decision| decision.origin.as_ref());
+        let mut kinds =
+            redirect.as_deref().into_iter().chain(decisive).map(|origin| origin.object.kind).peekable();
+        let is_grpc = kinds.peek().is_some() && kinds.all(|kind| kind == Kind::GrpcRoute);
+        if is_grpc { Traffic::Grpc.failure() } else { Traffic::Http.failure() }
+    }
+}
+
+/// Why a stream document exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamProvenance {
+    /// A stream route that sends connections where a route asks for.
+    Route {
+        /// The Gateway or ListenerSet with the listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
+        listener: String,
+        /// The route that decides.
+        origin: Origin,
+        /// Routes that ask for the same connections and do not get them.
+        shadowed: Vec<Origin>,
+    },
+    /// A stream route that rejects, so that a listener's server names do not fall to a less specific listener.
+    Guard {
+        /// The Gateway or ListenerSet with the guarded listener.
+        owner: Arc<ObjectKey>,
+        /// The listener's name.
+        listener: String,
+    },
+    /// The endpoints of a Service port.
+    Backend {
+        /// The Service.
+        service: Arc<ObjectKey>,
+        /// Its port number.
+        port: i32,
+    },
+    /// A certificate of listeners.
+    Certificate {
+        /// The Secret.
+        secret: Arc<ObjectKey>,
+        /// The references that lead to it, of every listener that shows it: at least one, sorted.
+        references: BTreeSet<Reference>,
+    },
+}
+
+/// A field that refers to another object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The object that refers.
+    pub object: Arc<ObjectKey>,
+    /// The field, for example `spec.listeners[0].tls.certificateRefs[1]`.
+    pub field: FieldPath,
+}
+
+/// One step of a decision list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The match that is tried; `None` for the 404 at the end.
+    pub origin: Option<Origin>,
+    /// Whether the match has header or query conditions.
+    pub conditional: bool,
+    /// How many `traffic-split` rules the step takes (several spellings of one query value), 0 when it is the
+    /// Route's own answer.
+    pub split_rules: usize,
+}

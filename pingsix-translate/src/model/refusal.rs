@@ -1,0 +1,50 @@
+//! Refusals: what an author asked for and does not get, at which field, and why.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use super::{FieldPath, ObjectKey, Problem, Reason, Severity};
+
+/// Why something an author asked for cannot be honoured. Displays as `spec.rules[0]: Sentence.`
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Refusal {
+    pub(crate) at: FieldPath,
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(at: FieldPath, reason: Reason, message: impl Into<String>) -> Self {
+        Self { at, reason, message: message.into() }
+    }
+
+    /// As a problem of an object.
+    pub(crate) fn of(&self, object: &Arc<ObjectKey>) -> Problem {
+        Problem {
+            object: object.clone(),
+            field: self.at.clone(),
+            severity: Severity::Error,
+            reason: self.reason,
+            message: self.message.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.message)
+    }
+}
+
+/// Several refusals or limits as one message.
+pub(crate) fn joined<'a, T: fmt::Display + 'a>(sentences: impl IntoIterator<Item = &'a T>) -> String {
+    let mut message = String::new();
+    for sentence in sentences {
+        if !message.is_empty() {
+            message.push(' ');
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(message, "{sentence}");
+    }
+    message
+}

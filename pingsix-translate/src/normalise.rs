@@ -1,0 +1,31 @@
+//! Normalise: generated types of routes in one kind-neutral shape.
+//!
+//! The files below are the only ones that know a route kind; later stages see [`Route`] and [`Rule`].
+
+mod assemble;
+mod backend;
+mod condition;
+mod cors;
+mod exchange;
+mod filter;
+mod grpc;
+mod header;
+mod http;
+mod ingress;
+mod mirror;
+mod path;
+mod rule;
+mod stream;
+
+pub(crate) use condition::{Condition, Expectation, Variable};
+pub(crate) use cors::{Cors, Names, Origins, WildcardOrigin};
+pub(crate) use exchange::{Exchange, LONGEST_TIMEOUT};
+pub(crate) use filter::{FilterReader, Filters, ReadFilters, Redirect};
+pub(crate) use grpc::normalise_grpc_route;
+pub(crate) use header::HeaderChanges;
+pub(crate) use http::normalise_http_route;
+pub(crate) use ingress::{normalise_ingress, rest_of_host};
+pub(crate) use mirror::Mirror;
+pub(crate) use path::{Path, PathKind};
+pub(crate) use rule::{BackendPort, BackendRef, Hostnames, Match, OtherKind, Part, Route, Rule};
+pub(crate) use stream::{normalise_tcp_route, normalise_tls_route, normalise_udp_route};

@@ -1,0 +1,77 @@
+//! What routes of every kind have in common: identity, parents, hostnames.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{BackendRef, Hostnames, Part, Route, Rule};
+use crate::model::{FieldPath, Hostname, Limit, ObjectKey, ObjectName, Reason, Refusal, Traffic};
+use crate::snapshot::{Metadata, RouteReferences};
+
+/// What is left of a route's spec when parents and rules are taken away.
+pub(super) struct RouteFrame<'a> {
+    pub(super) metadata: &'a Metadata,
+    pub(super) hostnames: Option<&'a [String]>,
+    /// Whether `useDefaultGateways` asks for Gateways that the route does not name.
+    pub(super) uses_default_gateways: bool,
+}
+
+/// Puts a route together.
+pub(super) fn assemble<R: RouteReferences>(
+    route: &R,
+    frame: &RouteFrame<'_>,
+    traffic: Traffic,
+    mut rules: Vec<Rule>,
+) -> Route {
+    for rule in &mut rules {
+        let mirrors = rule.mirrors.iter_mut().map(|mirror| &mut mirror.backend);
+        rule.backends.iter_mut().chain(mirrors).for_each(|backend| share_name(backend, route.services()));
+    }
+    let mut refusals = Vec::new();
+    let hostnames = normalise_hostnames(frame.hostnames, &mut refusals);
+    let default_gateways = frame.uses_default_gateways.then(|| {
+        Limit::new(
+            FieldPath::new("spec").child("useDefaultGateways"),
+            "There are no default Gateways; only those that parentRefs name serve the route.",
+        )
+    });
+    Route {
+        key: Arc::new(ObjectKey { kind: R::KIND, name: frame.metadata.name.clone() }),
+        part: Part::Whole,
+        traffic,
+        generation: frame.metadata.generation,
+        age: frame.metadata.age,
+        parent_refs: route.parent_refs().clone(),
+        hostnames,
+        rules,
+        refusals: refusals.into(),
+        limits: default_gateways.into_iter().collect(),
+    }
+}
+
+/// Has a backend hold the name that the route itself holds, which the Service holds as well.
+fn share_name(backend: &mut BackendRef, services: &[ObjectName]) {
+    if let Ok(index) = services.binary_search(&backend.name) {
+        backend.name.clone_from(&services[index]);
+    }
+}
+
+fn normalise_hostnames(names: Option<&[String]>, refusals: &mut Vec<Refusal>) -> Hostnames {
+    let names = names.unwrap_or_default();
+    if names.is_empty() {
+        return Hostnames::Any;
+    }
+    let mut usable = BTreeSet::new();
+    for (index, name) in names.iter().enumerate() {
+        match Hostname::parse(name) {
+            Ok(hostname) => {
+                usable.insert(hostname);
+            }
+            Err(flaw) => refusals.push(Refusal::new(
+                FieldPath::new("spec").child("hostnames").index(index),
+                Reason::UnsupportedValue,
+                format!("\"{name}\" is not a hostname a request could have: {flaw}."),
+            )),
+        }
+    }
+    Hostnames::Named(usable.into_iter().collect())
+}

@@ -1,0 +1,89 @@
+//! Header and query conditions, which PingSIX evaluates in `traffic-split` rules.
+
+use crate::model::{FieldPath, Reason, Refusal};
+
+/// What a condition looks at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Variable {
+    /// A request header; the name is in lower case, since names are case-insensitive.
+    Header(String),
+    /// A query parameter; the name is as written, since names are case-sensitive.
+    Query(String),
+}
+
+/// What a condition asks of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Expectation {
+    /// The value is this one.
+    Equals(String),
+    /// There is a value. Stands for a condition that PingSIX cannot evaluate, in a rule that fails closed: what
+    /// the rule might have matched must not fall to another rule.
+    Present,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Condition {
+    pub(crate) variable: Variable,
+    pub(crate) expectation: Expectation,
+}
+
+impl Condition {
+    pub(crate) fn is_header(&self) -> bool {
+        matches!(self.variable, Variable::Header(_))
+    }
+}
+
+/// Adds a condition; `None` when it can be neither evaluated nor approximated by the presence of a value.
+pub(super) fn push_condition(
+    conditions: &mut Vec<Condition>,
+    variable: Variable,
+    value: &str,
+    regex: bool,
+    at: impl Fn() -> FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<()> {
+    // Gateway API: of equivalent names, only the first entry counts.
+    if conditions.iter().any(|earlier| earlier.variable == variable) {
+        return Some(());
+    }
+    let mut refuse = |field: &str, message: String| {
+        refusals.push(Refusal::new(at().child(field), Reason::UnsupportedValue, message));
+    };
+    match &variable {
+        Variable::Header(name) => {
+            if name == "host" {
+                refuse("name", "PingSIX cannot see the Host header on HTTP/2; use hostnames.".to_owned());
+                return None;
+            }
+            if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                refuse("name", format!("\"{name}\" is not a header name."));
+                return None;
+            }
+        }
+        Variable::Query(name) if name.is_empty() => {
+            refuse("name", "The name of a query parameter is empty.".to_owned());
+            return None;
+        }
+        Variable::Query(_) => {}
+    }
+    let expectation = if regex {
+        refuse("type", "PingSIX has no regular expressions for headers and query parameters.".to_owned());
+        Expectation::Present
+    } else if value.is_empty() {
+        refuse("value", "PingSIX cannot tell an empty value from a missing one.".to_owned());
+        return None;
+    } else if matches!(variable, Variable::Header(_)) && !is_visible_ascii(value) {
+        refuse("value", "PingSIX compares header values of visible ASCII characters only.".to_owned());
+        return None;
+    } else {
+        Expectation::Equals(value.to_owned())
+    };
+    conditions.push(Condition { variable, expectation });
+    Some(())
+}
+
+/// What a header value consists of after parsing: no control characters, no surrounding blanks.
+fn is_visible_ascii(value: &str) -> bool {
+    value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && value.trim_matches(' ').len() == value.len()
+}

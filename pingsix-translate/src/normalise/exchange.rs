@@ -1,0 +1,177 @@
+//! Timeouts and retries of a rule: properties of the way to a backend, not of the message.
+
+use gateway_api::experimental::httproutes as api;
+
+use crate::model::{Limit, Reason, Refusal, field};
+
+/// How a rule's backends are spoken to, where its author says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Exchange {
+    /// Seconds, from 1.
+    pub(crate) timeout: Option<u32>,
+    /// How often an attempt that found no connection is repeated.
+    pub(crate) retries: Option<u32>,
+}
+
+/// PingSIX's longest timeout in seconds (`src/config/mod.rs`): what "none" becomes.
+pub(crate) const LONGEST_TIMEOUT: u32 = 86_400;
+
+/// PingSIX makes no more attempts (`pingora.max_retries`).
+const MOST_RETRIES: u32 = 16;
+
+impl Exchange {
+    /// Reads `timeouts` and `retry` of a rule.
+    pub(crate) fn read(
+        rule: usize,
+        timeouts: Option<&api::HttpRouteRulesTimeouts>,
+        retry: Option<&api::HttpRouteRulesRetry>,
+        limits: &mut Vec<Limit>,
+        refusals: &mut Vec<Refusal>,
+    ) -> Self {
+        Self {
+            timeout: timeouts.and_then(|timeouts| read_timeouts(rule, timeouts, limits, refusals)),
+            retries: retry.and_then(|retry| read_retry(rule, retry, limits, refusals)),
+        }
+    }
+}
+
+/// PingSIX has one idle timer per direction, so the shorter of the two becomes it.
+fn read_timeouts(
+    rule: usize,
+    timeouts: &api::HttpRouteRulesTimeouts,
+    limits: &mut Vec<Limit>,
+    refusals: &mut Vec<Refusal>,
+) -> Option<u32> {
+    let at = field::rule(rule).child("timeouts");
+    let fields =
+        [("request", timeouts.request.as_deref()), ("backendRequest", timeouts.backend_request.as_deref())];
+    let mut shortest: Option<u32> = None;
+    let mut limited = Vec::new();
+    for (name, text) in fields {
+        let Some(text) = text else { continue };
+        let Ok(duration) = text.parse::<gateway_api::Duration>() else {
+            refusals.push(Refusal::new(
+                at.child(name),
+                Reason::UnsupportedValue,
+                format!("\"{text}\" is not a duration such as 10s or 1m30s."),
+            ));
+            continue;
+        };
+        let millis = duration.as_millis();
+        // "0s" turns the timeout off, or is the longest there is.
+        let seconds = if millis == 0 { u128::from(LONGEST_TIMEOUT) } else { millis.div_ceil(1000) };
+        let seconds = u32::try_from(seconds).unwrap_or(LONGEST_TIMEOUT).min(LONGEST_TIMEOUT);
+        shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
+        if millis > 0 {
+            limited.push(name);
+        }
+    }
+    let seconds = shortest?;
+    limits.extend(limited.into_iter().map(|name| {
+        Limit::new(
+            at.child(name),
+            format!(
+                "PingSIX closes an exchange after {seconds} s without traffic, whatever it takes in all, and answers \
+                 502."
+            ),
+        )
+    }));
+    Some(seconds)
+}
+
+fn read_retry(
+    rule: usize,
+    retry: &api::HttpRouteRulesRetry,
+    limits: &mut Vec<Limit>,
+    refusals: &mut Vec<Refusal>,
+) -> Option<u32> {
+    let at = field::rule(rule).child("retry");
+    let mut refuse = |field: &str, message: String| {
+        refusals.push(Refusal::new(at.child(field), Reason::UnsupportedValue, message));
+    };
+    if retry.codes.as_ref().is_some_and(|codes| !codes.is_empty()) {
+        refuse("codes", "PingSIX repeats a request only when it found no connection.".to_owned());
+    }
+    if retry.backoff.is_some() {
+        refuse("backoff", "PingSIX repeats a request at once.".to_owned());
+    }
+    let attempts = retry.attempts?;
+    let Ok(attempts) = u32::try_from(attempts) else {
+        refuse("attempts", format!("{attempts} is not a number of attempts."));
+        return None;
+    };
+    if attempts > MOST_RETRIES {
+        limits.push(Limit::new(
+            at.child("attempts"),
+            format!("PingSIX repeats a request at most {MOST_RETRIES} times."),
+        ));
+    }
+    Some(attempts.min(MOST_RETRIES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(rule: Value) -> (Exchange, usize, Vec<String>) {
+        let rule: api::HttpRouteRules = serde_json::from_value(rule).unwrap();
+        let (mut limits, mut refusals) = (Vec::new(), Vec::new());
+        let exchange =
+            Exchange::read(0, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
+        (exchange, limits.len(), refusals.iter().map(|refusal| refusal.at.to_string()).collect())
+    }
+
+    #[test]
+    fn timeouts_are_rounded_up_and_the_shorter_one_counts() {
+        let timeout = |timeouts: Value| read(json!({ "timeouts": timeouts })).0.timeout;
+        assert_eq!(timeout(json!({})), None);
+        assert_eq!(timeout(json!({"request": "500ms"})), Some(1));
+        assert_eq!(timeout(json!({"request": "1m30s", "backendRequest": "10s1ms"})), Some(11));
+        assert_eq!(timeout(json!({"request": "0s"})), Some(86_400));
+        assert_eq!(timeout(json!({"request": "0s", "backendRequest": "2s"})), Some(2));
+        assert_eq!(timeout(json!({"request": "48h"})), Some(86_400));
+    }
+
+    #[test]
+    fn a_timeout_is_a_limit_and_none_is_not() {
+        assert_eq!(read(json!({"timeouts": {"request": "10s"}})).1, 1);
+        assert_eq!(read(json!({"timeouts": {"request": "0s"}})).1, 0);
+    }
+
+    #[test]
+    fn of_two_timeouts_both_name_the_one_that_counts() {
+        let timeouts: api::HttpRouteRulesTimeouts =
+            serde_json::from_value(json!({"request": "30s", "backendRequest": "20s"})).unwrap();
+        let mut limits = Vec::new();
+        read_timeouts(0, &timeouts, &mut limits, &mut Vec::new());
+        let fields: Vec<String> = limits.iter().map(|limit| limit.at.to_string()).collect();
+        assert_eq!(fields, ["spec.rules[0].timeouts.request", "spec.rules[0].timeouts.backendRequest"]);
+        assert!(limits.iter().all(|limit| limit.message.contains(" after 20 s ")), "{limits:?}");
+    }
+
+    #[test]
+    fn nonsense_is_refused_at_its_field() {
+        let (_, _, refused) = read(json!({
+            "timeouts": {"request": "1.5s"}, "retry": {"attempts": -1, "codes": [500], "backoff": "1s"},
+        }));
+        assert_eq!(
+            refused,
+            [
+                "spec.rules[0].timeouts.request",
+                "spec.rules[0].retry.codes",
+                "spec.rules[0].retry.backoff",
+                "spec.rules[0].retry.attempts"
+            ]
+        );
+    }
+
+    #[test]
+    fn attempts_become_retries() {
+        let retries = |retry: Value| read(json!({ "retry": retry })).0.retries;
+        assert_eq!(retries(json!({"attempts": 0})), Some(0));
+        assert_eq!(retries(json!({"attempts": 3})), Some(3));
+        assert_eq!(retries(json!({"attempts": 100})), Some(16));
+        assert_eq!(retries(json!({})), None);
+    }
+}

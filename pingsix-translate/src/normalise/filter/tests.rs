@@ -1,0 +1,132 @@
+//! Which filters are read, and where others are refused.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::normalise::Path;
+
+fn matches(kind: PathKind, paths: &[&str]) -> Vec<Match> {
+    let matched = |(index, text): (usize, &&str)| Match {
+        index,
+        path: Path::parse(kind, text).0.unwrap(),
+        method: None,
+        conditions: Box::default(),
+    };
+    paths.iter().enumerate().map(matched).collect()
+}
+
+fn read(matches: &[Match], filters: Value) -> (ReadFilters, Vec<String>) {
+    let mut refusals = Vec::new();
+    let mut reader = FilterReader::new(matches, &mut refusals);
+    let list: Vec<api::HttpRouteRulesFilters> = serde_json::from_value(filters).unwrap();
+    reader.read(&list, &FieldPath::new("filters"));
+    let read = reader.finish();
+    (read, refusals.iter().map(|refusal| refusal.at.to_string()).collect())
+}
+
+fn rewrite(path: &Value) -> Value {
+    json!([{"type": "URLRewrite", "urlRewrite": {"path": path}}])
+}
+
+#[test]
+fn no_filters_are_none() {
+    assert!(read(&[], json!([])).0.filters.is_none());
+    let empty = json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {}}]);
+    assert!(read(&[], empty).0.filters.is_none());
+}
+
+#[test]
+fn a_prefix_is_replaced_where_one_prefix_is_matched() {
+    let prefix = json!({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/new"});
+    let (found, refused) = read(&matches(PathKind::Prefix, &["/old/"]), rewrite(&prefix));
+    let expected = RedirectPath::Prefix { matched: "/old".to_owned(), replacement: "/new".to_owned() };
+    assert_eq!(found.filters.unwrap().path, Some(expected));
+    assert!(refused.is_empty());
+    for matches in [matches(PathKind::Exact, &["/old"]), matches(PathKind::Prefix, &["/a", "/b"]), Vec::new()]
+    {
+        assert_eq!(read(&matches, rewrite(&prefix)).1, ["filters[0].urlRewrite.path.type"]);
+    }
+}
+
+#[test]
+fn what_pingsix_lacks_is_refused_by_name() {
+    let backend = json!({"name": "a", "port": 80});
+    let filters = json!([
+        {"type": "RequestMirror", "requestMirror": {"backendRef": backend}},
+        {"type": "RequestMirror", "requestMirror": {"backendRef": backend}},
+        {"type": "ExtensionRef", "extensionRef": {"group": "a", "kind": "B", "name": "c"}},
+        {"type": "ExternalAuth", "externalAuth": {"protocol": "HTTP", "backendRef": backend}},
+        {"type": "CORS"},
+    ]);
+    assert_eq!(
+        read(&[], filters).1,
+        ["filters[0].type", "filters[1].type", "filters[2].extensionRef", "filters[3].type", "filters[4]"]
+    );
+}
+
+#[test]
+fn a_filter_twice_is_refused() {
+    let filter = json!({"type": "CORS", "cors": {"allowOrigins": ["*"]}});
+    assert_eq!(read(&[], json!([filter, filter])).1, ["filters[1].type"]);
+}
+
+#[test]
+fn a_redirect_keeps_what_it_does_not_name() {
+    let filter =
+        json!([{"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}]);
+    let (found, refused) = read(&[], filter);
+    let expected = Redirect {
+        status: RedirectStatus::MovedPermanently,
+        scheme: Some(RedirectScheme::Https),
+        hostname: None,
+        port: None,
+        path: RedirectPath::Keep,
+    };
+    assert_eq!(found.filters.unwrap().redirect, Some(expected));
+    assert!(refused.is_empty());
+}
+
+#[test]
+fn impossible_redirects_are_refused_at_their_fields() {
+    let redirect = json!({"hostname": "a b", "port": 70000, "statusCode": 304});
+    let filter = json!([{"type": "RequestRedirect", "requestRedirect": redirect}]);
+    assert_eq!(
+        read(&[], filter).1,
+        [
+            "filters[0].requestRedirect.statusCode",
+            "filters[0].requestRedirect.hostname",
+            "filters[0].requestRedirect.port"
+        ]
+    );
+}
+
+#[test]
+fn the_filters_of_the_only_backend_come_after_the_rules_own() {
+    let mut refusals = Vec::new();
+    let mut reader = FilterReader::new(&[], &mut refusals);
+    let modifier = |name: &str| json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": name, "value": "1"}]}}]);
+    let list =
+        |name: &str| -> Vec<api::HttpRouteRulesFilters> { serde_json::from_value(modifier(name)).unwrap() };
+    reader.read(&list("X-A"), &FieldPath::new("filters"));
+    reader.read_as_http(&list("X-B"), &FieldPath::new("backend"));
+    reader.read_as_http(&list("x-a"), &FieldPath::new("again"));
+    let set = reader.finish().filters.unwrap().request_headers.set.clone();
+    assert_eq!(set.len(), 2);
+    let refused: Vec<String> = refusals.iter().map(|refusal| refusal.at.to_string()).collect();
+    assert_eq!(refused, ["again[0].requestHeaderModifier"]);
+}
+
+#[test]
+fn a_backend_does_not_say_again_what_other_origins_may_do() {
+    let mut refusals = Vec::new();
+    let mut reader = FilterReader::new(&[], &mut refusals);
+    for (origin, at) in [("https://a.example", "filters"), ("*", "backend")] {
+        let filters = json!([{"type": "CORS", "cors": {"allowOrigins": [origin]}}]);
+        let list: Vec<api::HttpRouteRulesFilters> = serde_json::from_value(filters).unwrap();
+        reader.read(&list, &FieldPath::new(at));
+    }
+    let cors = reader.finish().filters.unwrap().cors.clone().unwrap();
+    assert_ne!(cors.origins, crate::normalise::Origins::Any);
+    let refused: Vec<String> = refusals.iter().map(|refusal| refusal.at.to_string()).collect();
+    assert_eq!(refused, ["backend[0].cors"]);
+}

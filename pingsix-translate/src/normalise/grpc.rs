@@ -1,0 +1,165 @@
+//! GRPCRoute to the kind-neutral shape.
+//!
+//! A call of method `M` of service `S` is a request to the path `/S/M`, so method matches become path matches. Their
+//! precedence is that of paths: of the matches that hold for one call, those that name a service all name the same
+//! one, and naming the method too makes the path exact, so service characters, then method characters, is exact
+//! before prefix before nothing.
+
+use std::sync::Arc;
+
+use gateway_api::experimental::grpcroutes as api;
+
+use super::assemble::{RouteFrame, assemble};
+use super::backend::WrittenBackends;
+use super::condition::push_condition;
+use super::path::MAX_PATH;
+use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
+use crate::model::{FieldPath, Reason, Refusal, Traffic, field};
+use crate::rare::Rare;
+use crate::snapshot::GrpcRoute;
+
+/// Reads a GRPCRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_grpc_route(route: &GrpcRoute) -> Route {
+    let spec = route.spec();
+    let namespace = &route.metadata.name.namespace;
+    let rules = match spec.rules.as_deref() {
+        // Every call, no backend.
+        None | Some([]) => vec![normalise_rule(namespace, 0, &api::GrpcRouteRules::default())],
+        Some(rules) => {
+            rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
+        }
+    };
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: spec.hostnames.as_deref(),
+        uses_default_gateways: spec.use_default_gateways == Some(api::GrpcRouteUseDefaultGateways::All),
+    };
+    assemble(route, &frame, Traffic::Grpc, rules)
+}
+
+fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::GrpcRouteRules) -> Rule {
+    let mut refusals = Vec::new();
+    refuse_unsupported_fields(index, rule, &mut refusals);
+    let matches = match rule.matches.as_deref() {
+        None | Some([]) => {
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Box::default() }]
+        }
+        Some(matches) => matches
+            .iter()
+            .enumerate()
+            .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
+            .collect(),
+    };
+    let of_rule = rule.filters.as_deref().unwrap_or_default();
+    let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read_as_http(of_rule, at);
+    let refs = rule.backend_refs.as_deref();
+    let written = WrittenBackends { namespace, rule: index, refs, has_filters: !of_rule.is_empty() };
+    let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
+    Rule {
+        index,
+        matches: matches.into(),
+        backends: backends.into(),
+        mirrors: written.mirrors(of_rule).into(),
+        filters,
+        host,
+        // GRPCRoutes have neither timeouts nor retries.
+        exchange: Exchange::default(),
+        limits: Rare::default(),
+        refusals: refusals.into(),
+    }
+}
+
+/// Parts of a rule that are found and refused by name, never skipped.
+fn refuse_unsupported_fields(index: usize, rule: &api::GrpcRouteRules, refusals: &mut Vec<Refusal>) {
+    let at = |name: &str| field::rule(index).child(name);
+    if rule.session_persistence.is_some() {
+        refusals.push(Refusal::new(
+            at("sessionPersistence"),
+            Reason::UnsupportedValue,
+            "PingSIX issues no session cookies or headers.",
+        ));
+    }
+}
+
+/// Reads a match. `None` means that no request can be told to match it, which is refused.
+fn normalise_match(
+    (rule, index): (usize, usize),
+    matched: &api::GrpcRouteRulesMatches,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Match> {
+    // Paths are written only for what is refused.
+    let at = || field::rule_match(rule, index);
+    let path = match &matched.method {
+        None => Path::root(),
+        Some(method) => normalise_method(method, || at().child("method"), refusals)?,
+    };
+    let mut conditions: Vec<Condition> = Vec::new();
+    for (position, header) in matched.headers.iter().flatten().enumerate() {
+        let regex = header.r#type == Some(api::GrpcRouteRulesMatchesHeadersType::RegularExpression);
+        let variable = Variable::Header(header.name.to_ascii_lowercase());
+        let at = || at().child("headers").index(position);
+        push_condition(&mut conditions, variable, &header.value, regex, at, refusals)?;
+    }
+    conditions.sort_unstable();
+    // Every call is a POST, so there is no need to ask for it.
+    Some(Match { index, path, method: None, conditions: conditions.into() })
+}
+
+fn normalise_method(
+    written: &api::GrpcRouteRulesMatchesMethod,
+    at: impl Fn() -> FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Path> {
+    let mut refuse = |field: FieldPath, message: String| {
+        refusals.push(Refusal::new(field, Reason::UnsupportedValue, message));
+    };
+    if written.r#type == Some(api::GrpcRouteRulesMatchesMethodType::RegularExpression) {
+        let message = "PingSIX has no regular expressions for services and methods; calls this match stands for are \
+                       not served by this rule.";
+        refuse(at().child("type"), message.to_owned());
+        return None;
+    }
+    let service = written.service.as_deref().unwrap_or_default();
+    let method = written.method.as_deref().unwrap_or_default();
+    if service.is_empty() {
+        let message = if method.is_empty() {
+            "A method match needs a service, a method, or both; to match every call, leave the method match out."
+        } else {
+            "PingSIX cannot match a method of any service; calls this match stands for are not served by this rule."
+        };
+        refuse(at().child("service"), message.to_owned());
+        return None;
+    }
+    if !is_service_name(service) {
+        refuse(at().child("service"), format!("\"{service}\" is not the name of a gRPC service."));
+    }
+    let (kind, text) = if method.is_empty() {
+        (PathKind::Prefix, format!("/{service}"))
+    } else {
+        if !is_identifier(method) {
+            refuse(at().child("method"), format!("\"{method}\" is not the name of a gRPC method."));
+        }
+        (PathKind::Exact, format!("/{service}/{method}"))
+    };
+    // A name that is none has been refused; where its path can be matched all the same, it is.
+    let (path, _) = Path::parse(kind, &text);
+    if path.is_none() && text.len() > MAX_PATH {
+        refuse(at(), format!("The path of the call, /service/method, is longer than {MAX_PATH} characters."));
+    }
+    path
+}
+
+/// Identifiers joined by dots, with one in front for a name that is fully qualified (Gateway API,
+/// `GRPCMethodMatch.service`).
+fn is_service_name(text: &str) -> bool {
+    text.strip_prefix('.').unwrap_or(text).split('.').all(is_identifier)
+}
+
+/// Letters, digits and underscores, no digit first (Gateway API, `GRPCMethodMatch.method`).
+fn is_identifier(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    text.bytes().all(is_part) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! HTTPRoute to the kind-neutral shape.
+
+use std::sync::Arc;
+
+use gateway_api::experimental::httproutes as api;
+
+use super::assemble::{RouteFrame, assemble};
+use super::backend::WrittenBackends;
+use super::condition::push_condition;
+use super::{Condition, Exchange, FilterReader, Match, Path, PathKind, ReadFilters, Route, Rule, Variable};
+use crate::model::{FieldPath, Reason, Refusal, Traffic, field};
+use crate::snapshot::HttpRoute;
+
+/// Reads an HTTPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_http_route(route: &HttpRoute) -> Route {
+    let spec = route.spec();
+    let namespace = &route.metadata.name.namespace;
+    let rules = match spec.rules.as_deref() {
+        // The API server would have written the default rule: every path, no backend.
+        None | Some([]) => vec![normalise_rule(namespace, 0, &api::HttpRouteRules::default())],
+        Some(rules) => {
+            rules.iter().enumerate().map(|(index, rule)| normalise_rule(namespace, index, rule)).collect()
+        }
+    };
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: spec.hostnames.as_deref(),
+        uses_default_gateways: spec.use_default_gateways == Some(api::HttpRouteUseDefaultGateways::All),
+    };
+    assemble(route, &frame, Traffic::Http, rules)
+}
+
+fn normalise_rule(namespace: &Arc<str>, index: usize, rule: &api::HttpRouteRules) -> Rule {
+    let mut refusals = Vec::new();
+    refuse_unsupported_fields(index, rule, &mut refusals);
+    let matches = match rule.matches.as_deref() {
+        None | Some([]) => {
+            vec![Match { index: 0, path: Path::root(), method: None, conditions: Box::default() }]
+        }
+        Some(matches) => matches
+            .iter()
+            .enumerate()
+            .filter_map(|(position, matched)| normalise_match((index, position), matched, &mut refusals))
+            .collect(),
+    };
+    let of_rule = rule.filters.as_deref().unwrap_or_default();
+    let read = |reader: &mut FilterReader<'_>, at: &FieldPath| reader.read(of_rule, at);
+    let refs = rule.backend_refs.as_deref();
+    let written = WrittenBackends { namespace, rule: index, refs, has_filters: !of_rule.is_empty() };
+    let (backends, ReadFilters { filters, host }) = written.normalise(read, &matches, &mut refusals);
+    let mut limits = Vec::new();
+    let exchange =
+        Exchange::read(index, rule.timeouts.as_ref(), rule.retry.as_ref(), &mut limits, &mut refusals);
+    let mirrors = written.mirrors(of_rule);
+    Rule {
+        index,
+        matches: matches.into(),
+        backends: backends.into(),
+        mirrors: mirrors.into(),
+        filters,
+        host,
+        exchange,
+        limits: limits.into(),
+        refusals: refusals.into(),
+    }
+}
+
+/// Parts of a rule that are found and refused by name, never skipped.
+fn refuse_unsupported_fields(index: usize, rule: &api::HttpRouteRules, refusals: &mut Vec<Refusal>) {
+    let at = |name: &str| field::rule(index).child(name);
+    if rule.session_persistence.is_some() {
+        refusals.push(Refusal::new(
+            at("sessionPersistence"),
+            Reason::UnsupportedValue,
+            "PingSIX issues no session cookies or headers.",
+        ));
+    }
+}
+
+/// Reads a match. `None` means that no request can be told to match it, which is refused.
+fn normalise_match(
+    (rule, index): (usize, usize),
+    matched: &api::HttpRouteRulesMatches,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Match> {
+    // Paths are written only for what is refused.
+    let at = || field::rule_match(rule, index);
+    let path = match &matched.path {
+        None => Path::root(),
+        Some(path) => normalise_path(path, || at().child("path"), refusals)?,
+    };
+    let mut conditions: Vec<Condition> = Vec::new();
+    for (position, header) in matched.headers.iter().flatten().enumerate() {
+        let regex = header.r#type == Some(api::HttpRouteRulesMatchesHeadersType::RegularExpression);
+        let variable = Variable::Header(header.name.to_ascii_lowercase());
+        let at = || at().child("headers").index(position);
+        push_condition(&mut conditions, variable, &header.value, regex, at, refusals)?;
+    }
+    for (position, query) in matched.query_params.iter().flatten().enumerate() {
+        let regex = query.r#type == Some(api::HttpRouteRulesMatchesQueryParamsType::RegularExpression);
+        let variable = Variable::Query(query.name.clone());
+        let at = || at().child("queryParams").index(position);
+        push_condition(&mut conditions, variable, &query.value, regex, at, refusals)?;
+    }
+    conditions.sort_unstable();
+    let method = matched.method.as_ref().map(method_name);
+    Some(Match { index, path, method, conditions: conditions.into() })
+}
+
+fn normalise_path(
+    path: &api::HttpRouteRulesMatchesPath,
+    at: impl Fn() -> FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Path> {
+    let kind = match path.r#type.as_ref().unwrap_or(&api::HttpRouteRulesMatchesPathType::PathPrefix) {
+        api::HttpRouteRulesMatchesPathType::Exact => PathKind::Exact,
+        api::HttpRouteRulesMatchesPathType::PathPrefix => PathKind::Prefix,
+        api::HttpRouteRulesMatchesPathType::RegularExpression => {
+            refusals.push(Refusal::new(
+                at().child("type"),
+                Reason::UnsupportedValue,
+                "PingSIX has no regular expressions for paths; requests this match stands for are not served by \
+                 this rule.",
+            ));
+            return None;
+        }
+    };
+    let text = path.value.as_deref().unwrap_or("/");
+    let (path, flaw) = Path::parse(kind, text);
+    if let Some(flaw) = flaw {
+        let message = flaw.message(text, "Gateway API does not allow in paths");
+        refusals.push(Refusal::new(at().child("value"), Reason::UnsupportedValue, message));
+    }
+    path
+}
+
+const fn method_name(method: &api::HttpRouteRulesMatchesMethod) -> &'static str {
+    match method {
+        api::HttpRouteRulesMatchesMethod::Get => "GET",
+        api::HttpRouteRulesMatchesMethod::Head => "HEAD",
+        api::HttpRouteRulesMatchesMethod::Post => "POST",
+        api::HttpRouteRulesMatchesMethod::Put => "PUT",
+        api::HttpRouteRulesMatchesMethod::Delete => "DELETE",
+        api::HttpRouteRulesMatchesMethod::Connect => "CONNECT",
+        api::HttpRouteRulesMatchesMethod::Options => "OPTIONS",
+        api::HttpRouteRulesMatchesMethod::Trace => "TRACE",
+        api::HttpRouteRulesMatchesMethod::Patch => "PATCH",
+    }
+}

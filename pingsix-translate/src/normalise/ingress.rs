@@ -1,0 +1,276 @@
+//! Ingress to the kind-neutral shape.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::networking::v1 as api;
+
+use super::{BackendPort, BackendRef, Exchange, Hostnames, Match, Part, Path, PathKind, Route, Rule};
+use crate::model::{
+    Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Problem, Reason, Refusal, Severity,
+    Traffic, field,
+};
+use crate::rare::Rare;
+use crate::snapshot::{Ingress, key_of};
+
+/// Characters that other controllers read as part of a pattern in a path of type `ImplementationSpecific`.
+const PATTERN_CHARACTERS: [char; 4] = ['*', '(', ')', '$'];
+
+/// The type of path whose meaning is left to the controller.
+const IMPLEMENTATION_SPECIFIC: &str = "ImplementationSpecific";
+
+/// Reads an Ingress: a route for each rule, since each has a host of its own, and one for the default backend.
+///
+/// Never fails: what cannot be honoured becomes a refusal of its rule. What is served otherwise than its author may
+/// expect goes to `problems`.
+pub(crate) fn normalise_ingress(ingress: &Ingress, problems: &mut Vec<Problem>) -> Vec<Route> {
+    let reader = Reader {
+        key: Arc::new(key_of(Kind::Ingress, &ingress.metadata)),
+        generation: ingress.metadata.generation.unwrap_or_default(),
+        age: Age::of(&ingress.metadata),
+    };
+    let rules = ingress.spec.iter().flat_map(|spec| spec.rules.iter().flatten());
+    let default_backend = ingress.spec.as_ref().and_then(|spec| spec.default_backend.as_ref());
+    let mut routes: Vec<Route> = rules
+        .enumerate()
+        .filter_map(|(index, rule)| reader.route(index, rule, default_backend, problems))
+        .collect();
+    routes.extend(
+        default_backend.map(|backend| reader.default_route(Part::DefaultBackend, Hostnames::Any, backend)),
+    );
+    if routes.is_empty() && problems.iter().all(|problem| problem.object != reader.key) {
+        let message = "There are neither rules nor a default backend, so nothing is served.";
+        problems.push(reader.warning(FieldPath::new("spec"), Reason::BackendNotFound, message));
+    }
+    routes
+}
+
+/// Everything for a host that no path of it takes, as part of the same entry of `spec.rules` as another route; it has no
+/// backends.
+pub(crate) fn rest_of_host(route: &Route, host: &Hostname) -> Route {
+    let part = match route.part {
+        Part::IngressRule(entry) => Part::IngressHost(entry),
+        other @ (Part::Whole | Part::IngressHost(_) | Part::DefaultBackend) => other,
+    };
+    Route {
+        key: route.key.clone(),
+        part,
+        traffic: route.traffic,
+        generation: route.generation,
+        age: route.age,
+        parent_refs: Arc::default(),
+        hostnames: Hostnames::Named(Box::new([host.clone()])),
+        rules: vec![rule(0, vec![everything()], Vec::new(), Vec::new())],
+        refusals: Rare::default(),
+        limits: Rare::default(),
+    }
+}
+
+/// Every request, behind every path that is written.
+fn everything() -> Match {
+    Match { index: 0, path: Path::unwritten(), method: None, conditions: Box::default() }
+}
+
+/// An Ingress that is read.
+struct Reader {
+    key: Arc<ObjectKey>,
+    generation: i64,
+    age: Age,
+}
+
+impl Reader {
+    /// An entry of `spec.rules`; `None` when it asks for nothing of its own.
+    fn route(
+        &self,
+        index: usize,
+        rule: &api::IngressRule,
+        default_backend: Option<&api::IngressBackend>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<Route> {
+        let at = field::rule(index);
+        let (hostnames, refusal) = match rule.host.as_deref().filter(|host| !host.is_empty()) {
+            None => (Hostnames::Any, None),
+            Some(host) => normalise_host(host, &at),
+        };
+        let paths = rule.http.as_ref().map(|http| http.paths.as_slice()).unwrap_or_default();
+        let mut route = if paths.is_empty() {
+            match default_backend {
+                // For every host, it says what the default backend says already.
+                Some(_) if hostnames == Hostnames::Any => return None,
+                Some(backend) => self.default_route(Part::IngressHost(index), hostnames, backend),
+                None => {
+                    let message =
+                        "The rule has no paths and the Ingress no default backend, so it says nothing.";
+                    problems.push(self.warning(at.child("http"), Reason::BackendNotFound, message));
+                    return None;
+                }
+            }
+        } else {
+            let rules = paths
+                .iter()
+                .enumerate()
+                .map(|(path, content)| normalise_path_rule(&self.key.name.namespace, (index, path), content))
+                .collect();
+            self.of_rules(Part::IngressRule(index), hostnames, rules)
+        };
+        route.refusals = refusal.into_iter().collect();
+        Some(route)
+    }
+
+    /// Everything for these hosts that no rule takes.
+    fn default_route(&self, part: Part, hostnames: Hostnames, backend: &api::IngressBackend) -> Route {
+        let mut refusals = Vec::new();
+        let backends =
+            normalise_backend(&self.key.name.namespace, backend, &field::default_backend(), &mut refusals);
+        self.of_rules(part, hostnames, vec![rule(0, vec![everything()], backends, refusals)])
+    }
+
+    fn of_rules(&self, part: Part, hostnames: Hostnames, rules: Vec<Rule>) -> Route {
+        Route {
+            key: self.key.clone(),
+            part,
+            traffic: Traffic::Http,
+            generation: self.generation,
+            age: self.age,
+            parent_refs: Arc::default(),
+            hostnames,
+            rules,
+            refusals: Rare::default(),
+            limits: Rare::default(),
+        }
+    }
+
+    fn warning(&self, field: FieldPath, reason: Reason, message: impl Into<String>) -> Problem {
+        Problem {
+            object: self.key.clone(),
+            field,
+            severity: Severity::Warning,
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+/// An entry of `http.paths` of an Ingress of `namespace`.
+fn normalise_path_rule(
+    namespace: &Arc<str>,
+    (entry, index): (usize, usize),
+    content: &api::HTTPIngressPath,
+) -> Rule {
+    let at = field::ingress_path(entry, index);
+    let mut refusals = Vec::new();
+    let path = normalise_path(content, &at, &mut refusals);
+    // What is refused has been said.
+    let limit = path.as_ref().filter(|_| refusals.is_empty()).and_then(|path| {
+        let text = content.path.as_deref().filter(|text| looks_like_pattern(text, &content.path_type))?;
+        let how = match path.kind {
+            PathKind::Exact => "it is matched literally",
+            PathKind::Prefix => "it is matched literally, as a prefix",
+        };
+        Some(Limit::new(at.child("path"), format!("Path \"{text}\" is no pattern here: {how}.")))
+    });
+    let backends = normalise_backend(namespace, &content.backend, &at.child("backend"), &mut refusals);
+    let matches =
+        path.into_iter().map(|path| Match { index: 0, path, method: None, conditions: Box::default() });
+    Rule { limits: limit.into_iter().collect(), ..rule(index, matches.collect(), backends, refusals) }
+}
+
+/// Whether the author of a path may have meant more than its characters: `*` or `:name` as an element, or what other
+/// controllers read as a pattern.
+fn looks_like_pattern(text: &str, path_type: &str) -> bool {
+    let is_wildcard = |element: &str| element == "*" || (element.len() > 1 && element.starts_with(':'));
+    text.split('/').any(is_wildcard)
+        || (path_type == IMPLEMENTATION_SPECIFIC && text.contains(PATTERN_CHARACTERS))
+}
+
+/// A rule with everything that an Ingress can say.
+fn rule(index: usize, matches: Vec<Match>, backends: Vec<BackendRef>, refusals: Vec<Refusal>) -> Rule {
+    Rule {
+        index,
+        matches: matches.into(),
+        backends: backends.into(),
+        mirrors: Rare::default(),
+        filters: None,
+        host: None,
+        exchange: Exchange::default(),
+        limits: Rare::default(),
+        refusals: refusals.into(),
+    }
+}
+
+fn normalise_host(host: &str, at: &FieldPath) -> (Hostnames, Option<Refusal>) {
+    match Hostname::parse(host) {
+        Ok(hostname) => (Hostnames::Named(Box::new([hostname])), None),
+        Err(flaw) => {
+            let message = format!("\"{host}\" is not a hostname a request could have: {flaw}.");
+            let refusal = Refusal::new(at.child("host"), Reason::UnsupportedValue, message);
+            (Hostnames::Named(Box::default()), Some(refusal))
+        }
+    }
+}
+
+/// Reads path and type. `None` means that no request can be told to match, which is refused.
+fn normalise_path(
+    content: &api::HTTPIngressPath,
+    at: &FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Option<Path> {
+    let kind = match content.path_type.as_str() {
+        "Exact" => PathKind::Exact,
+        // What the type means is left to the controller.
+        "Prefix" | IMPLEMENTATION_SPECIFIC => PathKind::Prefix,
+        other => {
+            refusals.push(Refusal::new(
+                at.child("pathType"),
+                Reason::UnsupportedValue,
+                format!("\"{other}\" is not a type of path; requests are not served by this path."),
+            ));
+            return None;
+        }
+    };
+    let text = content.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
+    let (path, flaw) = Path::parse(kind, text);
+    if let Some(flaw) = flaw {
+        let message = flaw.message(text, "cannot be matched; it is no pattern");
+        refusals.push(Refusal::new(at.child("path"), Reason::UnsupportedValue, message));
+    }
+    path
+}
+
+/// The backend of an Ingress of `namespace`, unless it is no Service.
+fn normalise_backend(
+    namespace: &Arc<str>,
+    backend: &api::IngressBackend,
+    at: &FieldPath,
+    refusals: &mut Vec<Refusal>,
+) -> Vec<BackendRef> {
+    if let Some(resource) = &backend.resource {
+        let group = resource.api_group.as_deref().filter(|group| !group.is_empty());
+        refusals.push(Refusal::new(
+            at.child("resource"),
+            Reason::InvalidKind,
+            format!(
+                "A backend of kind {} of {} is not supported; use a Service.",
+                resource.kind,
+                group.unwrap_or("the core group")
+            ),
+        ));
+        return Vec::new();
+    }
+    let Some(service) = &backend.service else {
+        refusals.push(Refusal::new(at.clone(), Reason::BackendNotFound, "The backend names no Service."));
+        return Vec::new();
+    };
+    let port = service.port.as_ref().and_then(|port| match (port.number, port.name.as_deref()) {
+        (Some(number), _) if number != 0 => Some(BackendPort::Number(number)),
+        (_, Some(name)) if !name.is_empty() => Some(BackendPort::Name(name.into())),
+        (_, _) => None,
+    });
+    vec![BackendRef {
+        index: 0,
+        other: None,
+        // A backend is of the Ingress's own namespace.
+        name: ObjectName::new(namespace.clone(), &service.name),
+        port,
+        weight: 1,
+    }]
+}

@@ -1,0 +1,61 @@
+//! What `RequestMirror` filters refer to. PingSIX copies no requests, but the references are judged like any other.
+
+use std::sync::Arc;
+
+use gateway_api::experimental::{grpcroutes as grpc, httproutes as http};
+
+use super::backend::name_of;
+use super::{BackendPort, BackendRef, OtherKind};
+use crate::model::FieldPath;
+
+/// A backend that a filter wants copies of requests sent to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mirror {
+    /// The field of the reference.
+    pub(crate) at: FieldPath,
+    /// The only one of its filter; its weight says nothing.
+    pub(crate) backend: BackendRef,
+}
+
+/// A filter of some generated type.
+pub(super) trait MirrorFilter {
+    /// Where copies are to go, in a route of `namespace`; `None` for a filter that asks for none.
+    fn mirror(&self, namespace: &Arc<str>) -> Option<BackendRef>;
+}
+
+macro_rules! mirror_filters {
+    ($($filter:ty, $kind:ty;)+) => {$(
+        impl MirrorFilter for $filter {
+            fn mirror(&self, namespace: &Arc<str>) -> Option<BackendRef> {
+                let mirror = self.request_mirror.as_ref().filter(|_| self.r#type == <$kind>::RequestMirror)?;
+                let backend = &mirror.backend_ref;
+                Some(BackendRef {
+                    index: 0,
+                    other: OtherKind::of(backend.group.as_deref(), backend.kind.as_deref()),
+                    name: name_of(namespace, backend.namespace.as_deref(), &backend.name),
+                    port: backend.port.map(BackendPort::Number),
+                    weight: 1,
+                })
+            }
+        }
+    )+};
+}
+
+mirror_filters! {
+    http::HttpRouteRulesFilters, http::HttpRouteRulesFiltersType;
+    http::HttpRouteRulesBackendRefsFilters, http::HttpRouteRulesBackendRefsFiltersType;
+    grpc::GrpcRouteRulesFilters, grpc::GrpcRouteRulesFiltersType;
+    grpc::GrpcRouteRulesBackendRefsFilters, grpc::GrpcRouteRulesBackendRefsFiltersType;
+}
+
+/// What the filters of one list, which stands at `at` in a route of `namespace`, have requests copied to.
+pub(super) fn mirrors<F: MirrorFilter>(
+    namespace: &Arc<str>,
+    list: &[F],
+    at: &FieldPath,
+) -> impl Iterator<Item = Mirror> {
+    list.iter().enumerate().filter_map(|(index, filter)| {
+        let backend = filter.mirror(namespace)?;
+        Some(Mirror { at: at.index(index).child("requestMirror").child("backendRef"), backend })
+    })
+}

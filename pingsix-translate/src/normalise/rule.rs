@@ -1,0 +1,165 @@
+//! The kind-neutral shape of a route.
+
+use std::sync::Arc;
+
+use super::{Condition, Exchange, Filters, Mirror, Path};
+use crate::model::{
+    Age, FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, ParentRef, Refusal, Section, Traffic, field,
+};
+use crate::rare::Rare;
+
+/// A route of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Route {
+    pub(crate) key: Arc<ObjectKey>,
+    /// Which part of the object it is.
+    pub(crate) part: Part,
+    pub(crate) traffic: Traffic,
+    pub(crate) generation: i64,
+    pub(crate) age: Age,
+    pub(crate) parent_refs: Arc<[ParentRef]>,
+    pub(crate) hostnames: Hostnames,
+    pub(crate) rules: Vec<Rule>,
+    /// What cannot be honoured besides rules: hostnames.
+    pub(crate) refusals: Rare<Refusal>,
+    /// What is not quite as asked besides rules.
+    pub(crate) limits: Rare<Limit>,
+}
+
+/// Which part of its object a route is: an Ingress has hostnames of its own in every rule, so it is several routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it; `Rule::index` counts `spec.rules`.
+    Whole,
+    /// An entry of `spec.rules` of an Ingress; `Rule::index` counts its `http.paths`.
+    IngressRule(usize),
+    /// An entry of `spec.rules` of an Ingress without paths, whose requests go to `spec.defaultBackend`.
+    IngressHost(usize),
+    /// `spec.defaultBackend` of an Ingress.
+    DefaultBackend,
+}
+
+impl Part {
+    /// The section of the object that a rule is.
+    pub(crate) const fn section_of_rule(self, rule: &Rule) -> Section {
+        match self {
+            Self::Whole => Section::Rule(rule.index),
+            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend => Section::DefaultBackend,
+        }
+    }
+
+    /// The section of the object that a match of a rule is.
+    pub(crate) const fn section(self, rule: &Rule, matched: &Match) -> Section {
+        match self {
+            Self::Whole => Section::Match { rule: rule.index, index: matched.index },
+            Self::IngressRule(entry) => Section::Match { rule: entry, index: rule.index },
+            Self::IngressHost(entry) => Section::Rule(entry),
+            Self::DefaultBackend => Section::DefaultBackend,
+        }
+    }
+}
+
+impl Route {
+    /// The field of a rule.
+    pub(crate) fn field_of(&self, rule: &Rule) -> FieldPath {
+        match self.part {
+            Part::Whole => field::rule(rule.index),
+            Part::IngressRule(entry) => field::ingress_path(entry, rule.index),
+            Part::IngressHost(entry) => field::rule(entry),
+            Part::DefaultBackend => field::default_backend(),
+        }
+    }
+
+    /// The field of a backend of a rule.
+    pub(crate) fn field_of_backend(&self, rule: &Rule, backend: &BackendRef) -> FieldPath {
+        match self.part {
+            Part::Whole => field::rule(rule.index).child("backendRefs").index(backend.index),
+            Part::IngressRule(_) => self.field_of(rule).child("backend").child("service"),
+            Part::IngressHost(_) | Part::DefaultBackend => field::default_backend().child("service"),
+        }
+    }
+}
+
+/// The hostnames of a route. A route whose names are all unusable is not a route for every name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hostnames {
+    /// None were given.
+    Any,
+    /// The usable ones of those given, sorted, without repetitions.
+    Named(Box<[Hostname]>),
+}
+
+/// One rule of a route.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rule {
+    /// Index into `spec.rules`, or what [`Part`] says.
+    pub(crate) index: usize,
+    /// What can be matched. A match that cannot be expressed at all is missing here and refused below.
+    ///
+    /// Thousands of rules have the same ones.
+    pub(crate) matches: Arc<[Match]>,
+    /// Where matching requests go.
+    pub(crate) backends: Box<[BackendRef]>,
+    /// Where copies of them were to go, of filters that are refused: the references are judged all the same.
+    pub(crate) mirrors: Rare<Mirror>,
+    /// What becomes of requests and responses on the way; `None` when nothing.
+    pub(crate) filters: Option<Arc<Filters>>,
+    /// What backends see as Host; `None` is what the client sent.
+    pub(crate) host: Option<Hostname>,
+    pub(crate) exchange: Exchange,
+    /// What is done, though not quite as asked.
+    pub(crate) limits: Rare<Limit>,
+    /// Why the rule cannot be honoured. If there is any reason, its matches answer [`Traffic::failure`].
+    pub(crate) refusals: Rare<Refusal>,
+}
+
+/// One match of a rule: all parts must hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Match {
+    /// Index into `spec.rules[].matches`.
+    pub(crate) index: usize,
+    pub(crate) path: Path,
+    pub(crate) method: Option<&'static str>,
+    /// Header and query conditions, sorted, so that equal ones are equal in whatever order they were written.
+    pub(crate) conditions: Box<[Condition]>,
+}
+
+/// A backend a rule refers to, not yet looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BackendRef {
+    /// Index into `spec.rules[].backendRefs`.
+    pub(crate) index: usize,
+    /// What it refers to, if that is no Service.
+    pub(crate) other: Option<Box<OtherKind>>,
+    /// What it names, in the route's own namespace unless it says another.
+    pub(crate) name: ObjectName,
+    pub(crate) port: Option<BackendPort>,
+    pub(crate) weight: u32,
+}
+
+/// What a backend is that is no Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherKind {
+    /// Empty for the core group.
+    pub(crate) group: String,
+    pub(crate) kind: String,
+}
+
+impl OtherKind {
+    /// What a reference refers to, unless that is a Service, which it is if it does not say.
+    pub(super) fn of(group: Option<&str>, kind: Option<&str>) -> Option<Box<Self>> {
+        let (group, kind) = (group.unwrap_or_default(), kind.unwrap_or(Kind::Service.as_str()));
+        let is_service = group == Kind::Service.group() && kind == Kind::Service.as_str();
+        (!is_service).then(|| Box::new(Self { group: group.to_owned(), kind: kind.to_owned() }))
+    }
+}
+
+/// How a backend names a port of its Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BackendPort {
+    Number(i32),
+    /// Ingress only.
+    Name(Box<str>),
+}

@@ -1,0 +1,87 @@
+//! TLSRoute, TCPRoute and UDPRoute to the kind-neutral shape.
+
+use std::sync::Arc;
+
+use gateway_api::experimental::{tcproutes, tlsroutes, udproutes};
+
+use super::assemble::{RouteFrame, assemble};
+use super::backend::{WrittenBackend, normalise_backends};
+use super::{Exchange, Hostnames, Route, Rule};
+use crate::model::{FieldPath, Kind, ObjectName, Reason, Refusal, Traffic};
+use crate::rare::Rare;
+use crate::snapshot::{TcpRoute, TlsRoute, UdpRoute};
+
+/// Reads a TLSRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_tls_route(route: &TlsRoute) -> Route {
+    let spec = route.spec();
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: Some(&spec.hostnames),
+        uses_default_gateways: spec.use_default_gateways == Some(tlsroutes::TlsRouteUseDefaultGateways::All),
+    };
+    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    let mut normal =
+        assemble(route, &frame, Traffic::Tls, vec![only_rule(&route.metadata.name, Kind::TlsRoute, rules)]);
+    if normal.hostnames == Hostnames::Any {
+        // Nothing says whose connections are meant, so nobody's are.
+        normal.hostnames = Hostnames::Named(Box::default());
+        normal.refusals.push(Refusal::new(
+            FieldPath::new("spec").child("hostnames"),
+            Reason::UnsupportedValue,
+            "A TLSRoute needs a hostname.",
+        ));
+    }
+    normal
+}
+
+/// Reads a TCPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_tcp_route(route: &TcpRoute) -> Route {
+    let spec = route.spec();
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: None,
+        uses_default_gateways: spec.use_default_gateways == Some(tcproutes::TcpRouteUseDefaultGateways::All),
+    };
+    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    assemble(route, &frame, Traffic::Tcp, vec![only_rule(&route.metadata.name, Kind::TcpRoute, rules)])
+}
+
+/// Reads a UDPRoute. Never fails: what cannot be honoured becomes a refusal of its rule.
+pub(crate) fn normalise_udp_route(route: &UdpRoute) -> Route {
+    let spec = route.spec();
+    let frame = RouteFrame {
+        metadata: &route.metadata,
+        hostnames: None,
+        uses_default_gateways: spec.use_default_gateways == Some(udproutes::UdpRouteUseDefaultGateways::All),
+    };
+    let rules = spec.rules.iter().map(|rule| rule.backend_refs.as_slice());
+    assemble(route, &frame, Traffic::Udp, vec![only_rule(&route.metadata.name, Kind::UdpRoute, rules)])
+}
+
+/// Exactly one rule, whatever was written: every connection a route stands for meets the same fate.
+fn only_rule<'a, B: WrittenBackend + 'a>(
+    route: &ObjectName,
+    kind: Kind,
+    mut rules: impl ExactSizeIterator<Item = &'a [B]>,
+) -> Rule {
+    let mut refusals = Vec::new();
+    if rules.len() != 1 {
+        refusals.push(Refusal::new(
+            FieldPath::new("spec").child("rules"),
+            Reason::UnsupportedValue,
+            format!("A {kind} has exactly one rule, not {}.", rules.len()),
+        ));
+    }
+    let backends = normalise_backends(&route.namespace, 0, rules.next().unwrap_or_default(), &mut refusals);
+    Rule {
+        index: 0,
+        matches: Arc::default(),
+        backends: backends.into(),
+        mirrors: Rare::default(),
+        filters: None,
+        host: None,
+        exchange: Exchange::default(),
+        limits: Rare::default(),
+        refusals: refusals.into(),
+    }
+}

@@ -1,0 +1,175 @@
+//! What does not depend on routes, nor on what they refer to: listeners, data planes, policies.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::infrastructure;
+use super::shared::Shared;
+use crate::attach::{Listeners, MANAGED_PORTS, attach_route, judge_listeners, only_host};
+use crate::backends::Backends;
+use crate::infrastructure::Infrastructure;
+use crate::lower::{Attachments, Listened, Plane, RouteInput, planes};
+use crate::model::{Kind, Layout, Limit, ObjectKey, Options, Problem, Reason, Refusal};
+use crate::normalise::Route;
+use crate::parameters::{self, Parameters};
+use crate::policy::{BackendTlsPolicies, Carried};
+use crate::references::References;
+use crate::shared_map::SharedMap;
+use crate::snapshot::{Snapshot, key_of};
+use crate::status::{
+    Judged, RouteVerdict, Verdicts, judge_gateway, judge_listener_sets, judge_policies, refuse_gateway,
+};
+
+/// What routes are attached to, and their backends spoken to by.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) gateway: Arc<ObjectKey>,
+    pub(super) listeners: Listeners,
+    pub(super) planes: Vec<Plane>,
+    pub(super) policies: BackendTlsPolicies,
+    pub(super) parameters: Parameters,
+    /// Why the Gateway serves nothing at all.
+    pub(super) refused: Option<Refusal>,
+    pub(super) infrastructure: Option<Arc<Infrastructure>>,
+    /// What the Gateway asks for and does not get.
+    limits: Vec<Limit>,
+    layout: Layout,
+    namespace_share: u8,
+    problems: Vec<Problem>,
+}
+
+/// What is judged before the frame.
+#[derive(Debug)]
+pub(super) struct JudgedBefore<'a> {
+    /// How many accepted routes each listener has.
+    pub(super) counts: &'a [i32],
+    pub(super) routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
+    /// What is wrong with routes.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Frame {
+    pub(super) fn new(snapshot: &Snapshot, references: &References<'_>, options: &Options) -> Self {
+        let gateway = Arc::new(key_of(Kind::Gateway, &snapshot.gateway.metadata));
+        let mut problems = Vec::new();
+        let proxies = &snapshot.referents.proxies;
+        let (parameters, refused, limits) =
+            match parameters::of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options) {
+                Ok((parameters, limits)) => (parameters, refuse_gateway(&snapshot.gateway), limits),
+                Err(refusal) => (Parameters::Unsaid, Some(refusal), Vec::new()),
+            };
+        let max_ports = if parameters.managed().is_some() { MANAGED_PORTS } else { usize::MAX };
+        let mut listeners =
+            judge_listeners(snapshot, &gateway, references, (options, max_ports), &mut problems);
+        let layout = parameters.layout(options);
+        let namespace_share =
+            parameters::share_of_gateway(&snapshot.gateway, snapshot.class.as_deref(), proxies, options);
+        let planes = planes(&gateway.name, &listeners.all, layout, namespace_share);
+        for (listener, limit) in planes.iter().flat_map(|plane| &plane.certificates.limits) {
+            listeners.all[*listener].limits.push(limit.clone());
+        }
+        for listener in &listeners.all {
+            problems.extend(listener.limits.iter().map(|limit| limit.of(&listener.owner)));
+        }
+        let policies = BackendTlsPolicies::new(&snapshot.backend_tls_policies, references);
+        let infrastructure = match (&parameters, &refused) {
+            (Parameters::Managed(managed), None) => Some(Arc::new(infrastructure::of_gateway(
+                &gateway,
+                &snapshot.gateway,
+                &listeners.all,
+                managed,
+            ))),
+            (Parameters::Managed(_), Some(_)) | (Parameters::Unsaid | Parameters::Attached(_), _) => None,
+        };
+        Self {
+            gateway,
+            listeners,
+            planes,
+            policies,
+            parameters,
+            refused,
+            infrastructure,
+            limits,
+            layout,
+            namespace_share,
+            problems,
+        }
+    }
+
+    /// What stream documents are for.
+    pub(super) fn listened(&self) -> Listened<'_> {
+        Listened {
+            gateway: &self.gateway.name,
+            listeners: &self.listeners.all,
+            namespace_share: self.namespace_share,
+        }
+    }
+
+    /// Whether it is for its parameters that the Gateway serves nothing.
+    pub(super) fn has_unusable_parameters(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refusal| refusal.reason == Reason::InvalidParameters)
+    }
+
+    /// Whether routes are attached, placed and told the same as with another frame, but for what policies demand
+    /// ([`BackendTlsPolicies::changed`]). Listeners are told apart by their indices, so all of them have to be there.
+    pub(super) fn takes_routes_like(&self, other: &Self) -> bool {
+        self.gateway == other.gateway
+            && self.listeners.attach_like(&other.listeners)
+            && self.planes.len() == other.planes.len()
+            && self.planes.iter().zip(&other.planes).all(|(one, other)| one.places_like(other))
+    }
+
+    /// Attaches a route and resolves what it refers to.
+    pub(super) fn attach(
+        &self,
+        route: Route,
+        references: &References<'_>,
+        (backends, shared): (&mut Backends, &mut Shared),
+        problems: &mut Vec<Problem>,
+    ) -> RouteInput {
+        let attached = Attachments::new(attach_route(&route, &self.listeners, references));
+        let attached = shared.attachments.share(attached);
+        let parents = &attached.parents;
+        let host = only_host(&route.hostnames, parents, &self.listeners.all);
+        let carried = Carried::by(route.traffic, parents, &self.listeners.all, host.as_ref());
+        let in_effect = self.policies.for_route(carried);
+        let rules = route
+            .rules
+            .iter()
+            .map(|rule| references.resolve_rule(&route, rule, in_effect, backends, problems))
+            .collect();
+        RouteInput::new(route, rules, attached)
+    }
+
+    /// Verdicts on everything but routes, and everything that is wrong. `inputs` are the routes in the order of the
+    /// snapshot, or those of them that refer to a Service which a policy targets.
+    pub(super) fn judge(
+        &self,
+        snapshot: &Snapshot,
+        references: &References<'_>,
+        inputs: &[Arc<RouteInput>],
+        JudgedBefore { counts, routes, mut problems }: JudgedBefore<'_>,
+    ) -> Verdicts {
+        let policies = judge_policies(&self.policies, &self.gateway, inputs, references, &mut problems);
+        let judged = Judged {
+            listeners: &self.listeners,
+            attached: counts,
+            layout: self.layout,
+            refused: self.refused.as_ref(),
+            limits: &self.limits,
+        };
+        let listener_sets = judge_listener_sets(&judged);
+        let gateway = judge_gateway(&snapshot.gateway, &judged, &listener_sets, references, &mut problems);
+        problems.extend(self.problems.iter().cloned());
+        problems.sort();
+        problems.dedup();
+        Verdicts {
+            gateway: Some(gateway),
+            listener_sets,
+            routes,
+            policies,
+            ingresses: BTreeSet::new(),
+            problems,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What has to run for an owner whose data planes the controller runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::attach::{Listener, Protocol};
+use crate::infrastructure::{
+    Infrastructure, InfrastructurePort, ManagedParameters, PortProtocol, RequestedAddress,
+    RequestedAddressKind,
+};
+use crate::lower::data_plane_of;
+use crate::model::{DataPlaneKey, Layout, ObjectKey};
+use crate::snapshot::{Gateway, IngressClass, proxy_of_ingress_class};
+use crate::status::is_usable_address;
+
+/// What has to run for a Gateway that is not refused.
+pub(super) fn of_gateway(
+    key: &Arc<ObjectKey>,
+    gateway: &Gateway,
+    listeners: &[Listener],
+    parameters: &Arc<ManagedParameters>,
+) -> Infrastructure {
+    let served = listeners.iter().filter_map(|listener| {
+        let protocol = match listener.protocol? {
+            Protocol::Http => PortProtocol::Plaintext,
+            Protocol::Https => PortProtocol::Tls,
+            Protocol::Tls | Protocol::Tcp | Protocol::Udp => return None,
+        };
+        let data_plane = data_plane_of(&key.name, listener, Layout::PerPort)?;
+        Some((listener.port, InfrastructurePort { protocol, data_plane }))
+    });
+    let infrastructure = gateway.spec.infrastructure.as_ref();
+    Infrastructure {
+        owner: key.clone(),
+        uid: gateway.metadata.uid.as_deref().map(Arc::from),
+        namespace: key.name.namespace.clone(),
+        class: gateway.spec.gateway_class_name.as_str().into(),
+        ports: served.collect(),
+        labels: infrastructure.and_then(|infrastructure| infrastructure.labels.clone()).unwrap_or_default(),
+        annotations: infrastructure
+            .and_then(|infrastructure| infrastructure.annotations.clone())
+            .unwrap_or_default(),
+        addresses: requested_addresses(gateway),
+        parameters: parameters.clone(),
+    }
+}
+
+/// What has to run for an IngressClass that is served. Every Ingress is served on both ports, whether it has TLS or not.
+pub(super) fn of_ingress_class(
+    key: &Arc<ObjectKey>,
+    class: &IngressClass,
+    parameters: &Arc<ManagedParameters>,
+) -> Infrastructure {
+    let data_plane = DataPlaneKey::Ingress { class: Arc::from(&*key.name.name) };
+    let port = |protocol| InfrastructurePort { protocol, data_plane: data_plane.clone() };
+    Infrastructure {
+        owner: key.clone(),
+        uid: class.metadata.uid.as_deref().map(Arc::from),
+        namespace: proxy_of_ingress_class(class).map(|proxy| proxy.namespace.clone()).unwrap_or_default(),
+        class: Arc::from(&*key.name.name),
+        ports: BTreeMap::from([(80, port(PortProtocol::Plaintext)), (443, port(PortProtocol::Tls))]),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        addresses: Vec::new(),
+        parameters: parameters.clone(),
+    }
+}
+
+fn requested_addresses(gateway: &Gateway) -> Vec<RequestedAddress> {
+    let addresses = gateway.spec.addresses.iter().flatten().enumerate();
+    let usable = addresses.filter(|(index, _)| is_usable_address(gateway, *index));
+    let requested = usable.filter_map(|(index, address)| {
+        let kind = match address.r#type.as_deref().unwrap_or("IPAddress") {
+            "IPAddress" => RequestedAddressKind::IpAddress,
+            "Hostname" => RequestedAddressKind::Hostname,
+            _ => return None,
+        };
+        let value = address.value.clone().filter(|value| !value.is_empty());
+        Some(RequestedAddress { index, kind, value })
+    });
+    requested.collect()
+}

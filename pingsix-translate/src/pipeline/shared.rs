@@ -1,0 +1,90 @@
+//! What many routes have alike, held once.
+
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::lower::Attachments;
+use crate::model::ParentRef;
+use crate::normalise::{Match, Route};
+use crate::status::ParentVerdict;
+
+/// What is said of routes by their parents, which is the same for most routes of a Gateway, and what their rules match
+/// beside hostnames.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    parent_refs: Equal<[ParentRef]>,
+    matches: Equal<[Match]>,
+    pub(super) attachments: Equal<Attachments>,
+    pub(super) parents: Equal<[ParentVerdict]>,
+}
+
+impl Shared {
+    /// The route, to be kept.
+    pub(super) fn route(&mut self, mut route: Route) -> Route {
+        route.parent_refs = self.parent_refs.share(route.parent_refs);
+        for rule in &mut route.rules {
+            rule.matches = self.matches.share(std::mem::take(&mut rule.matches));
+        }
+        route
+    }
+}
+
+/// Values of which equal ones are the same.
+#[derive(Debug)]
+pub(super) struct Equal<T: ?Sized> {
+    values: BTreeSet<Arc<T>>,
+    /// At how many values those that nobody else holds are dropped.
+    most: usize,
+}
+
+impl<T: ?Sized> Default for Equal<T> {
+    fn default() -> Self {
+        Self { values: BTreeSet::new(), most: Self::FEW }
+    }
+}
+
+impl<T: ?Sized> Equal<T> {
+    /// How many values may be kept in vain.
+    const FEW: usize = 64;
+}
+
+impl<T: Ord + ?Sized> Equal<T> {
+    /// The value that is equal to this one.
+    pub(super) fn share(&mut self, value: impl Borrow<T> + Into<Arc<T>>) -> Arc<T> {
+        if let Some(known) = self.values.get(value.borrow()) {
+            return known.clone();
+        }
+        if self.values.len() >= self.most {
+            self.values.retain(|value| Arc::strong_count(value) > 1);
+            self.most = 2 * self.values.len() + Self::FEW;
+        }
+        let value = value.into();
+        self.values.insert(value.clone());
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_lists_are_the_same() {
+        let mut equal = Equal::<[i32]>::default();
+        let one = equal.share(vec![1, 2]);
+        assert!(Arc::ptr_eq(&one, &equal.share(vec![1, 2])));
+        assert!(!Arc::ptr_eq(&one, &equal.share(vec![2])));
+    }
+
+    #[test]
+    fn what_nobody_holds_any_more_is_dropped() {
+        let mut equal = Equal::<[i32]>::default();
+        let held = equal.share(vec![0]);
+        for number in 0..10_000 {
+            equal.share(vec![number]);
+            assert!(equal.values.len() <= 2 + Equal::<[i32]>::FEW);
+        }
+        assert!(Arc::ptr_eq(&held, &equal.share(vec![0])));
+    }
+}

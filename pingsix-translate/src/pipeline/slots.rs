@@ -1,0 +1,227 @@
+//! The routes of a translation, and which of them refer to what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::JudgedRoute;
+use super::frame::Frame;
+use super::shared::Shared;
+use crate::backends::Backends;
+use crate::few::Few;
+use crate::lower::{RouteChange, RouteInput};
+use crate::model::{Kind, ObjectKey, ObjectName, Problem};
+use crate::normalise::Route;
+use crate::packed::pack;
+use crate::references::References;
+
+/// Every kind of route.
+const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::TcpRoute, Kind::UdpRoute];
+
+/// Routes by **slot**, which they keep while they are there; at first they are the places in the snapshot.
+///
+/// Nothing that comes out depends on the order of slots.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    /// By slot.
+    pub(super) inputs: Vec<Arc<RouteInput>>,
+    /// By slot: the listeners that counted a route when it was judged.
+    counted: Vec<Few<usize>>,
+    /// By slot: what is wrong with routes, of those with anything wrong.
+    problems: BTreeMap<usize, Problems>,
+    by_key: BTreeMap<Arc<ObjectKey>, usize>,
+    free: Vec<usize>,
+    /// Slots of the routes that refer to a Service.
+    of_service: BTreeMap<ObjectName, Few<usize>>,
+}
+
+/// What is wrong with a route.
+#[derive(Debug, Default)]
+struct Problems {
+    /// What was before it was judged.
+    attached: Vec<Problem>,
+    judged: Vec<Problem>,
+}
+
+/// What it takes to attach and resolve routes, and what came of it.
+#[derive(Debug)]
+pub(super) struct Attaching<'a> {
+    pub(super) frame: &'a Frame,
+    pub(super) references: &'a References<'a>,
+    pub(super) backends: &'a mut Backends,
+    pub(super) shared: &'a mut Shared,
+    pub(super) changes: BTreeMap<usize, RouteChange>,
+    /// How many routes were attached.
+    pub(super) count: usize,
+}
+
+impl Slots {
+    /// Takes the next slot for a route.
+    pub(super) fn push(&mut self, input: Arc<RouteInput>, problems: Vec<Problem>, judged: JudgedRoute) {
+        let slot = self.inputs.len();
+        self.by_key.insert(input.route.key.clone(), slot);
+        for service in services(&input.route) {
+            self.of_service.entry(service).or_default().insert(slot);
+        }
+        self.inputs.push(input);
+        self.counted.push(judged.counted);
+        self.note_problems(slot, |known| *known = Problems { attached: problems, judged: judged.problems });
+    }
+
+    /// Takes no more memory than what is there needs.
+    pub(super) fn pack(&mut self) {
+        pack(&mut self.by_key);
+        pack(&mut self.of_service);
+        self.inputs.shrink_to_fit();
+        self.counted.shrink_to_fit();
+    }
+
+    /// How many routes there are.
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// The routes that may refer to a Service.
+    pub(super) fn of_service(&self, service: &ObjectName) -> impl Iterator<Item = usize> {
+        self.of_service.get(service).into_iter().flatten().copied()
+    }
+
+    /// The routes of a namespace.
+    pub(super) fn of_namespace<'s>(&'s self, namespace: &'s Arc<str>) -> impl Iterator<Item = usize> + 's {
+        ROUTES.into_iter().flat_map(move |kind| {
+            let first = ObjectKey { kind, name: ObjectName::new(namespace.clone(), "") };
+            let routes = self.by_key.range::<ObjectKey, _>(first..);
+            let routes =
+                routes.take_while(move |(key, _)| key.kind == kind && key.name.namespace == *namespace);
+            routes.map(|(_, slot)| *slot)
+        })
+    }
+
+    /// The routes of a namespace that may refer to a Service of another one.
+    pub(super) fn crossing<'s>(
+        &'s self,
+        from: &'s Arc<str>,
+        into: &'s Arc<str>,
+    ) -> impl Iterator<Item = usize> + 's {
+        let refers = move |slot: &usize| {
+            services(&self.inputs[*slot].route).iter().any(|service| service.namespace == *into)
+        };
+        self.of_namespace(from).filter(refers)
+    }
+
+    /// The routes that may refer to any of some Services, in the order of the snapshot: by kind, then by name.
+    pub(super) fn of_services<'n>(
+        &self,
+        services: impl Iterator<Item = &'n ObjectName>,
+    ) -> Vec<Arc<RouteInput>> {
+        let slots: BTreeSet<usize> = services.flat_map(|service| self.of_service(service)).collect();
+        let inputs = slots.into_iter().map(|slot| &self.inputs[slot]);
+        let in_order: BTreeMap<&ObjectKey, &Arc<RouteInput>> =
+            inputs.map(|input| (&*input.route.key, input)).collect();
+        in_order.into_values().cloned().collect()
+    }
+
+    /// Puts a route in the place of the one with its name, or takes that away. Returns its slot.
+    pub(super) fn replace(
+        &mut self,
+        key: &ObjectKey,
+        route: Option<Route>,
+        attaching: &mut Attaching<'_>,
+    ) -> Option<usize> {
+        let known = self.by_key.get(key).copied();
+        if let Some(slot) = known {
+            for service in services(&self.inputs[slot].route) {
+                if let Some(slots) = self.of_service.get_mut(&service) {
+                    slots.remove(&slot);
+                    if slots.is_empty() {
+                        self.of_service.remove(&service);
+                    }
+                }
+            }
+        }
+        let Some(route) = route else {
+            let slot = known?;
+            let gone = Arc::new(RouteInput::gone(self.inputs[slot].route.clone()));
+            let before = Some(std::mem::replace(&mut self.inputs[slot], gone));
+            attaching.changes.insert(slot, RouteChange { before, is_there: false });
+            self.note_problems(slot, |problems| problems.attached = Vec::new());
+            self.by_key.remove(key);
+            return Some(slot);
+        };
+        let route = attaching.shared.route(route);
+        let slot = known.or_else(|| self.free.pop()).unwrap_or(self.inputs.len());
+        for service in services(&route) {
+            self.of_service.entry(service).or_default().insert(slot);
+        }
+        if known.is_none() {
+            self.by_key.insert(route.key.clone(), slot);
+            attaching.changes.insert(slot, RouteChange { before: None, is_there: true });
+        }
+        self.put(slot, route, attaching);
+        Some(slot)
+    }
+
+    /// Attaches and resolves the route of a slot again.
+    pub(super) fn again(&mut self, slot: usize, attaching: &mut Attaching<'_>) {
+        if self.inputs[slot].is_there() {
+            self.put(slot, self.inputs[slot].route.clone(), attaching);
+        }
+    }
+
+    /// Attaches and resolves a route that has a slot, or is given the next one.
+    fn put(&mut self, slot: usize, route: Route, attaching: &mut Attaching<'_>) {
+        attaching.count += 1;
+        let mut problems = Vec::new();
+        let Attaching { frame, references, backends, shared, changes, .. } = attaching;
+        let input = frame.attach(route, references, (backends, shared), &mut problems);
+        self.note_problems(slot, |known| known.attached = problems);
+        match self.inputs.get_mut(slot) {
+            Some(known) if **known == input => {}
+            Some(known) => {
+                let before = std::mem::replace(known, Arc::new(input));
+                changes.entry(slot).or_insert(RouteChange { before: Some(before), is_there: true });
+            }
+            None => {
+                self.inputs.push(Arc::new(input));
+                self.counted.push(Few::default());
+            }
+        }
+    }
+
+    /// The listeners that counted a route when it was judged.
+    pub(super) fn counted(&self, slot: usize) -> impl Iterator<Item = usize> {
+        self.counted[slot].iter().copied()
+    }
+
+    /// Notes what a verdict came with.
+    pub(super) fn note_judged(&mut self, slot: usize, judged: JudgedRoute) {
+        self.counted[slot] = judged.counted;
+        self.note_problems(slot, |problems| problems.judged = judged.problems);
+    }
+
+    /// Lets other routes have the slot of one that is gone.
+    pub(super) fn release(&mut self, slot: usize) {
+        self.note_judged(slot, JudgedRoute::default());
+        self.free.push(slot);
+    }
+
+    /// Notes something else about what is wrong with a route.
+    fn note_problems(&mut self, slot: usize, note: impl FnOnce(&mut Problems)) {
+        let mut problems = self.problems.remove(&slot).unwrap_or_default();
+        note(&mut problems);
+        if !problems.attached.is_empty() || !problems.judged.is_empty() {
+            self.problems.insert(slot, problems);
+        }
+    }
+
+    /// What is wrong with routes.
+    pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.values().flat_map(|problems| problems.attached.iter().chain(&problems.judged))
+    }
+}
+
+/// The Services that a route may have to do with.
+fn services(route: &Route) -> BTreeSet<ObjectName> {
+    let mirrors = route.rules.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.backend);
+    let backends = route.rules.iter().flat_map(|rule| &rule.backends).chain(mirrors);
+    backends.map(|backend| backend.name.clone()).collect()
+}

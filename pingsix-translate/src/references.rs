@@ -1,0 +1,71 @@
+//! References: grants, certificates and authorities. Each reference ends resolved, or refused with the field at fault.
+
+mod authority;
+mod certificate;
+mod grant;
+mod reading;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use certificate::certificate_validity;
+pub(crate) use certificate::{Certificate, CertificateRef};
+pub(crate) use grant::Grants;
+pub(crate) use reading::Reading;
+
+use crate::model::{Kind, ObjectKey, ObjectName};
+use crate::snapshot::{Namespace, Referents, Service};
+
+/// The label every namespace carries, also one whose object we do not have.
+const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Answers questions about objects that others refer to.
+#[derive(Debug)]
+pub(crate) struct References<'a> {
+    referents: &'a Referents,
+    reading: Arc<Reading>,
+}
+
+impl<'a> References<'a> {
+    pub(crate) fn new(referents: &'a Referents) -> Self {
+        Self::with(referents, Arc::new(Reading::new(referents)))
+    }
+
+    /// The same, of which some was read before.
+    pub(crate) const fn with(referents: &'a Referents, reading: Arc<Reading>) -> Self {
+        Self { referents, reading }
+    }
+
+    /// What was read.
+    pub(crate) const fn reading(&self) -> &Arc<Reading> {
+        &self.reading
+    }
+
+    /// The objects that are referred to.
+    pub(crate) const fn referents(&self) -> &'a Referents {
+        self.referents
+    }
+
+    /// Whether an object may refer to one of this kind and name.
+    pub(crate) fn permit(&self, referrer: &ObjectKey, kind: Kind, target: &ObjectName) -> bool {
+        self.reading.grants.permit(referrer, kind, target)
+    }
+
+    /// A Service that a route refers to, if it exists.
+    pub(crate) fn service(&self, name: &ObjectName) -> Option<&'a Service> {
+        self.referents.services.get(name).map(|service| &**service)
+    }
+
+    /// The labels of a namespace.
+    pub(crate) fn namespace_labels(&self, name: &Arc<str>) -> BTreeMap<String, String> {
+        labels_of(name, self.referents.namespaces.get(name).map(AsRef::as_ref))
+    }
+}
+
+/// The labels of a namespace with this name, whose object we may not have.
+pub(crate) fn labels_of(name: &str, namespace: Option<&Namespace>) -> BTreeMap<String, String> {
+    let written = namespace.and_then(|namespace| namespace.metadata.labels.clone());
+    let mut labels = written.unwrap_or_default();
+    labels.insert(NAMESPACE_NAME_LABEL.to_owned(), name.to_owned());
+    labels
+}

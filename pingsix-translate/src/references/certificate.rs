@@ -1,0 +1,191 @@
+//! Certificate references to certificates with their keys.
+
+mod chain;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub(crate) use gateway_api::gateways::GatewayListenersTlsCertificateRefs as CertificateRef;
+
+use sha2::{Digest as _, Sha256};
+
+use chain::Chain;
+pub use chain::certificate_validity;
+
+use super::References;
+use crate::model::{FieldPath, Hostname, Kind, Limit, ObjectKey, ObjectName, Reason, Refusal};
+use crate::pingsix::validate::{check_leaf_and_key, read_certificates, write_section};
+use crate::snapshot::Secret;
+
+/// A certificate and its key, checked to belong together. `Debug` shows neither.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) secret: ObjectName,
+    /// The reference that led here.
+    pub(crate) at: FieldPath,
+    /// What the Secret holds. It is shared by all references to the Secret.
+    pair: Arc<KeyPair>,
+}
+
+impl Certificate {
+    /// The Secret it was read from.
+    pub(crate) fn key(&self) -> Arc<ObjectKey> {
+        Arc::new(ObjectKey { kind: Kind::Secret, name: self.secret.clone() })
+    }
+
+    /// The certificate itself as canonical PEM, without the chain behind it.
+    pub(crate) fn leaf(&self) -> &str {
+        &self.pair.chain[..self.pair.leaf]
+    }
+
+    /// All certificates as canonical PEM, leaf first.
+    pub(crate) fn chain(&self) -> &str {
+        &self.pair.chain
+    }
+
+    /// The private key as canonical PEM.
+    pub(crate) fn private_key(&self) -> &str {
+        &self.pair.key
+    }
+
+    /// The DNS names of the leaf, sorted. Unlike that of any other [`Hostname`], a wildcard stands for one label only
+    /// (RFC 6125, section 6.4.3).
+    pub(crate) fn names(&self) -> &[Hostname] {
+        &self.pair.names
+    }
+
+    /// Whether PingSIX serves the same for both.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.pair.digest == other.pair.digest
+    }
+
+    /// What clients do not get although it is shown.
+    pub(crate) fn chain_limit(&self) -> Option<Limit> {
+        (self.pair.intermediates > 0).then(|| {
+            let message = format!(
+                "PingSIX sends the first certificate of Secret {} only, so clients that do not know its issuer, an \
+                 intermediate authority, cannot verify it.",
+                self.secret
+            );
+            Limit::new(self.at.clone(), message)
+        })
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("secret", &self.secret)
+            .field("at", &self.at)
+            .field("pair", &self.pair)
+            .finish()
+    }
+}
+
+impl References<'_> {
+    /// Resolves a listener's certificateRef to a Secret with entries `tls.crt` and `tls.key`.
+    pub(crate) fn certificate(
+        &self,
+        referrer: &ObjectKey,
+        reference: &CertificateRef,
+        at: &FieldPath,
+    ) -> Result<Certificate, Refusal> {
+        let group = reference.group.as_deref().unwrap_or_default();
+        let kind = reference.kind.as_deref().unwrap_or(Kind::Secret.as_str());
+        if !group.is_empty() || kind != Kind::Secret.as_str() {
+            return Err(Refusal::new(
+                at.child("kind"),
+                Reason::InvalidCertificateRef,
+                format!("A certificate is a Secret, not {kind} of group \"{group}\"."),
+            ));
+        }
+        let namespace = reference.namespace.as_deref().unwrap_or(&referrer.name.namespace);
+        let name = ObjectName::new(namespace, reference.name.as_str());
+        // Judged before existence, so that nobody learns what another namespace holds.
+        if !self.permit(referrer, Kind::Secret, &name) {
+            return Err(Refusal::new(
+                at.child("namespace"),
+                Reason::RefNotPermitted,
+                format!("No ReferenceGrant in namespace {namespace} lets {referrer} use Secret {name}."),
+            ));
+        }
+        self.certificate_of(name, at, &at.child("name"))
+    }
+
+    /// The certificate of a Secret of a namespace that may be used. A Secret that is missing is a matter of the field
+    /// `at_name`, one that cannot be used of the field `at`.
+    pub(crate) fn certificate_of(
+        &self,
+        name: ObjectName,
+        at: &FieldPath,
+        at_name: &FieldPath,
+    ) -> Result<Certificate, Refusal> {
+        match self.reading.key_pairs.get(&name) {
+            None => Err(Refusal::new(
+                at_name.clone(),
+                Reason::InvalidCertificateRef,
+                format!("Secret {name} does not exist."),
+            )),
+            Some(Err((reason, message))) => Err(Refusal::new(at.clone(), *reason, message.clone())),
+            Some(Ok(pair)) => Ok(Certificate { secret: name, at: at.clone(), pair: pair.clone() }),
+        }
+    }
+}
+
+/// What a Secret holds for TLS, checked to belong together. `Debug` shows neither certificate nor key.
+#[derive(PartialEq, Eq)]
+pub(super) struct KeyPair {
+    /// As canonical PEM, leaf first.
+    chain: Box<str>,
+    /// Length of the leaf in `chain`.
+    leaf: usize,
+    /// As canonical PEM.
+    key: Box<str>,
+    /// SHA-256 of leaf and key, by which certificates are compared for each of many names.
+    digest: [u8; 32],
+    /// The DNS names of the leaf, sorted.
+    names: Box<[Hostname]>,
+    /// How many certificates of the chain a client needs besides the leaf and a root.
+    intermediates: usize,
+}
+
+impl KeyPair {
+    /// Reads entries `tls.crt` and `tls.key`, or says in one sentence why they cannot be used.
+    pub(super) fn read(name: &ObjectName, secret: &Secret) -> Result<Self, String> {
+        // `type` is not looked at: `kubernetes.io/tls` is what the specification asks for and what
+        // `kubectl create secret tls` writes, but the entries decide whether a certificate can be served, and many
+        // an Opaque Secret has both.
+        let text = |entry: &str| {
+            // In a manifest, `stringData` replaces what `data` has.
+            let written = secret.string_data.as_ref().and_then(|data| Some(data.get(entry)?.as_bytes()));
+            let bytes = written
+                .or_else(|| Some(&*secret.data.as_ref()?.get(entry)?.0))
+                .ok_or_else(|| format!("Secret {name} has no entry {entry}."))?;
+            str::from_utf8(bytes).map_err(|_| format!("Entry {entry} of Secret {name} is not PEM."))
+        };
+        let unusable = |fault: &dyn fmt::Display| format!("Secret {name} cannot be used: {fault}.");
+        let (chain, key) = (text("tls.crt")?, text("tls.key")?);
+        // One bad pair would freeze every route of the data plane.
+        let key = check_leaf_and_key(chain, key).map_err(|fault| unusable(&fault))?;
+        let chain = read_certificates(chain);
+        let Chain { names, intermediates } = Chain::read(&chain).map_err(|fault| unusable(&fault))?;
+        let mut certificates = chain.iter().map(|der| write_section("CERTIFICATE", der));
+        let mut chain = certificates.next().ok_or_else(|| unusable(&"it holds no certificate"))?;
+        let leaf = chain.len();
+        let digest = Sha256::new().chain_update(&chain).chain_update(&key).finalize().into();
+        chain.extend(certificates);
+        Ok(Self { chain: chain.into(), leaf, key: key.into(), digest, names, intermediates })
+    }
+}
+
+impl fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyPair")
+            .field("names", &self.names)
+            .field("intermediates", &self.intermediates)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

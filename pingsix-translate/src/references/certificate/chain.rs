@@ -1,0 +1,113 @@
+//! What a chain of certificates says about itself.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::asn1::{AnyRef, ObjectIdentifier};
+use x509_cert::der::{Class, Decode as _, Tagged as _};
+
+use crate::bounds;
+use crate::model::Hostname;
+use crate::pingsix::validate::read_certificates;
+
+/// What is known of a chain. What cannot be read is left out and refused by nobody, because PingSIX takes certificates
+/// that are stranger than [`x509_cert`] likes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// The DNS names of the leaf, sorted.
+    pub(super) names: Box<[Hostname]>,
+    /// Certificates between the leaf and a root.
+    pub(super) intermediates: usize,
+}
+
+impl Chain {
+    /// Reads a chain of DER certificates, leaf first.
+    ///
+    /// # Errors
+    /// Says in words which bound the chain exceeds.
+    pub(super) fn read(chain: &[Vec<u8>]) -> Result<Self, String> {
+        let Some((leaf, others)) = chain.split_first() else { return Ok(Self::default()) };
+        if leaf.len() > bounds::CERTIFICATE_BYTES {
+            return Err(format!(
+                "its certificate has {} bytes, and clients take at most {}",
+                leaf.len(),
+                bounds::CERTIFICATE_BYTES
+            ));
+        }
+        let bytes: usize = chain.iter().map(Vec::len).sum();
+        if bytes > bounds::CHAIN_BYTES {
+            return Err(format!(
+                "its chain has {bytes} bytes, and clients take at most {}",
+                bounds::CHAIN_BYTES
+            ));
+        }
+        let names = parse(leaf).map(|leaf| names(&leaf)).unwrap_or_default();
+        if names.len() > bounds::NAMES {
+            let (names, most) = (names.len(), bounds::NAMES);
+            return Err(format!("its certificate is for {names} DNS names, more than {most}"));
+        }
+        Ok(Self {
+            names: names.into_iter().collect(),
+            // A root is of no use to a client: it knows it already, or does not believe in it.
+            intermediates: others.iter().filter(|der| !is_self_issued(der)).count(),
+        })
+    }
+}
+
+/// From when until when the first certificate of a PEM text is valid, both inclusive, since the Unix epoch (RFC 5280,
+/// section 4.1.2.5); `None` when that cannot be read.
+///
+/// Translation has no clock, so whoever has one asks.
+pub fn certificate_validity(pem: &str) -> Option<RangeInclusive<Duration>> {
+    let chain = read_certificates(pem);
+    let leaf = parse(chain.first()?)?;
+    let validity = leaf.tbs_certificate().validity();
+    Some(validity.not_before.to_unix_duration()..=validity.not_after.to_unix_duration())
+}
+
+type Certificate = CertificateInner<Raw>;
+
+fn parse(der: &[u8]) -> Option<Certificate> {
+    Certificate::from_der(der).ok()
+}
+
+fn is_self_issued(der: &[u8]) -> bool {
+    parse(der).is_some_and(|certificate| {
+        let body = certificate.tbs_certificate();
+        body.issuer() == body.subject()
+    })
+}
+
+/// `id-ce-subjectAltName` (RFC 5280, section 4.2.1.6).
+const SUBJECT_ALT_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
+
+/// The tag number of `dNSName` in a `GeneralName`.
+const DNS_NAME: u32 = 2;
+
+/// The DNS names a certificate is for; those that no request could have are left out. The common name counts only
+/// where there are no others (RFC 6125, section 6.4.4).
+fn names(leaf: &Certificate) -> BTreeSet<Hostname> {
+    let body = leaf.tbs_certificate();
+    let extensions = body.extensions().map(Vec::as_slice).unwrap_or_default();
+    let mut alternatives = extensions
+        .iter()
+        .filter(|extension| extension.extn_id == SUBJECT_ALT_NAME)
+        // Read one by one, so that a name of a rare kind does not hide the others.
+        .filter_map(|extension| Vec::<AnyRef<'_>>::from_der(extension.extn_value.as_bytes()).ok())
+        .flatten()
+        .filter(|name| {
+            name.tag().class() == Class::ContextSpecific && name.tag().number().value() == DNS_NAME
+        })
+        .peekable();
+    if alternatives.peek().is_some() {
+        let texts = alternatives.filter_map(|name| std::str::from_utf8(name.value()).ok());
+        return texts.filter_map(|name| Hostname::parse(name).ok()).collect();
+    }
+    let common = body.subject().common_name().ok().flatten();
+    common.and_then(|name| Hostname::parse(&name.value()).ok()).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! What is read of referents once, however many refer to them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::certificate::KeyPair;
+use super::grant::Grants;
+use crate::model::{Kind, ObjectKey, ObjectName, Reason};
+use crate::quarantine::refuse_secret;
+use crate::snapshot::{Pending, Referents, Secret};
+
+/// What ReferenceGrants permit, and what Secrets hold.
+///
+/// It is a function of the referents: whoever keeps it has to say what of them is different.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reading {
+    pub(super) grants: Grants,
+    /// What a Secret holds for TLS, or why it cannot be used, in one sentence.
+    pub(super) key_pairs: BTreeMap<ObjectName, Result<Arc<KeyPair>, (Reason, String)>>,
+}
+
+impl Reading {
+    pub(crate) fn new(referents: &Referents) -> Self {
+        let mut reading = Self::default();
+        reading.read_grants(referents);
+        for (name, secret) in &referents.secrets {
+            reading.read_secret(name, Some(secret), referents);
+        }
+        for key in referents.pending.keys().filter(|key| key.kind == Kind::Secret) {
+            reading.read_secret(&key.name, referents.secrets.get(&key.name), referents);
+        }
+        reading
+    }
+
+    /// Reads all ReferenceGrants.
+    pub(crate) fn read_grants(&mut self, referents: &Referents) {
+        self.grants = Grants::new(referents.reference_grants.values());
+    }
+
+    /// Reads a Secret, or forgets one that is gone.
+    pub(crate) fn read_secret(
+        &mut self,
+        name: &ObjectName,
+        secret: Option<&Arc<Secret>>,
+        referents: &Referents,
+    ) {
+        let key = ObjectKey { kind: Kind::Secret, name: name.clone() };
+        let read = match (secret, not_read_yet(&referents.pending, &key)) {
+            (Some(secret), _) => match refuse_secret(&referents.quarantine, &key) {
+                Some(refused) => Err((Reason::Quarantined, refused)),
+                None => KeyPair::read(name, secret)
+                    .map(Arc::new)
+                    .map_err(|message| (Reason::InvalidCertificateRef, message)),
+            },
+            (None, Some(message)) => Err((Reason::Pending, message)),
+            (None, None) => {
+                self.key_pairs.remove(name);
+                return;
+            }
+        };
+        self.key_pairs.insert(name.clone(), read);
+    }
+}
+
+/// What to say of an object of which nothing is known yet.
+pub(super) fn not_read_yet(pending: &Pending, key: &ObjectKey) -> Option<String> {
+    // Nearly always.
+    if pending.is_empty() || !pending.contains_key(key) {
+        return None;
+    }
+    let ObjectKey { kind, name } = key;
+    Some(format!("It is not known yet whether {kind} {name} exists: the API server has not answered."))
+}
+
+#[cfg(test)]
+mod tests;

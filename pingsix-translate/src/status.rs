@@ -1,0 +1,154 @@
+//! Second output: what to tell each author.
+//!
+//! Verdicts carry no times and nothing about delivery; [`finish()`] adds the latter, the status writer the former.
+
+mod bundle;
+mod condition;
+mod finish;
+mod gateway;
+mod gateway_class;
+mod ingress_class;
+mod limited;
+mod listener;
+mod listener_set;
+mod merge;
+mod merge_status;
+mod pingsix_proxy;
+mod policy;
+mod route;
+mod to_status;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use condition::{Condition, ConditionStatus, Conditions};
+pub use finish::{Delivery, finish};
+pub(crate) use gateway::{is_usable_address, judge_gateway, refuse_gateway};
+pub use gateway_class::{GatewayClassVerdict, judge_gateway_class};
+pub use ingress_class::{IngressClassVerdict, judge_ingress_class};
+pub(crate) use listener::{Judged, attached_to};
+pub(crate) use listener_set::judge_listener_sets;
+pub use merge_status::StatusMerge;
+pub use pingsix_proxy::{PingsixProxyVerdict, judge_pingsix_proxy};
+pub(crate) use policy::judge_policies;
+pub(crate) use route::{Refusals, judge_route};
+
+pub use crate::model::{Address, ConditionType, Problem, Reason, RouteKind, Severity};
+use crate::model::{DataPlaneKey, Layout, ObjectKey, ParentRef};
+use crate::shared_map::SharedMap;
+
+/// Verdicts on every object of a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdicts {
+    /// The Gateway; `None` when the snapshot was one of an IngressClass.
+    pub gateway: Option<GatewayVerdict>,
+    /// Every ListenerSet whose parentRef is the Gateway.
+    pub listener_sets: BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
+    /// Every route that names the Gateway or one of its ListenerSets.
+    pub routes: SharedMap<Arc<ObjectKey>, RouteVerdict>,
+    /// Every policy that takes part in what the Gateway serves.
+    pub policies: BTreeMap<Arc<ObjectKey>, PolicyVerdict>,
+    /// Every Ingress that the IngressClass serves, also one of which parts are refused: their `status.loadBalancer`
+    /// is where the data plane is reached. Empty when the snapshot was one of a Gateway.
+    pub ingresses: BTreeSet<Arc<ObjectKey>>,
+    /// Everything that is wrong, with object and field: the source of the conditions' messages, and all there
+    /// is for kinds without conditions. Sorted, without repetitions.
+    pub problems: Vec<Problem>,
+}
+
+impl Verdicts {
+    /// Every listener of the Gateway and of its ListenerSets.
+    pub fn listeners(&self) -> impl Iterator<Item = &ListenerVerdict> {
+        let of_gateway = self.gateway.iter().flat_map(|gateway| &gateway.listeners);
+        of_gateway.chain(self.listener_sets.values().flat_map(|set| &set.listeners))
+    }
+}
+
+/// Verdict on a Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayVerdict {
+    /// The Gateway.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// The layout its data planes follow.
+    pub layout: Layout,
+    /// Gateway conditions.
+    pub conditions: Conditions,
+    /// `Programmed`, when the Gateway asks for what no delivery can bring about.
+    pub obstacle: Option<Condition>,
+    /// One entry per listener of the spec, in its order.
+    pub listeners: Vec<ListenerVerdict>,
+    /// How many ListenerSets are accepted.
+    pub attached_listener_sets: i32,
+}
+
+/// Verdict on a ListenerSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerSetVerdict {
+    /// The ListenerSet.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// ListenerSet conditions.
+    pub conditions: Conditions,
+    /// One entry per listener of the spec, in its order.
+    pub listeners: Vec<ListenerVerdict>,
+}
+
+/// Verdict on a policy with respect to one ancestor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyVerdict {
+    /// The policy.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// The Gateway through which the policy takes effect (Gateway API, `PolicyAncestorStatus.ancestorRef`).
+    pub ancestor: Arc<ObjectKey>,
+    /// Policy conditions.
+    pub conditions: Conditions,
+}
+
+/// Verdict on a listener.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerVerdict {
+    /// `spec.listeners[].name`
+    pub name: String,
+    /// `spec.listeners[].port`, as written.
+    pub port: i32,
+    /// `spec.listeners[].protocol`, as written.
+    pub protocol: String,
+    /// `spec.listeners[].hostname` in lower case; `None` is every host.
+    pub hostname: Option<String>,
+    /// Kinds of routes that may attach.
+    pub supported_kinds: Vec<RouteKind>,
+    /// Accepted routes that select this listener.
+    pub attached_routes: i32,
+    /// Listener conditions.
+    pub conditions: Conditions,
+    /// The data plane that serves the listener; `None` when none does.
+    pub data_plane: Option<DataPlaneKey>,
+}
+
+/// Verdict on a route, one entry per parentRef that is ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteVerdict {
+    /// The route.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// One entry per parentRef that names a Gateway of ours, in spec order. Shared, since many routes have the same.
+    pub parents: Arc<[ParentVerdict]>,
+}
+
+/// Verdict on a route with respect to one parentRef.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ParentVerdict {
+    /// The parentRef, verbatim.
+    pub parent_ref: ParentRef,
+    /// Route conditions.
+    pub conditions: Conditions,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Conditions without transition times.
+
+use crate::model::{ConditionType, Reason};
+
+/// Status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConditionStatus {
+    /// `True`
+    True,
+    /// `False`
+    False,
+    /// `Unknown`
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The spelling in a status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A condition as the author will read it. The status writer adds `lastTransitionTime`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Condition {
+    /// `type`
+    pub kind: ConditionType,
+    /// `status`
+    pub status: ConditionStatus,
+    /// `reason`
+    pub reason: Reason,
+    /// `message`, at most 32,768 bytes.
+    pub message: String,
+    /// `observedGeneration`: the generation of the object that was judged.
+    pub observed_generation: i64,
+}
+
+/// Longest message the API server stores (`metav1.Condition.message`).
+const MAX_MESSAGE: usize = 32_768;
+
+/// Conditions of one object or part of one, sorted by type, one per type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// Adds a condition, or replaces the one of the same type.
+    pub fn set(&mut self, mut condition: Condition) {
+        truncate(&mut condition.message);
+        match self.0.binary_search_by_key(&condition.kind, |existing| existing.kind) {
+            Ok(at) => self.0[at] = condition,
+            Err(at) => self.0.insert(at, condition),
+        }
+    }
+
+    /// The condition of a type.
+    pub fn get(&self, kind: ConditionType) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.kind == kind)
+    }
+
+    /// Whether the condition of a type is there and `True`.
+    pub fn is_true(&self, kind: ConditionType) -> bool {
+        self.get(kind).is_some_and(|condition| condition.status == ConditionStatus::True)
+    }
+
+    /// All conditions, sorted by type.
+    pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
+        self.0.iter()
+    }
+}
+
+impl From<Condition> for Conditions {
+    fn from(condition: Condition) -> Self {
+        let mut conditions = Self::default();
+        conditions.set(condition);
+        conditions
+    }
+}
+
+impl<'a> IntoIterator for &'a Conditions {
+    type Item = &'a Condition;
+    type IntoIter = std::slice::Iter<'a, Condition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+fn truncate(message: &mut String) {
+    const ELLIPSIS: &str = " ...";
+    if message.len() > MAX_MESSAGE {
+        let mut end = MAX_MESSAGE - ELLIPSIS.len();
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        message.push_str(ELLIPSIS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_longer_than_the_api_allows_is_cut_at_a_character() {
+        let mut conditions = Conditions::default();
+        conditions.set(Condition {
+            kind: ConditionType::Accepted,
+            status: ConditionStatus::True,
+            reason: Reason::Accepted,
+            message: "\u{e9}".repeat(MAX_MESSAGE),
+            observed_generation: 1,
+        });
+        let message = &conditions.get(ConditionType::Accepted).unwrap().message;
+        assert!(message.len() <= MAX_MESSAGE);
+        assert!(message.ends_with(" ..."));
+    }
+}

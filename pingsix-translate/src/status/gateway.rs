@@ -1,0 +1,201 @@
+//! Verdicts on a Gateway.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::limited::limited;
+use super::listener::{Judged, unserved};
+use super::{Condition, ConditionStatus, Conditions, GatewayVerdict, ListenerSetVerdict};
+use crate::attach::Listener;
+use crate::model::{ConditionType, FieldPath, Hostname, Limit, ObjectKey, Problem, Reason, Refusal, joined};
+use crate::references::{CertificateRef, References};
+use crate::snapshot::{FrontendValidation, Gateway};
+
+/// Judges a Gateway whose listeners and ListenerSets are judged already. `Programmed` is for [`super::finish()`] to say.
+pub(crate) fn judge_gateway(
+    gateway: &Gateway,
+    judged: &Judged<'_>,
+    listener_sets: &BTreeMap<Arc<ObjectKey>, ListenerSetVerdict>,
+    references: &References<'_>,
+    problems: &mut Vec<Problem>,
+) -> GatewayVerdict {
+    let owner = &judged.listeners.gateway;
+    let (key, generation) = (&owner.key, owner.generation);
+    let condition = |kind, status, reason, message| Condition {
+        kind,
+        status,
+        reason,
+        message,
+        observed_generation: generation,
+    };
+    problems.extend(judged.refused.map(|refusal| refusal.of(key)));
+    let (status, reason, message) = judged.refused.map_or_else(
+        || accepted_by_listeners(judged.listeners.of(owner), serves_listener_sets(judged)),
+        |refusal| (ConditionStatus::False, refusal.reason, refusal.to_string()),
+    );
+    let mut conditions = Conditions::from(condition(ConditionType::Accepted, status, reason, message));
+    let mut limits = judged.limits.to_vec();
+    let client_certificate = judge_client_certificate(gateway, judged, references, &mut limits, problems);
+    if let Some((status, reason, message)) = client_certificate {
+        conditions.set(condition(ConditionType::ResolvedRefs, status, reason, message));
+    }
+    let insecure: Vec<String> = FrontendValidation::all(&gateway.spec)
+        .iter()
+        .filter_map(|validation| Some(validation.insecure_field()?.to_string()))
+        .collect();
+    if !insecure.is_empty() {
+        conditions.set(condition(
+            ConditionType::InsecureFrontendValidationMode,
+            ConditionStatus::True,
+            Reason::ConfigurationChanged,
+            format!("Clients without a valid certificate are to be let in: {}.", insecure.join(", ")),
+        ));
+    }
+    if gateway.spec.probe.default_scope.is_some() {
+        limits.push(Limit::new(
+            FieldPath::new("spec").child("defaultScope"),
+            "There are no default Gateways; only routes that name this one attach to it.",
+        ));
+    }
+    problems.extend(limits.iter().map(|limit| limit.of(key)));
+    if conditions.is_true(ConditionType::Accepted)
+        && let Some(condition) = limited(&limits, generation)
+    {
+        conditions.set(condition);
+    }
+    let unusable = unusable_addresses(gateway);
+    problems.extend(unusable.iter().map(|refusal| refusal.of(key)));
+    let obstacle = (!unusable.is_empty()).then(|| {
+        condition(
+            ConditionType::Programmed,
+            ConditionStatus::False,
+            Reason::AddressNotUsable,
+            joined(&unusable),
+        )
+    });
+    let attached =
+        listener_sets.values().filter(|set| set.conditions.is_true(ConditionType::Accepted)).count();
+    GatewayVerdict {
+        key: key.clone(),
+        generation,
+        layout: judged.layout,
+        conditions,
+        obstacle,
+        listeners: judged.verdicts(owner),
+        attached_listener_sets: i32::try_from(attached).unwrap_or(i32::MAX),
+    }
+}
+
+/// What is wrong with a Gateway besides its listeners and its parameters, so that it serves nothing at all.
+pub(crate) fn refuse_gateway(gateway: &Gateway) -> Option<Refusal> {
+    let spec = FieldPath::new("spec");
+    gateway.spec.addresses.iter().flatten().enumerate().find_map(|(index, address)| {
+        let kind = address.r#type.as_deref().unwrap_or("IPAddress");
+        (!matches!(kind, "IPAddress" | "Hostname")).then(|| {
+            Refusal::new(
+                spec.child("addresses").index(index).child("type"),
+                Reason::UnsupportedAddress,
+                format!("Addresses of type {kind} are not supported."),
+            )
+        })
+    })
+}
+
+/// Addresses of a type we know that no data plane could have.
+fn unusable_addresses(gateway: &Gateway) -> Vec<Refusal> {
+    let count = gateway.spec.addresses.as_ref().map_or(0, Vec::len);
+    (0..count).filter_map(|index| unusable_address(gateway, index)).collect()
+}
+
+/// Whether some data plane could have an address that a Gateway asks for.
+pub(crate) fn is_usable_address(gateway: &Gateway, index: usize) -> bool {
+    unusable_address(gateway, index).is_none()
+}
+
+fn unusable_address(gateway: &Gateway, index: usize) -> Option<Refusal> {
+    let address = gateway.spec.addresses.as_ref()?.get(index)?;
+    let at = FieldPath::new("spec").child("addresses").index(index);
+    let routability = gateway.spec.probe.addresses.get(index).and_then(|probe| probe.routability.as_ref());
+    if routability.is_some_and(|asked| asked.as_str() != Some("")) {
+        return Some(Refusal::new(
+            at.child("routability"),
+            Reason::AddressNotUsable,
+            "Addresses cannot be chosen by where they are reachable from.",
+        ));
+    }
+    // Without a value, any address of the type will do.
+    let value = address.value.as_deref().filter(|value| !value.is_empty())?;
+    let (is_usable, what) = match address.r#type.as_deref().unwrap_or("IPAddress") {
+        "IPAddress" => (value.parse::<IpAddr>().is_ok(), "an IP address"),
+        "Hostname" => (Hostname::parse(value).is_ok_and(|name| !name.is_wildcard()), "a hostname"),
+        _ => return None,
+    };
+    let message = || format!("\"{value}\" is not {what}.");
+    (!is_usable).then(|| Refusal::new(at.child("value"), Reason::AddressNotUsable, message()))
+}
+
+/// `ResolvedRefs` of a Gateway, which only one with a client certificate for backends has.
+fn judge_client_certificate(
+    gateway: &Gateway,
+    judged: &Judged<'_>,
+    references: &References<'_>,
+    limits: &mut Vec<Limit>,
+    problems: &mut Vec<Problem>,
+) -> Option<(ConditionStatus, Reason, String)> {
+    let owner = &judged.listeners.gateway;
+    let written = gateway.spec.tls.as_ref()?.backend.as_ref()?.client_certificate_ref.as_ref()?;
+    let at = FieldPath::new("spec").child("tls").child("backend").child("clientCertificateRef");
+    let reference = CertificateRef {
+        group: written.group.clone(),
+        kind: written.kind.clone(),
+        name: written.name.clone(),
+        namespace: written.namespace.clone(),
+    };
+    if let Err(mut refusal) = references.certificate(&owner.key, &reference, &at) {
+        if refusal.reason == Reason::InvalidCertificateRef {
+            refusal.reason = Reason::InvalidClientCertificateRef;
+        }
+        problems.push(refusal.of(&owner.key));
+        return Some((ConditionStatus::False, refusal.reason, refusal.to_string()));
+    }
+    let message = "No certificate is shown to backends, so those that ask for one refuse connections.";
+    limits.push(Limit::new(at, message));
+    let unresolved: Vec<&str> = judged
+        .listeners
+        .of(owner)
+        .iter()
+        .filter(|listener| !listener.unresolved.is_empty())
+        .map(|listener| listener.name.as_str())
+        .collect();
+    Some(if unresolved.is_empty() {
+        (ConditionStatus::True, Reason::ResolvedRefs, "All references are resolved.".to_owned())
+    } else {
+        let message =
+            format!("These listeners have references that are not resolved: {}.", unresolved.join(", "));
+        (ConditionStatus::False, Reason::ListenersNotResolved, message)
+    })
+}
+
+/// Whether a listener of a ListenerSet is served, which makes a Gateway useful that has none of its own.
+fn serves_listener_sets(judged: &Judged<'_>) -> bool {
+    judged.listeners.sets.iter().any(|set| judged.listeners.of(set).iter().any(Listener::is_served))
+}
+
+fn accepted_by_listeners(listeners: &[Listener], others_serve: bool) -> (ConditionStatus, Reason, String) {
+    let (names, any_served) = unserved(listeners);
+    if names.is_empty() && (any_served || others_serve) {
+        return (ConditionStatus::True, Reason::Accepted, "The Gateway is accepted.".to_owned());
+    }
+    // True with a reason that sounds negative is what the specification asks for.
+    let (status, message) = match (listeners.is_empty(), any_served, others_serve) {
+        (true, _, _) => (ConditionStatus::False, "The Gateway has no listener.".to_owned()),
+        (false, true, _) => (ConditionStatus::True, format!("These listeners are not valid: {names}.")),
+        (false, false, true) => (
+            ConditionStatus::True,
+            format!("No listener but those of ListenerSets is valid; these are not: {names}."),
+        ),
+        (false, false, false) => (ConditionStatus::False, format!("No listener is valid: {names}.")),
+    };
+    (status, Reason::ListenersNotValid, message)
+}

@@ -1,0 +1,87 @@
+//! Verdicts on GatewayClasses, which belong to no snapshot.
+
+use std::sync::Arc;
+
+use super::{Condition, ConditionStatus, Conditions};
+use crate::feature::supported_features;
+use crate::model::{ConditionType, Kind, ObjectKey, Options, Problem, Reason};
+use crate::parameters::{self, Parameters};
+use crate::snapshot::{GatewayClass, Proxies, key_of};
+
+/// Verdict on a GatewayClass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayClassVerdict {
+    /// The class.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// Class conditions.
+    pub conditions: Conditions,
+    /// What is claimed of the class (`status.supportedFeatures`), sorted; nothing unless it is accepted.
+    pub supported_features: Vec<&'static str>,
+    /// Whether the controller is to run its data planes.
+    pub is_managed: bool,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+impl GatewayClassVerdict {
+    /// Whether Gateways of the class are served.
+    pub fn is_accepted(&self) -> bool {
+        self.conditions.is_true(ConditionType::Accepted)
+    }
+
+    /// The same of a controller that runs no data planes. What it would have to run is not there: so nothing is claimed of
+    /// the class, and its author is told. Gateways of it are translated all the same, and are not programmed.
+    #[must_use]
+    pub fn without_data_planes(mut self) -> Self {
+        let accepted = self.conditions.get(ConditionType::Accepted).cloned();
+        if let Some(accepted) = accepted.filter(|_| self.is_managed) {
+            let message = "The class is accepted, but its parameters ask for data planes that the controller runs, and this \
+                           controller runs none: it was started without an endpoint of the feed for them. No Gateway of \
+                           the class is programmed.";
+            self.conditions.set(Condition { message: message.to_owned(), ..accepted });
+            self.supported_features.clear();
+        }
+        self
+    }
+}
+
+/// Judges a class; `None` when it belongs to another controller. `proxies` has the parameters that it names, if they are
+/// there ([`proxy_of_class`](crate::snapshot::proxy_of_class)).
+pub fn judge_gateway_class(
+    class: &GatewayClass,
+    proxies: &Proxies,
+    options: &Options,
+) -> Option<GatewayClassVerdict> {
+    if class.spec.controller_name != options.controller_name {
+        return None;
+    }
+    let key = Arc::new(key_of(Kind::GatewayClass, &class.metadata));
+    let (parameters, refusal) = match parameters::of_gateway_class(class, proxies, options) {
+        Ok(parameters) => (parameters, None),
+        Err(refusal) => (Parameters::Unsaid, Some(refusal)),
+    };
+    let generation = class.metadata.generation.unwrap_or_default();
+    let (status, reason, message) = match &refusal {
+        None => (ConditionStatus::True, Reason::Accepted, "The class is accepted.".to_owned()),
+        Some(refusal) => (ConditionStatus::False, refusal.reason, refusal.to_string()),
+    };
+    let conditions = Conditions::from(Condition {
+        kind: ConditionType::Accepted,
+        status,
+        reason,
+        message,
+        observed_generation: generation,
+    });
+    let problems = refusal.iter().map(|refusal| refusal.of(&key)).collect();
+    let supported_features = match &refusal {
+        None => {
+            let options = Options { layout: parameters.layout(options), ..options.clone() };
+            supported_features(&options, parameters.managed()).map(|feature| feature.name).collect()
+        }
+        Some(_) => Vec::new(),
+    };
+    let is_managed = parameters.managed().is_some();
+    Some(GatewayClassVerdict { key, generation, conditions, supported_features, is_managed, problems })
+}

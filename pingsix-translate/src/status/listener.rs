@@ -1,0 +1,140 @@
+//! Verdicts on listeners, whoever owns them.
+
+use super::limited::limited;
+use super::route::Refusals;
+use super::{Condition, ConditionStatus, Conditions, ListenerVerdict, RouteVerdict};
+use crate::attach::{Listener, ListenerOwner, ListenerState, Listeners};
+use crate::few::Few;
+use crate::lower::{RouteInput, data_plane_of};
+use crate::model::{ConditionType, Layout, Limit, Reason, Refusal, joined};
+
+/// What Gateways and ListenerSets are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judged<'a> {
+    pub(crate) listeners: &'a Listeners,
+    /// How many accepted routes each listener has.
+    pub(crate) attached: &'a [i32],
+    pub(crate) layout: Layout,
+    /// Why the Gateway serves nothing at all.
+    pub(crate) refused: Option<&'a Refusal>,
+    /// What the Gateway asks for and does not get.
+    pub(crate) limits: &'a [Limit],
+}
+
+impl Judged<'_> {
+    /// Verdicts on the listeners of an owner.
+    pub(super) fn verdicts(&self, owner: &ListenerOwner) -> Vec<ListenerVerdict> {
+        let gateway = &self.listeners.gateway.key.name;
+        let attached =
+            owner.listeners.clone().map(|index| self.attached.get(index).copied().unwrap_or_default());
+        let listeners = self.listeners.of(owner).iter().zip(attached);
+        listeners
+            .map(|(listener, attached_routes)| ListenerVerdict {
+                name: listener.name.clone(),
+                port: listener.written_port,
+                protocol: listener.written_protocol.clone(),
+                hostname: listener.hostname.as_ref().map(ToString::to_string),
+                supported_kinds: listener.supported_kinds.clone(),
+                attached_routes,
+                conditions: listener_conditions(listener, owner.generation),
+                data_plane: data_plane_of(gateway, listener, self.layout).filter(|_| self.refused.is_none()),
+            })
+            .collect()
+    }
+}
+
+/// The listeners that are not served, by name; and whether any is.
+pub(super) fn unserved(listeners: &[Listener]) -> (String, bool) {
+    let bad: Vec<&str> = listeners
+        .iter()
+        .filter(|listener| !listener.is_served())
+        .map(|listener| listener.name.as_str())
+        .collect();
+    (bad.join(", "), bad.len() < listeners.len())
+}
+
+/// The listeners that count a route as attached, through however many parentRefs. One that does not serve it at all does
+/// not count it, though another listener of the same parentRef serves it.
+pub(crate) fn attached_to(
+    index: usize,
+    route: &RouteInput,
+    verdict: &RouteVerdict,
+    refusals: &Refusals,
+) -> Few<usize> {
+    let accepted = route
+        .attached
+        .parents
+        .iter()
+        .zip(verdict.parents.iter())
+        .filter(|(_, verdict)| verdict.conditions.is_true(ConditionType::Accepted));
+    let listeners = accepted.filter_map(|(parent, _)| parent.outcome.as_ref().ok()).flatten().copied();
+    listeners.filter(|listener| !refusals.is_refused_on(index, *listener)).collect()
+}
+
+fn listener_conditions(listener: &Listener, generation: i64) -> Conditions {
+    let mut conditions = Conditions::default();
+    let mut set = |kind, status, reason, message: String| {
+        conditions.set(Condition { kind, status, reason, message, observed_generation: generation });
+    };
+    match &listener.state {
+        ListenerState::Served { .. } | ListenerState::Unresolved => set(
+            ConditionType::Accepted,
+            ConditionStatus::True,
+            Reason::Accepted,
+            "The listener is accepted.".to_owned(),
+        ),
+        ListenerState::Refused { refusal }
+        | ListenerState::Conflicted { refusal }
+        | ListenerState::Excluded { refusal } => {
+            set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, refusal.to_string());
+        }
+    }
+    // Judged also for a listener that is not accepted.
+    match (&listener.state, listener.unresolved.first()) {
+        (ListenerState::Excluded { refusal }, _) if listener.terminates_tls() => set(
+            ConditionType::ResolvedRefs,
+            ConditionStatus::Unknown,
+            refusal.reason,
+            "The references of a ListenerSet that is not allowed are not resolved.".to_owned(),
+        ),
+        (_, Some(first)) => {
+            let message = joined(&listener.unresolved);
+            set(ConditionType::ResolvedRefs, ConditionStatus::False, first.reason, message);
+        }
+        (_, None) => set(
+            ConditionType::ResolvedRefs,
+            ConditionStatus::True,
+            Reason::ResolvedRefs,
+            "All references are resolved.".to_owned(),
+        ),
+    }
+    match &listener.state {
+        ListenerState::Conflicted { refusal } => {
+            set(ConditionType::Conflicted, ConditionStatus::True, refusal.reason, refusal.to_string());
+        }
+        ListenerState::Served { .. }
+        | ListenerState::Unresolved
+        | ListenerState::Refused { .. }
+        | ListenerState::Excluded { .. } => {
+            set(
+                ConditionType::Conflicted,
+                ConditionStatus::False,
+                Reason::NoConflicts,
+                "No other listener has the same port and hostname.".to_owned(),
+            );
+        }
+    }
+    // Absent rather than `False`: the specification wants it so for the first, and the second follows it.
+    if let Some(overlap) = &listener.overlap {
+        set(
+            ConditionType::OverlappingTlsConfig,
+            ConditionStatus::True,
+            overlap.reason(),
+            overlap.to_string(),
+        );
+    }
+    if let Some(condition) = limited(&listener.limits, generation) {
+        conditions.set(condition);
+    }
+    conditions
+}

@@ -1,0 +1,54 @@
+//! Verdicts on ListenerSets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::listener::{Judged, unserved};
+use super::{Condition, ConditionStatus, Conditions, ListenerSetVerdict};
+use crate::attach::ListenerOwner;
+use crate::model::{ConditionType, ObjectKey, Reason};
+
+/// Judges every ListenerSet of a Gateway. `Programmed` is for [`super::finish()`] to say.
+pub(crate) fn judge_listener_sets(judged: &Judged<'_>) -> BTreeMap<Arc<ObjectKey>, ListenerSetVerdict> {
+    let sets = judged.listeners.sets.iter();
+    sets.map(|set| (set.key.clone(), judge_listener_set(set, judged))).collect()
+}
+
+fn judge_listener_set(set: &ListenerOwner, judged: &Judged<'_>) -> ListenerSetVerdict {
+    let (status, reason, message) = accepted(set, judged);
+    let conditions = Conditions::from(Condition {
+        kind: ConditionType::Accepted,
+        status,
+        reason,
+        message,
+        observed_generation: set.generation,
+    });
+    ListenerSetVerdict {
+        key: set.key.clone(),
+        generation: set.generation,
+        conditions,
+        listeners: judged.verdicts(set),
+    }
+}
+
+fn accepted(set: &ListenerOwner, judged: &Judged<'_>) -> (ConditionStatus, Reason, String) {
+    if let Some(refusal) = &set.excluded {
+        return (ConditionStatus::False, refusal.reason, refusal.to_string());
+    }
+    if judged.refused.is_some() {
+        let message = format!("{} is not accepted.", judged.listeners.gateway.key);
+        return (ConditionStatus::False, Reason::ParentNotAccepted, message);
+    }
+    let listeners = judged.listeners.of(set);
+    let (names, any_served) = unserved(listeners);
+    if listeners.is_empty() {
+        let message = "The ListenerSet has no listener.".to_owned();
+        (ConditionStatus::False, Reason::ListenersNotValid, message)
+    } else if names.is_empty() {
+        (ConditionStatus::True, Reason::Accepted, "The ListenerSet is accepted.".to_owned())
+    } else if any_served {
+        (ConditionStatus::True, Reason::ListenersNotValid, format!("These listeners are not valid: {names}."))
+    } else {
+        (ConditionStatus::False, Reason::ListenersNotValid, format!("No listener is valid: {names}."))
+    }
+}

@@ -1,0 +1,251 @@
+//! The status of an object as it is, and our verdict, to the status as it should be.
+//!
+//! What others have written stays as it is: fields and condition types that are not ours, also inside listeners and inside
+//! our own entries, and the entries of other controllers. Conditions of our types are replaced, or go when the verdict has
+//! none; entries of listeners and parents that are gone go. `lastTransitionTime` changes with `status` alone. When
+//! nothing changes, the result equals what was given, so that a writer has nothing to write. All of it is pure: the time
+//! is an argument, and the object's `resourceVersion` is the writer's to watch.
+
+mod address;
+mod release;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Conditions, GatewayClassVerdict, GatewayVerdict, ListenerSetVerdict, ListenerVerdict,
+    PingsixProxyVerdict, PolicyVerdict, RouteVerdict,
+};
+use crate::model::{ConditionType, GATEWAY_GROUP, Kind, ObjectKey};
+
+/// `status.parents` of a route (Gateway API, `RouteStatus`).
+const PARENTS: EntryList = EntryList { list: "parents", reference: "parentRef", most: 32 };
+
+/// `status.ancestors` of a policy (Gateway API, `PolicyStatus`).
+const ANCESTORS: EntryList = EntryList { list: "ancestors", reference: "ancestorRef", most: 16 };
+
+/// Merges verdicts into the status of objects.
+#[derive(Clone, Debug)]
+pub struct StatusMerge {
+    controller_name: String,
+    /// As it stands in a status.
+    now: Value,
+}
+
+impl StatusMerge {
+    /// For a controller, at a time, which is written to whole seconds.
+    pub fn new(controller_name: &str, now: &Time) -> Self {
+        // A time that cannot be written does not come from a clock; the API server would refuse it by name.
+        let now = serde_json::to_value(now).unwrap_or_default();
+        Self { controller_name: controller_name.to_owned(), now }
+    }
+
+    /// `GatewayClass.status`
+    pub fn gateway_class(&self, current: &Value, verdict: &GatewayClassVerdict) -> Value {
+        let mut status = members(current);
+        self.replace_conditions(&mut status, &verdict.conditions);
+        if verdict.supported_features.is_empty() {
+            status.remove("supportedFeatures");
+        } else {
+            let features = verdict.supported_features.iter().map(|name| json!({ "name": name }));
+            status.insert("supportedFeatures".to_owned(), features.collect());
+        }
+        kept_if_equal(current, status)
+    }
+
+    /// `PingsixProxy.status`
+    pub fn pingsix_proxy(&self, current: &Value, verdict: &PingsixProxyVerdict) -> Value {
+        let mut status = members(current);
+        match verdict.mode {
+            Some(mode) => status.insert("mode".to_owned(), json!(mode)),
+            None => status.remove("mode"),
+        };
+        self.replace_conditions(&mut status, &verdict.conditions);
+        kept_if_equal(current, status)
+    }
+
+    /// `Gateway.status`; `addresses` are left alone, see [`Self::gateway_addresses`].
+    pub fn gateway(&self, current: &Value, verdict: &GatewayVerdict) -> Value {
+        let mut status = members(current);
+        self.replace_conditions(&mut status, &verdict.conditions);
+        self.replace_listeners(&mut status, &verdict.listeners);
+        status.insert("attachedListenerSets".to_owned(), json!(verdict.attached_listener_sets));
+        kept_if_equal(current, status)
+    }
+
+    /// `ListenerSet.status`
+    pub fn listener_set(&self, current: &Value, verdict: &ListenerSetVerdict) -> Value {
+        let mut status = members(current);
+        self.replace_conditions(&mut status, &verdict.conditions);
+        self.replace_listeners(&mut status, &verdict.listeners);
+        kept_if_equal(current, status)
+    }
+
+    /// `status` of a route of any kind. The verdict must be that of all Gateways together ([`RouteVerdict::merge`]): entries
+    /// of ours that it does not have go.
+    pub fn route(&self, current: &Value, verdict: &RouteVerdict) -> Value {
+        let ours = verdict
+            .parents
+            .iter()
+            .map(|parent| Entry {
+                reference: with_defaults(parent.parent_ref.to_value()),
+                conditions: &parent.conditions,
+            })
+            .collect();
+        self.replace_entries(current, &PARENTS, ours)
+    }
+
+    /// `status` of a policy. The verdicts must be those of all ancestors: entries of ours that none of them is about go.
+    pub fn policy<'v>(
+        &self,
+        current: &Value,
+        verdicts: impl IntoIterator<Item = &'v PolicyVerdict>,
+    ) -> Value {
+        let ours = verdicts.into_iter().map(|verdict| Entry {
+            reference: ancestor_ref(&verdict.ancestor),
+            conditions: &verdict.conditions,
+        });
+        self.replace_entries(current, &ANCESTORS, ours.collect())
+    }
+
+    fn replace_conditions(&self, holder: &mut Map<String, Value>, ours: &Conditions) {
+        let current =
+            holder.get("conditions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let merged = self.conditions(current, ours);
+        holder.insert("conditions".to_owned(), Value::Array(merged));
+    }
+
+    /// Ours in the place of those of the same type, then the new ones.
+    fn conditions(&self, current: &[Value], ours: &Conditions) -> Vec<Value> {
+        let mut new: Vec<Value> = ours.to_values();
+        let mut merged = Vec::with_capacity(current.len() + new.len());
+        for existing in current {
+            let kind = &existing["type"];
+            match new.iter().position(|condition| condition["type"] == *kind) {
+                Some(position) => merged.push(self.condition(Some(existing), new.remove(position))),
+                None if is_ours(kind) => {}
+                None => merged.push(existing.clone()),
+            }
+        }
+        merged.extend(new.into_iter().map(|condition| self.condition(None, condition)));
+        merged
+    }
+
+    fn condition(&self, existing: Option<&Value>, mut condition: Value) -> Value {
+        let time = existing
+            .filter(|existing| existing["status"] == condition["status"])
+            .and_then(|existing| existing.get("lastTransitionTime"))
+            .filter(|time| time.is_string())
+            .unwrap_or(&self.now);
+        condition["lastTransitionTime"] = time.clone();
+        condition
+    }
+
+    fn replace_listeners(&self, status: &mut Map<String, Value>, ours: &[ListenerVerdict]) {
+        let current = status.remove("listeners").unwrap_or_default();
+        let current = current.as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut merged: Vec<Value> = Vec::with_capacity(ours.len());
+        for listener in ours {
+            // The API server takes a name once; listeners that share one are judged alike.
+            if merged.iter().any(|entry| entry["name"] == *listener.name) {
+                continue;
+            }
+            let existing = current.iter().find(|entry| entry["name"] == *listener.name);
+            let mut entry = existing.map(members).unwrap_or_default();
+            self.replace_conditions(&mut entry, &listener.conditions);
+            if let Value::Object(own) = listener.to_status() {
+                entry.extend(own.into_iter().filter(|(field, _)| field != "conditions"));
+            }
+            merged.push(Value::Object(entry));
+        }
+        status.insert("listeners".to_owned(), Value::Array(merged));
+    }
+
+    fn replace_entries(&self, current: &Value, list: &EntryList, mut ours: Vec<Entry<'_>>) -> Value {
+        let mut status = members(current);
+        let entries = current.get(list.list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut merged = Vec::with_capacity(entries.len() + ours.len());
+        for existing in entries {
+            if existing["controllerName"] != *self.controller_name {
+                merged.push(existing.clone());
+                continue;
+            }
+            let reference = with_defaults(existing[list.reference].clone());
+            let Some(position) = ours.iter().position(|entry| entry.reference == reference) else { continue };
+            let Entry { conditions, .. } = ours.remove(position);
+            // Another one with the same reference would be a repetition.
+            ours.retain(|entry| entry.reference != reference);
+            let mut entry = members(existing);
+            self.replace_conditions(&mut entry, conditions);
+            merged.push(Value::Object(entry));
+        }
+        while !ours.is_empty() && merged.len() < list.most {
+            let Entry { reference, conditions } = ours.remove(0);
+            ours.retain(|entry| entry.reference != reference);
+            let mut entry = Map::new();
+            entry.insert(list.reference.to_owned(), reference);
+            entry.insert("controllerName".to_owned(), json!(self.controller_name));
+            self.replace_conditions(&mut entry, conditions);
+            merged.push(Value::Object(entry));
+        }
+        if merged.is_empty() && entries.is_empty() {
+            return current.clone();
+        }
+        status.insert(list.list.to_owned(), Value::Array(merged));
+        kept_if_equal(current, status)
+    }
+}
+
+/// A list of entries that several controllers share.
+struct EntryList {
+    list: &'static str,
+    reference: &'static str,
+    /// How many entries the API server takes.
+    most: usize,
+}
+
+/// An entry of ours.
+struct Entry<'v> {
+    reference: Value,
+    conditions: &'v Conditions,
+}
+
+/// A reference as it is stored: the API server adds these fields to the status as it does to the spec.
+fn with_defaults(mut reference: Value) -> Value {
+    if let Value::Object(fields) = &mut reference {
+        fields.entry("group").or_insert_with(|| json!(GATEWAY_GROUP));
+        fields.entry("kind").or_insert_with(|| json!(Kind::Gateway.as_str()));
+    }
+    reference
+}
+
+fn ancestor_ref(ancestor: &ObjectKey) -> Value {
+    json!({
+        "group": ancestor.kind.group(),
+        "kind": ancestor.kind.as_str(),
+        "namespace": &*ancestor.name.namespace,
+        "name": &*ancestor.name.name,
+    })
+}
+
+/// Whether a condition type is one of ours, so that it goes when a verdict does not have it.
+fn is_ours(kind: &Value) -> bool {
+    ConditionType::ALL.iter().any(|known| *kind == known.as_str())
+}
+
+/// The fields of an object; none for anything else.
+fn members(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// No status and an empty one are the same.
+fn kept_if_equal(current: &Value, status: Map<String, Value>) -> Value {
+    if current.as_object() == Some(&status) || (current.is_null() && status.is_empty()) {
+        current.clone()
+    } else {
+        Value::Object(status)
+    }
+}
+
+#[cfg(test)]
+mod tests;

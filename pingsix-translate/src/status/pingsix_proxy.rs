@@ -1,0 +1,53 @@
+//! Verdicts on PingsixProxies, each by itself: what names them is judged elsewhere.
+
+use std::sync::Arc;
+
+use super::{Condition, ConditionStatus, Conditions};
+use crate::crd::PingsixProxy;
+use crate::model::{ConditionType, Kind, ObjectKey, Problem, Reason, Severity, joined};
+use crate::parameters::flaws;
+use crate::snapshot::key_of;
+
+/// Verdict on a PingsixProxy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PingsixProxyVerdict {
+    /// The PingsixProxy.
+    pub key: Arc<ObjectKey>,
+    /// `metadata.generation` of the object judged; 0 when it has none.
+    pub generation: i64,
+    /// Whether the processes are run by somebody else or by the controller; nothing if it does not say.
+    pub mode: Option<&'static str>,
+    /// Its conditions.
+    pub conditions: Conditions,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Judges a PingsixProxy, whoever names it.
+pub fn judge_pingsix_proxy(proxy: &PingsixProxy) -> PingsixProxyVerdict {
+    let key = Arc::new(key_of(Kind::PingsixProxy, &proxy.metadata));
+    let generation = proxy.metadata.generation.unwrap_or_default();
+    let flaws = flaws(proxy);
+    let (status, reason, message) = if flaws.is_empty() {
+        (ConditionStatus::True, Reason::Accepted, "The parameters are accepted.".to_owned())
+    } else {
+        (ConditionStatus::False, Reason::InvalidParameters, joined(&flaws))
+    };
+    let kind = ConditionType::Accepted;
+    let conditions =
+        Conditions::from(Condition { kind, status, reason, message, observed_generation: generation });
+    let mode = match (&proxy.spec.attached, &proxy.spec.managed) {
+        (Some(_), None) => Some("Attached"),
+        (None, Some(_)) => Some("Managed"),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    let problems = flaws.into_iter().map(|flaw| Problem {
+        object: key.clone(),
+        field: flaw.at,
+        severity: Severity::Error,
+        reason: Reason::InvalidParameters,
+        message: flaw.message,
+    });
+    let problems = problems.collect();
+    PingsixProxyVerdict { key, generation, mode, conditions, problems }
+}

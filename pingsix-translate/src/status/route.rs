@@ -1,0 +1,280 @@
+//! Verdicts on routes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::limited::limited;
+use super::{Condition, ConditionStatus, Conditions, ParentVerdict, RouteVerdict};
+use crate::attach::{Attachment, Listener};
+use crate::backends::ResolvedRule;
+use crate::lower::{RouteInput, RuleRef, ZoneRefusal, ZoneRefusalCause};
+use crate::model::{ConditionType, FieldPath, Limit, Problem, Reason, Refusal, joined};
+
+/// What lowering refused, by route.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    /// By route: data plane, rule, why.
+    rules: BTreeMap<usize, Vec<(usize, usize, Refusal)>>,
+    /// By listener that is served: its data plane.
+    planes: BTreeMap<usize, usize>,
+    /// By route: listener that does not serve it, and why.
+    listeners: BTreeMap<usize, BTreeMap<usize, String>>,
+    /// Routes and listeners that serve them for at least some hosts.
+    served: BTreeSet<(usize, usize)>,
+}
+
+impl Refusals {
+    /// The listeners that a data plane serves, which has a number.
+    pub(crate) fn add_plane(&mut self, number: usize, listeners: impl IntoIterator<Item = usize>) {
+        self.planes.extend(listeners.into_iter().map(|listener| (listener, number)));
+    }
+
+    /// Rules that it cannot serve.
+    pub(crate) fn add_rules(&mut self, number: usize, refused: impl IntoIterator<Item = (RuleRef, Refusal)>) {
+        for (rule, refusal) in refused {
+            self.rules.entry(rule.route).or_default().push((number, rule.rule, refusal));
+        }
+    }
+
+    /// Whether a route is served nowhere through a listener it is attached to.
+    pub(super) fn is_refused_on(&self, route: usize, listener: usize) -> bool {
+        let refused = self.listeners.get(&route).is_some_and(|listeners| listeners.contains_key(&listener));
+        refused && !self.served.contains(&(route, listener))
+    }
+
+    /// Routes that a shared data plane cannot serve on one listener without serving them on another, and those
+    /// that it serves.
+    pub(crate) fn add_zones(
+        &mut self,
+        listeners: &[Listener],
+        refused: &[ZoneRefusal],
+        served: BTreeSet<(usize, usize)>,
+    ) {
+        self.served.extend(served);
+        for &ZoneRefusal { route, listener, cause } in refused {
+            let own = &listeners[listener];
+            let message = match cause {
+                ZoneRefusalCause::Exposed { port } => format!(
+                    "PingSIX cannot tell ports apart, so what listener \"{}\" serves over HTTPS would also be \
+                     served in plaintext on port {port}; use layout perPort.",
+                    own.name
+                ),
+                ZoneRefusalCause::UnnamedRedirect => format!(
+                    "PingSIX cannot tell ports apart, and redirects what arrives at listener \"{}\" to HTTPS only for \
+                     hosts with a name, by rules without conditions; give the route hostnames that are no wildcards, \
+                     or use layout perPort.",
+                    own.name
+                ),
+                ZoneRefusalCause::NotAttached { other } => {
+                    let other = &listeners[other];
+                    format!(
+                        "PingSIX cannot tell ports apart, and listener \"{}\" on port {} serves the same hosts as \
+                         listener \"{}\" on port {}; attach the route to both, or use layout perPort.",
+                        other.name, other.port, own.name, own.port
+                    )
+                }
+            };
+            self.listeners.entry(route).or_default().entry(listener).or_insert(message);
+        }
+    }
+}
+
+/// Judges a route with respect to each parentRef that is ours.
+pub(crate) fn judge_route(
+    index: usize,
+    input: &RouteInput,
+    refusals: &Refusals,
+    problems: &mut Vec<Problem>,
+) -> RouteVerdict {
+    let route = &input.route;
+    let of_rules = route.rules.iter().flat_map(|rule| &rule.limits);
+    let limits: Vec<&Limit> = route.limits.iter().chain(of_rules).collect();
+    let unresolved: Vec<&Refusal> = input.rules.iter().flat_map(|rule| &rule.unresolved).collect();
+    let RefusedBackends { denied, shares, of_every_rule } = refused_backends(&input.rules);
+    let mut parents = Vec::with_capacity(input.attached.parents.len());
+    for Attachment { parent_ref, outcome } in &input.attached.parents {
+        let mut conditions = Conditions::default();
+        let mut set = |kind, status, reason, message: String| {
+            conditions.set(Condition {
+                kind,
+                status,
+                reason,
+                message,
+                observed_generation: route.generation,
+            });
+        };
+        // What is told with the first condition, whichever way it goes.
+        let mut accepted: Vec<&Refusal> = route.refusals.iter().collect();
+        let no_listeners = BTreeMap::new();
+        let refusing = refusals.listeners.get(&index).unwrap_or(&no_listeners);
+        match outcome {
+            Err(refusal) => {
+                problems.push(refusal.of(&route.key));
+                let message = with_refusals(refusal.to_string(), accepted);
+                set(ConditionType::Accepted, ConditionStatus::False, refusal.reason, message);
+            }
+            Ok(listeners) => {
+                let at = FieldPath::new("spec").child("parentRefs").index(parent_ref.index);
+                let on_listeners: Vec<Refusal> = listeners
+                    .iter()
+                    .filter_map(|listener| refusing.get(listener))
+                    .map(|message| Refusal::new(at.clone(), Reason::UnsupportedValue, message.clone()))
+                    .collect();
+                problems.extend(on_listeners.iter().map(|refusal| refusal.of(&route.key)));
+                let refused_rules = refused_rules(index, input, refusals, Some(listeners));
+                let every_rule = refused_rules.len() == route.rules.len()
+                    && refused_rules.values().all(|rule| rule.is_refused_everywhere);
+                // A listener may serve the route for some hosts and not for others, or for none at all because
+                // narrower listeners take them; what counts is whether anything is served.
+                let every_listener = !on_listeners.is_empty()
+                    && !listeners.iter().any(|&listener| refusals.served.contains(&(index, listener)));
+                let of_route =
+                    on_listeners.iter().chain(refused_rules.values().flat_map(|rule| &rule.why).copied());
+                let mut dropped: Vec<&Refusal> = of_route.collect();
+                if every_rule || every_listener {
+                    let message =
+                        joined(dropped.iter().copied().chain(denied.iter().chain(&shares).copied()));
+                    let reason = reason_of(&dropped);
+                    set(ConditionType::Accepted, ConditionStatus::False, reason, message);
+                } else {
+                    // A policy of somebody else's Service does not make a route one that is not accepted, whatever it
+                    // costs: the specification wants routes to Services with unusable policies accepted. One with no
+                    // rule that is served is not partially invalid either.
+                    let told = if of_every_rule { &mut accepted } else { &mut dropped };
+                    told.extend(denied.iter().copied());
+                    let message = with_refusals("The route is accepted.".to_owned(), accepted);
+                    set(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message);
+                    if let Some(message) = partial_refusal(&dropped, &shares) {
+                        let kind = ConditionType::PartiallyInvalid;
+                        set(kind, ConditionStatus::True, reason_of(&dropped), message);
+                    }
+                }
+            }
+        }
+        if conditions.is_true(ConditionType::Accepted)
+            && let Some(condition) = limited(limits.iter().copied(), route.generation)
+        {
+            conditions.set(condition);
+        }
+        let mut set = |kind, status, reason, message: String| {
+            conditions.set(Condition {
+                kind,
+                status,
+                reason,
+                message,
+                observed_generation: route.generation,
+            });
+        };
+        // Judged also for a route that is not accepted.
+        match unresolved.first() {
+            None => set(
+                ConditionType::ResolvedRefs,
+                ConditionStatus::True,
+                Reason::ResolvedRefs,
+                "All references are resolved.".to_owned(),
+            ),
+            Some(first) => set(
+                ConditionType::ResolvedRefs,
+                ConditionStatus::False,
+                first.reason,
+                joined(unresolved.iter().copied()),
+            ),
+        }
+        parents.push(ParentVerdict { parent_ref: parent_ref.clone(), conditions });
+    }
+    if !parents.is_empty() {
+        problems.extend(route.refusals.iter().map(|refusal| refusal.of(&route.key)));
+        problems.extend(limits.iter().map(|limit| limit.of(&route.key)));
+        let refused_rules = refused_rules(index, input, refusals, None);
+        let refused = refused_rules.values().flat_map(|rule| &rule.why).copied();
+        problems.extend(
+            refused.chain(unresolved).chain(denied).chain(shares).map(|refusal| refusal.of(&route.key)),
+        );
+    }
+    RouteVerdict { key: route.key.clone(), generation: route.generation, parents: parents.into() }
+}
+
+/// Backends that a rule cannot speak to.
+struct RefusedBackends<'a> {
+    /// By rules that serve nothing, because of policies.
+    denied: Vec<&'a Refusal>,
+    /// By rules that keep other backends.
+    shares: Vec<&'a Refusal>,
+    /// Whether policies leave no rule anything to serve.
+    of_every_rule: bool,
+}
+
+fn refused_backends(rules: &[ResolvedRule]) -> RefusedBackends<'_> {
+    let is_denied = |rule: &ResolvedRule| rule.serves_nothing() && rule.denied().next().is_some();
+    let of_every_rule = rules.iter().all(is_denied);
+    let (whole, partial): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| rule.serves_nothing());
+    let shares = partial.into_iter().flat_map(|rule| rule.refused.iter().chain(rule.denied()));
+    RefusedBackends {
+        denied: whole.into_iter().flat_map(ResolvedRule::denied).collect(),
+        shares: shares.collect(),
+        of_every_rule,
+    }
+}
+
+/// What is refused of a route that is accepted. The API wants the message about rules that are not served to start with
+/// the first of these words; they would be wrong of a rule that keeps other backends.
+fn partial_refusal(dropped: &[&Refusal], shares: &[&Refusal]) -> Option<String> {
+    let parts = [("Dropped Rule", dropped), ("Dropped Backend", shares)];
+    let parts = parts.into_iter().filter(|(_, refusals)| !refusals.is_empty());
+    let parts = parts.map(|(what, refusals)| format!("{what}: {}", joined(refusals.iter().copied())));
+    Some(parts.collect::<Vec<_>>().join(" ")).filter(|message| !message.is_empty())
+}
+
+/// Why rules are refused, in one word: they ask for what there is not, unless nothing but PingSIX stands against them.
+fn reason_of(dropped: &[&Refusal]) -> Reason {
+    let is_quarantined = |refusal: &&Refusal| refusal.reason == Reason::Quarantined;
+    if !dropped.is_empty() && dropped.iter().all(is_quarantined) {
+        Reason::Quarantined
+    } else {
+        Reason::UnsupportedValue
+    }
+}
+
+/// A rule that is refused, with respect to some listeners.
+#[derive(Debug, Default)]
+struct RefusedRule<'a> {
+    why: Vec<&'a Refusal>,
+    is_refused_everywhere: bool,
+}
+
+/// Every rule that is refused on the data planes of these listeners, or on any: by an earlier stage or by lowering, with
+/// all reasons.
+fn refused_rules<'a>(
+    index: usize,
+    input: &'a RouteInput,
+    refusals: &'a Refusals,
+    listeners: Option<&[usize]>,
+) -> BTreeMap<usize, RefusedRule<'a>> {
+    let mut refused: BTreeMap<usize, RefusedRule<'a>> = BTreeMap::new();
+    for (position, (rule, resolved)) in input.route.rules.iter().zip(&input.rules).enumerate() {
+        let of_backends = resolved.refused.iter().filter(|_| resolved.serves_nothing());
+        let why: Vec<&Refusal> = rule.refusals.iter().chain(of_backends).collect();
+        if !why.is_empty() {
+            refused.insert(position, RefusedRule { why, is_refused_everywhere: true });
+        }
+    }
+    let lowered = refusals.rules.get(&index).map(Vec::as_slice).unwrap_or_default();
+    let planes: Option<BTreeSet<usize>> = listeners.filter(|_| !lowered.is_empty()).map(|listeners| {
+        listeners.iter().filter_map(|listener| refusals.planes.get(listener)).copied().collect()
+    });
+    let mut on_planes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for (plane, position, refusal) in lowered {
+        if planes.as_ref().is_none_or(|planes| planes.contains(plane)) {
+            let rule = refused.entry(*position).or_default();
+            rule.why.push(refusal);
+            let on = on_planes.entry(*position).or_default();
+            on.insert(*plane);
+            rule.is_refused_everywhere |= planes.as_ref().is_some_and(|planes| planes.len() == on.len());
+        }
+    }
+    refused
+}
+
+/// A message, and what is refused besides, such as one of several hostnames.
+fn with_refusals(message: String, refusals: Vec<&Refusal>) -> String {
+    if refusals.is_empty() { message } else { format!("{message} {}", joined(refusals)) }
+}
