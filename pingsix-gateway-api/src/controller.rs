@@ -27,7 +27,6 @@ mod destinations;
 mod directed;
 mod drift;
 mod engine;
-mod feed;
 mod instances;
 mod observers;
 mod opener;
@@ -53,19 +52,19 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use addresses::PublishedAddresses;
-pub(crate) use addresses::of_service as addresses_of_service;
-pub use feed::{Feed, Reach};
 pub use observers::Observers;
 pub use opener::Opener;
 pub use outlets::{Outlet, Outlets};
 pub use provisioning::ProvisioningOptions;
 
 use crate::delivery::status_page::{StatusClient, StatusUrl};
+use crate::feed::Served;
+pub use crate::feed::{Feed, Reach};
+use crate::health::Gate;
 use crate::leader::{Elector, Leadership, LeaseOptions, LeaseOptionsError};
-use crate::operations::health::Gate;
 use crate::pki::{self, AuthorityOptions, FeedAuthority};
 use crate::reconcile::{Pace, Reconciler};
-use crate::replicas::{Replicas, Served};
+use crate::replicas::Replicas;
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };

@@ -44,6 +44,7 @@ use pingsix_translate::infrastructure::{Infrastructure, PortProtocol};
 use pingsix_translate::{Kind, ObjectKey, ObjectName};
 use serde_json::{Value, json};
 
+pub(crate) use addresses::addresses_of_service;
 pub use addresses::{AddressFault, judge_addresses};
 pub use key::{DiagnosticsKey, InstallationKey};
 pub use keys::{HeldKeys, KeyRecord};

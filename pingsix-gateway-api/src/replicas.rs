@@ -25,7 +25,6 @@ mod record;
 mod revisions;
 mod roster;
 mod saying;
-mod served;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -44,7 +43,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub(crate) use saying::{Confirmed, Saying};
-pub(crate) use served::Served;
 
 use crate::acceptance::Findings;
 use crate::digest::short_digest;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{Feed as _, Opener, Outlets};
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// Which of the sinks that were opened; none has the number of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::ControllerOptions;
 use super::engine::Provisioning;
 use crate::leader::Leadership;
-use crate::operations::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::pki::FeedAuthority;
 use crate::provision::{Installation, Parts, Provisioner, Standings, Wanted, shared_key};
 use crate::status::EventBoard;

@@ -30,8 +30,8 @@ use super::{
     Standings, Wanted, names, objects, service_name,
 };
 use crate::leader::Leadership;
+use crate::metrics::Metrics;
 use crate::news::changed;
-use crate::operations::metrics::Metrics;
 use crate::pki::{Edition, FeedAuthority, Held, HeldError};
 use crate::status::{EventBoard, Pace, Pacing};
 use crate::watch::Namespaces;

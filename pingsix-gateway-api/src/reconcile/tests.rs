@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::waits::PATIENCE;
 use super::{Job, Prepared, Reconciled, Reconciler, Standing};
-use crate::world::generate::{event_of, object};
+use crate::fixture::generate::{event_of, object};
 
 mod waiting;
 

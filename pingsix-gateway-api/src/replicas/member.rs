@@ -16,7 +16,6 @@ use super::record::{Record, annotation, told};
 use super::roster::RENEW;
 use super::saying::{Saying, confirmed, found};
 use super::{Inner, Replicas, follow};
-use crate::controller::Feed;
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
 use crate::leader::Leadership;
@@ -37,14 +36,21 @@ const CALM: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Replicas {
-    /// Tells others of the readers of a feed, and hears of theirs, until it is stopped; then takes its record away.
-    pub(crate) async fn run<F: Feed>(self, feed: &F, leadership: Leadership, stop: CancellationToken) {
+    /// Tells others of the readers of this replica, and hears of theirs, until it is stopped; then takes its record away.
+    /// `readers` counts those of each scope, and `changed` changes when they may be others.
+    pub(crate) async fn run<R: Fn() -> BTreeMap<Scope, usize>>(
+        self,
+        readers: R,
+        changed: Option<watch::Receiver<u64>>,
+        leadership: Leadership,
+        stop: CancellationToken,
+    ) {
         let Self(inner) = &self;
         let live = async {
             tokio::join!(
                 inner.reservations.follow(),
                 follow(&inner.api, &inner.name, |lease| inner.see(lease)),
-                inner.tell(feed, &leadership),
+                inner.tell(readers, changed, &leadership),
             )
         };
         stop.run_until_cancelled(Box::pin(live)).await;
@@ -82,14 +88,18 @@ impl Inner {
     }
 
     /// Tells of this replica for as long as the future lives.
-    async fn tell<F: Feed>(&self, feed: &F, leadership: &Leadership) {
-        let mut changed = feed.readers_changed();
+    async fn tell<R: Fn() -> BTreeMap<Scope, usize>>(
+        &self,
+        current: R,
+        mut changed: Option<watch::Receiver<u64>>,
+        leadership: &Leadership,
+    ) {
         let mut newcomers = self.newcomers.subscribe();
         let mut says = self.saying.subscribe();
         let mut times = 0;
         let mut complaint = None;
         loop {
-            let readers = feed.readers();
+            let readers = current();
             let saying = says.borrow_and_update().clone();
             times += 1;
             let (next, mut soonest) = match self.write(times, &readers, &saying, leadership).await {
@@ -109,7 +119,7 @@ impl Inner {
             let now = Instant::now();
             tokio::select! {
                 () = sleep_until(now + next) => {}
-                () = other_readers(feed, changed.as_mut(), &readers) => {}
+                () = other_readers(&current, changed.as_mut(), &readers) => {}
                 // One that is new has to hear of our reading.
                 _ = newcomers.changed() => {}
                 () = self.something_to_say(&mut says) => soonest = soonest.max(CALM),
@@ -201,9 +211,9 @@ impl Replicas {
     }
 }
 
-/// Waits until the readers of a feed are others than these.
-async fn other_readers<F: Feed>(
-    feed: &F,
+/// Waits until the readers of this replica are others than these.
+async fn other_readers(
+    current: &impl Fn() -> BTreeMap<Scope, usize>,
     mut changed: Option<&mut watch::Receiver<u64>>,
     readers: &BTreeMap<Scope, usize>,
 ) {
@@ -215,7 +225,7 @@ async fn other_readers<F: Feed>(
         if !has_changed {
             std::future::pending::<()>().await;
         }
-        if feed.readers() != *readers {
+        if current() != *readers {
             return;
         }
     }

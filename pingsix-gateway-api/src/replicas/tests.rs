@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::controller::Feed;
+use crate::feed::{Feed, Served};
 use crate::fixture::api_server::{ApiServer, Fate};
 use crate::leader::Leadership;
 

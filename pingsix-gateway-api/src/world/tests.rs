@@ -16,8 +16,8 @@ use rand::{Rng as _, SeedableRng as _};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::generate::{event_of, object};
 use super::{Changed, Cut, Effects, Event, OwnerSnapshot, World};
+use crate::fixture::generate::{event_of, object};
 use crate::watch::Watched;
 
 fn gateway_event(event: watcher::Event<Watched<Gateway>>) -> Event {

@@ -3,7 +3,7 @@
 //! What is published is poisoned on its way, where our rules do not see it. Nothing but the task that listens is left out
 //! of the controller here; the tests with a cluster have it.
 
-#[path = "../../src/world/generate/events.rs"]
+#[path = "../../src/fixture/generate/events.rs"]
 mod events;
 
 use std::collections::BTreeSet;

@@ -20,7 +20,7 @@ use crate::bridge::withdrawn;
 use crate::controller::orphans::Orphan;
 use crate::controller::publisher::{Attempt, Stage, Ticket};
 use crate::controller::{ControllerError, Feed, Reach};
-use crate::operations::metrics::Outcome;
+use crate::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
 /// For how long nothing is said of what is being published.

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::slow_feed::{Fate, SlowFeed};
+use crate::fixture::generate::event_of;
 use crate::status::Wanted;
 use crate::watch::Answer;
-use crate::world::generate::event_of;
 
 struct Rig<F = SlowFeed> {
     engine: Engine<F>,

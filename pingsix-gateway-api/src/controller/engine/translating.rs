@@ -10,7 +10,7 @@ use tracing::{Span, info_span};
 use super::Engine;
 use super::jobs::{Flight, Landing};
 use crate::controller::Feed;
-use crate::operations::metrics::Outcome;
+use crate::metrics::Outcome;
 use crate::reconcile::{Job, Prepared, Reconciled, Turn};
 
 /// What is said of an owner whose translation has panicked.

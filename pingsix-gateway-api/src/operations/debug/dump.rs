@@ -11,11 +11,10 @@ use tokio::time::Instant;
 use super::{Dump, Holdings};
 use crate::acceptance::Acceptance;
 use crate::bridge::origins_of;
-use crate::operations::kinds::{PerKind, with_kind};
 use crate::replicas::Replicas;
 use crate::store::Direction;
 use crate::watch::{Undecodable, Watched};
-use crate::world::{Crossing, Stored, Target, World};
+use crate::world::{Crossing, PerKind, Stored, Target, World, with_kind};
 
 /// What is shown in the place of a secret.
 const REDACTED: &str = "<redacted>";
