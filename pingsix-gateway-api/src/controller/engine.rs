@@ -1,28 +1,41 @@
-//! The one task that owns the picture: what it hears, and what it does about it.
+//! The one task that owns the picture, and what happens in it.
+//!
+//! ```text
+//! Input ──► Ingest: owners to reconsider, by turns ──► Job: translation ──► Publish: publications ──► Report: statuses
+//!              ▲                                                                  │                     ▲
+//!              └── changed elsewhere, to be retried, to be searched ◄─────────────┴── Deliveries ───────┘
+//! ```
+//!
+//! - [`Ingest`] takes inputs into the picture, and has the queue of owners and their translations.
+//! - [`Publish`] has what was made of owners, until it is published or withdrawn.
+//! - [`Report`] says how far that has come, to the boards of statuses and Events and to readiness.
+//! - [`Managed`] has data planes run, where the controller runs them, and hears what has become of them.
+//!
+//! Each owns its fields. The methods of [`Engine`] lead from one to the next.
 
 mod acceptance;
 mod delivered;
+mod ingest;
 mod jobs;
 mod opening;
 mod others;
 mod parameters;
 mod provisioning;
 mod publishing;
+mod report;
 mod sealing;
 mod settling;
 mod sinks;
 mod start;
-mod telling;
 #[cfg(test)]
 mod tests;
 mod translating;
-mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_sink::{Desired, Scope};
+use pingsix_sink::Scope;
 use pingsix_translate::verdict::{Address, Problem};
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
 use tokio::sync::{mpsc, watch};
@@ -34,7 +47,6 @@ use super::destinations::Destinations;
 use super::instances::{AskedPages, Pages, PublishedRevisions};
 use super::observers::Gates;
 use super::orphans::Orphan;
-use super::publisher::Publisher;
 use super::{ControllerError, Feed, Progress};
 use crate::delivery::Deliveries;
 use crate::delivery::reception::PageReader;
@@ -44,20 +56,17 @@ use crate::leader::Leadership;
 use crate::metrics::{Metrics, Outcome};
 use crate::news::changed;
 use crate::operations::debug::{DebugRequest, Holdings};
-use crate::reconcile::{Pace, Queue, Reconciler};
+use crate::reconcile::{Pace, Reconciler};
 use crate::replicas::Replicas;
 use crate::status::{EventBoard, Readers, StatusBoard};
-use crate::watch::{Availability, Input, Watches};
+use crate::watch::{Input, Watches};
 use crate::world::Effects;
-use jobs::Jobs;
-use opening::Opening;
+use ingest::Ingest;
 use others::Others;
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
-use publishing::UnderWay;
-use sealing::Seals;
-use settling::Settling;
-use sinks::Sinks;
+use publishing::Publish;
+use report::{Report, View};
 
 /// How many inputs are taken in before others get their turn.
 const BATCH: usize = 512;
@@ -113,73 +122,66 @@ pub(super) struct Sources {
 
 /// The picture, what was made of it, and how far that has come.
 pub(super) struct Engine<F> {
-    parts: Parts<F>,
-    queue: Queue,
-    jobs: Jobs,
-    publisher: Publisher<F>,
-    /// What was made of owners and is not published yet.
-    under_way: BTreeMap<ObjectKey, UnderWay>,
+    parts: Shared<F>,
+    ingest: Ingest,
+    publish: Publish<F>,
+    report: Report,
+    managed: Managed,
     deliveries: Deliveries,
     /// What the status pages of data planes have said.
     pages: BTreeMap<DataPlaneKey, PageReader>,
-    availability: BTreeMap<Kind, Availability>,
-    /// What is wrong with the objects that cannot be decoded.
-    undecodable: BTreeMap<ObjectKey, Problem>,
-    /// Owners that refer to objects about which there is no answer yet, and those objects.
-    waiting: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// Since when an owner has changes that were not reconsidered.
-    since: BTreeMap<ObjectKey, Instant>,
-    /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
-    withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
-    /// Owners of which something was left to the replica that leads.
-    left: BTreeSet<ObjectKey>,
-    opening: Opening,
-    managed: Managed,
     others: Others,
-    seals: Seals,
-    sinks: Sinks,
-    /// Everything that is watched has been read once.
-    is_known: bool,
-    /// Until when readiness waits for owners of which it is not known what to publish.
-    ready_by: Option<Instant>,
-    /// Everything is published that this replica is waited for.
-    is_ready: bool,
-    /// There is something to say of every owner that was there at the start.
-    is_complete: bool,
-    settling: Settling,
-    /// How often the verdicts of an owner were put together.
-    #[cfg(test)]
-    put_together: std::sync::atomic::AtomicUsize,
 }
+
+/// What all stages use.
+struct Shared<F> {
+    reconciler: Reconciler,
+    feed: Arc<F>,
+    destinations: Destinations,
+    leadership: Leadership,
+    published: watch::Sender<PublishedRevisions>,
+    health: Option<Health>,
+    metrics: Option<Arc<Metrics>>,
+    fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
+    asked: watch::Sender<AskedPages>,
+    drain: Duration,
+}
+
+/// What an engine reports on, beside a part of it that changes.
+macro_rules! view {
+    ($engine:expr) => {
+        $crate::controller::engine::View {
+            reconciler: &$engine.parts.reconciler,
+            deliveries: &$engine.deliveries,
+            managed: &$engine.managed,
+        }
+    };
+}
+use view;
 
 impl<F: Feed + 'static> Engine<F> {
     pub(super) fn new(parts: Parts<F>) -> Self {
+        let boards = (parts.status, parts.events, parts.readers);
         Self {
-            queue: Queue::new(parts.pace),
-            jobs: Jobs::new(),
-            publisher: Publisher::new(Arc::clone(&parts.feed)),
-            under_way: BTreeMap::new(),
-            parts,
+            ingest: Ingest::new(parts.pace, parts.lists_secrets),
+            publish: Publish::new(Arc::clone(&parts.feed)),
+            report: Report::new(boards, parts.addresses, parts.bundles, parts.progress, parts.gates),
+            managed: Managed::new(parts.provisioning),
+            parts: Shared {
+                reconciler: parts.reconciler,
+                feed: parts.feed,
+                destinations: parts.destinations,
+                leadership: parts.leadership,
+                published: parts.published,
+                health: parts.health,
+                metrics: parts.metrics,
+                fixed_pages: parts.fixed_pages,
+                asked: parts.asked,
+                drain: parts.drain,
+            },
             deliveries: Deliveries::default(),
             pages: BTreeMap::new(),
-            availability: BTreeMap::new(),
-            undecodable: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            since: BTreeMap::new(),
-            withdrawals: BTreeMap::new(),
-            left: BTreeSet::new(),
-            opening: Opening::default(),
-            managed: Managed::default(),
             others: Others::default(),
-            seals: Seals::default(),
-            sinks: Sinks::default(),
-            is_known: false,
-            ready_by: None,
-            is_ready: false,
-            is_complete: false,
-            settling: Settling::default(),
-            #[cfg(test)]
-            put_together: std::sync::atomic::AtomicUsize::default(),
         }
     }
 
@@ -191,9 +193,9 @@ impl<F: Feed + 'static> Engine<F> {
         let mut readers = self.parts.feed.readers_changed();
         let mut receptions = self.parts.feed.receptions_changed();
         let mut replicas = self.parts.feed.replicas().map(Replicas::changes);
-        let mut addresses = self.parts.addresses.clone();
-        let mut bundles = self.parts.bundles.clone();
-        let provisioning = self.parts.provisioning.as_ref();
+        let mut addresses = self.report.addresses.clone();
+        let mut bundles = self.report.bundles.clone();
+        let provisioning = self.managed.provisioning.as_ref();
         let mut standings = provisioning.map(|provisioning| provisioning.standings.clone());
         let mut key = provisioning.map(|provisioning| provisioning.key.clone());
         let (mut leadership, mut leads) = (self.parts.leadership.clone(), false);
@@ -202,8 +204,7 @@ impl<F: Feed + 'static> Engine<F> {
         let mut beats = tokio::time::interval(interval);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let room = self.jobs.room().filter(|_| self.is_known);
-            let due = room.and_then(|room| self.queue.next_turn(room));
+            let due = self.ingest.next_turn();
             tokio::select! {
                 () = sources.stop.cancelled() => return self.drain().await,
                 input = sources.inputs.recv() => {
@@ -226,8 +227,8 @@ impl<F: Feed + 'static> Engine<F> {
                     leads = !leads;
                     if leads { self.take_over() } else { self.hand_over() }
                 }
-                landing = self.jobs.ended() => self.land(landing),
-                attempt = self.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
+                landing = self.ingest.jobs.ended() => self.land(landing),
+                attempt = self.publish.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(receptions.as_mut()) => self.look_at_receptions(),
                 () = changed(replicas.as_mut()) => self.look_at_replicas(),
@@ -240,7 +241,7 @@ impl<F: Feed + 'static> Engine<F> {
                 Ok(()) = bundles.changed() => {
                     // What was absent may have come with them.
                     watches.look_again();
-                    self.tell_classes();
+                    self.report.tell_classes(self.view());
                 }
                 Some(request) = asked(sources.debug.as_mut()) => self.answer(request),
                 _ = beats.tick() => self.beat(),
@@ -254,25 +255,8 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     fn take_in(&mut self, input: Input) {
-        let effects = match input {
-            Input::Event(event) => {
-                let (kind, is_change) = (event.kind(), !event.is_of_a_list());
-                let effects = self.parts.reconciler.apply(event);
-                if is_change && let Some(metrics) = &self.parts.metrics {
-                    metrics.event(kind, effects.owners.len());
-                }
-                effects
-            }
-            Input::Gone(key) => self.parts.reconciler.remove(&key),
-            Input::Released(key) => self.parts.reconciler.unwatched(&key),
-            Input::Answered { key, .. } => {
-                Effects { owners: self.parts.reconciler.answered(key), ..Effects::default() }
-            }
-            Input::Availability { kind, availability } => {
-                self.availability.insert(kind, availability);
-                Effects::default()
-            }
-        };
+        let metrics = self.parts.metrics.as_deref();
+        let effects = self.ingest.apply(&mut self.parts.reconciler, metrics, input);
         self.take(effects);
     }
 
@@ -280,56 +264,46 @@ impl<F: Feed + 'static> Engine<F> {
         let Effects { owners, classes, touched, removed, mut undecodable, sliced } = effects;
         self.look_at_sliced(&sliced);
         for key in &removed {
-            self.parts.status.removed(key);
+            self.report.status.removed(key);
             self.note_shape(key, None);
         }
         for class in &classes {
-            self.tell_class(class);
+            self.report.tell_class(self.view(), class);
         }
         for key in touched.iter().filter(|key| key.kind == Kind::PingsixProxy) {
-            self.tell_proxy(key);
+            self.report.tell_proxy(self.view(), key);
         }
         for key in &touched {
             self.note_shape(key, undecodable.remove(key));
         }
-        let mut unsaid = Vec::new();
-        for key in &touched {
-            if self.is_too_early(key) {
-                // Its status says something else than this replica would.
-                self.parts.status.hold(key);
-            } else if self.parts.status.contains(key) {
-                self.parts.status.touched(key);
-            } else {
-                unsaid.push(key);
-            }
+        self.report.touched(self.view(), &touched);
+        self.ingest.changed(owners);
+    }
+
+    /// Takes note of whether an object can be decoded, and has whoever made it told if it cannot.
+    fn note_shape(&mut self, object: &ObjectKey, problem: Option<Problem>) {
+        if self.ingest.note_shape(object, problem.as_ref()) {
+            self.report.events.undecodable(object, problem);
         }
-        for (key, wanted) in self.wanted(unsaid) {
-            // It was replaced by another of its name before anybody looked: what is to be said of it is the same as before,
-            // so nobody would. Or it was too early until now.
-            if let Some(wanted) = wanted {
-                self.say(key, wanted);
-            }
-        }
-        let now = Instant::now();
-        for owner in &owners {
-            self.since.entry(owner.clone()).or_insert(now);
-        }
-        self.push(owners);
     }
 
     fn push(&mut self, owners: BTreeSet<ObjectKey>) {
-        let now = Instant::now();
-        for owner in owners {
-            if !self.jobs.outdate(&owner) {
-                self.queue.push(owner, now);
-            }
-        }
+        self.ingest.push(owners);
+    }
+
+    fn view(&self) -> View<'_> {
+        view!(self)
+    }
+
+    /// Says how far the data planes of an owner have come.
+    fn tell_delivery(&self, owner: &ObjectKey) {
+        self.report.tell_delivery(self.view(), owner);
     }
 
     /// Reconsiders everything, and tries what is still to be withdrawn.
     fn reconsider(&mut self) {
         let mut owners = self.parts.reconciler.ours();
-        owners.extend(self.withdrawals.keys().cloned());
+        owners.extend(self.publish.withdrawals.keys().cloned());
         self.push(owners);
     }
 
@@ -343,7 +317,7 @@ impl<F: Feed + 'static> Engine<F> {
     fn answer(&self, request: DebugRequest) {
         request.answer(&Holdings {
             reconciler: &self.parts.reconciler,
-            queue: &self.queue,
+            queue: &self.ingest.queue,
             deliveries: &self.deliveries,
             etcd: self.parts.feed.embedded(),
             replicas: self.parts.feed.replicas(),
@@ -354,21 +328,22 @@ impl<F: Feed + 'static> Engine<F> {
     /// Says that it lives, and how things stand that would cost too much to say at every change.
     fn beat(&mut self) {
         let now = Instant::now();
-        self.settle(now);
+        let leads = self.parts.leadership.is_held();
+        self.report.settle(view!(self), leads, now);
         self.catch_up();
         self.stop_listening();
         self.look_at_trials(now);
-        self.end_waits(now);
+        self.ingest.end_waits(&mut self.parts.reconciler, now);
         self.explain_delays(now);
         if let Some(health) = &self.parts.health {
             health.beat();
         }
         if let Some(metrics) = &self.parts.metrics {
-            metrics.queue(self.queue.len(), self.queue.next_due());
+            metrics.queue(self.ingest.queue.len(), self.ingest.queue.next_due());
             let deliveries: Vec<_> =
                 self.deliveries.data_planes().map(|plane| self.deliveries.delivery(plane)).collect();
             metrics.deliveries(&deliveries);
-            metrics.problems(self.parts.reconciler.all_problems().chain(self.undecodable.values()));
+            metrics.problems(self.parts.reconciler.all_problems().chain(self.ingest.undecodable.values()));
         }
     }
 }

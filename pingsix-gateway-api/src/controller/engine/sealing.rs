@@ -9,9 +9,10 @@ use pingsix_sink::resource::{self, Sealer};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;
+use super::provisioning::{Managed, keyring_of};
 use crate::controller::Feed;
 use crate::provision::{HeldKeys, KeyPlan, Keyring, plan_keys};
-use crate::reconcile::Publication;
+use crate::reconcile::{Publication, Reconciler};
 
 /// Of owners with secrets that are not handed out in plaintext, what becomes of these.
 #[derive(Debug, Default)]
@@ -49,6 +50,20 @@ impl Seals {
             Err(why) => Seal::Refused(why),
         };
         self.0.insert(owner.clone(), seal);
+    }
+
+    /// Sees which key encrypts what an owner has, before what was made of it is published.
+    pub(super) fn look_at(&mut self, reconciler: &Reconciler, managed: &Managed, owner: &ObjectKey) {
+        match managed.plan_keys(reconciler, owner) {
+            Some(plan) => self.set(owner, plan.seal),
+            None => {
+                self.0.insert(owner.clone(), Seal::Unknown);
+            }
+        }
+        if let Some(Seal::Key(key)) = self.0.get_mut(owner) {
+            let planes = reconciler.data_planes(owner);
+            key.sealers.retain(|data_plane, _| planes.contains(data_plane));
+        }
     }
 
     /// Whether nothing of an owner is handed out for a moment.
@@ -97,47 +112,39 @@ impl Key {
     }
 }
 
-impl<F: Feed + 'static> Engine<F> {
-    /// Sees which key encrypts what an owner has, before what was made of it is published.
-    pub(super) fn look_at_keys(&mut self, owner: &ObjectKey) {
-        match self.plan_keys(owner) {
-            Some(plan) => self.seals.set(owner, plan.seal),
-            None => {
-                self.seals.0.insert(owner.clone(), Seal::Unknown);
-            }
-        }
-        if let Some(Seal::Key(key)) = self.seals.0.get_mut(owner) {
-            let planes = self.parts.reconciler.data_planes(owner);
-            key.sealers.retain(|data_plane, _| planes.contains(data_plane));
-        }
-    }
-
+impl Managed {
     /// Which keys the processes of an owner are to be given, or why they keep what they have.
-    pub(super) fn keys_of_processes(&self, owner: &ObjectKey) -> Result<Keyring, String> {
-        self.plan_keys(owner).map_or_else(|| Err(UNKNOWN.to_owned()), |plan| plan.processes)
-    }
-
-    /// Whether the keys of processes are being exchanged. A moment may come then in which one of them cannot read what it is
-    /// given, when replicas of the controller do not see the same at the same time; no object is at fault for that.
-    pub(super) fn are_keys_under_way(&self, owner: &ObjectKey) -> bool {
-        let plan = self.plan_keys(owner);
-        let held = self.held_keys(owner);
-        plan.zip(held).is_none_or(|(plan, held)| plan.is_under_way(&held))
+    pub(super) fn keys_of_processes(
+        &self,
+        reconciler: &Reconciler,
+        owner: &ObjectKey,
+    ) -> Result<Keyring, String> {
+        self.plan_keys(reconciler, owner).map_or_else(|| Err(UNKNOWN.to_owned()), |plan| plan.processes)
     }
 
     /// What follows from the keys that an owner asks for; `None` as long as it is not known which ones its processes have.
-    fn plan_keys(&self, owner: &ObjectKey) -> Option<KeyPlan> {
-        let infrastructure = self.parts.reconciler.infrastructure(owner);
-        let asked = infrastructure.and_then(|infrastructure| self.keyring_of(infrastructure));
+    fn plan_keys(&self, reconciler: &Reconciler, owner: &ObjectKey) -> Option<KeyPlan> {
+        let infrastructure = reconciler.infrastructure(owner);
+        let asked = infrastructure.and_then(|infrastructure| keyring_of(reconciler.world(), infrastructure));
         // Who asks for none needs none, whatever there is.
         let held = if asked.is_some() { self.held_keys(owner)? } else { HeldKeys::Nobody };
         Some(plan_keys(asked.as_ref(), &held))
     }
 
     fn held_keys(&self, owner: &ObjectKey) -> Option<HeldKeys> {
-        if self.parts.provisioning.is_none() {
+        if self.provisioning.is_none() {
             return Some(HeldKeys::Nobody);
         }
-        Some(self.managed.standings.get(owner)?.keys.clone())
+        Some(self.standings.get(owner)?.keys.clone())
+    }
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Whether the keys of processes are being exchanged. A moment may come then in which one of them cannot read what it is
+    /// given, when replicas of the controller do not see the same at the same time; no object is at fault for that.
+    pub(super) fn are_keys_under_way(&self, owner: &ObjectKey) -> bool {
+        let plan = self.managed.plan_keys(&self.parts.reconciler, owner);
+        let held = self.managed.held_keys(owner);
+        plan.zip(held).is_none_or(|(plan, held)| plan.is_under_way(&held))
     }
 }

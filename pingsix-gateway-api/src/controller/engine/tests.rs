@@ -19,7 +19,7 @@ use super::*;
 use crate::controller::slow_feed::{Fate, SlowFeed};
 use crate::fixture::generate::event_of;
 use crate::status::Wanted;
-use crate::watch::Answer;
+use crate::watch::{Answer, Availability};
 
 struct Rig<F = SlowFeed> {
     engine: Engine<F>,
@@ -133,18 +133,18 @@ impl<F: Feed + 'static> Rig<F> {
 
     /// Reconsiders whoever waits.
     fn settle(&mut self) {
-        while let Some(owner) = self.engine.queue.pop(Instant::now() + Duration::from_mins(1)) {
+        while let Some(owner) = self.engine.ingest.queue.pop(Instant::now() + Duration::from_mins(1)) {
             self.engine.reconcile(&owner);
             self.engine.advance();
         }
     }
 
     fn wanted(&self, object: &ObjectKey) -> Option<Wanted> {
-        self.engine.parts.status.wanted(object)
+        self.engine.report.status.wanted(object)
     }
 
     fn put_together(&mut self) -> usize {
-        std::mem::take(self.engine.put_together.get_mut())
+        std::mem::take(self.engine.report.put_together.get_mut())
     }
 
     /// The value of a metric, which is there once.
@@ -258,7 +258,7 @@ async fn a_kind_that_is_installed_during_the_first_publication_or_after_it_keeps
         }
         rig.tell(*kind, watcher::Event::InitDone);
     }
-    assert!(rig.engine.is_known && !rig.is_ready());
+    assert!(rig.engine.ingest.is_known && !rig.is_ready());
     rig.hear(of(Kind::GrpcRoute, Availability::Watching));
     rig.settle();
     assert!(rig.is_ready(), "{}", rig.health.readiness().text);
@@ -314,14 +314,14 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
         broken["spec"]["rules"] = json!(7);
         broken
     };
-    let board = rig.engine.parts.events.clone();
+    let board = rig.engine.report.events.clone();
     let alright = board.len();
     rig.apply(Kind::HttpRoute, broken(2));
     rig.settle();
     assert_eq!(board.len(), alright + 1);
     rig.engine.beat();
     assert_eq!(rig.metric(problems), "1");
-    let problem = &rig.engine.undecodable[&cart()];
+    let problem = &rig.engine.ingest.undecodable[&cart()];
     assert_eq!((*problem.object).clone(), cart());
     assert_eq!((problem.severity, problem.reason), (Severity::Error, Reason::Invalid));
     assert_eq!(problem.field.as_str(), "spec.rules");
@@ -347,7 +347,7 @@ async fn what_cannot_be_decoded_is_a_problem_of_its_author_until_it_can_be_or_is
     assert_eq!(board.len(), alright + 1);
     rig.tell(Kind::Gateway, watcher::Event::Delete(gateway));
     rig.settle();
-    assert!(rig.engine.undecodable.is_empty());
+    assert!(rig.engine.ingest.undecodable.is_empty());
     assert_eq!(board.len(), alright);
 }
 

@@ -43,9 +43,7 @@ impl<F: Feed + 'static> Engine<F> {
     /// Gives the next owner its turn, if it is time and there is room.
     pub(super) fn take_turn(&mut self) {
         let now = Instant::now();
-        let room = self.jobs.room().filter(|_| self.is_known);
-        let turn = room.and_then(|room| self.queue.turn(now, room));
-        let Some(Turn { owner, due, is_cheap }) = turn else { return };
+        let Some(Turn { owner, due, is_cheap }) = self.ingest.turn(now) else { return };
         let span = info_span!("reconcile", %owner, outcome = Empty);
         let job = span.in_scope(|| self.prepare(&owner, now));
         if let Some(metrics) = &self.parts.metrics {
@@ -53,7 +51,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         if let Some(job) = job {
             let took = now.elapsed();
-            self.jobs.begin(job, Flight { is_cheap, started: now, took, span, is_stale: false });
+            self.ingest.jobs.begin(job, Flight { is_cheap, started: now, took, span, is_stale: false });
             self.count_jobs();
         }
     }
@@ -76,14 +74,14 @@ impl<F: Feed + 'static> Engine<F> {
         match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
             Prepared::Job(job) => return Some(*job),
             Prepared::Waiting(missing) => {
-                self.awaits(owner, missing);
+                self.ingest.awaits(owner, missing);
                 Span::current().record("outcome", Outcome::Waiting.as_str());
                 self.count(owner, Outcome::Waiting, started);
             }
             Prepared::Withdrawn(reconciled) => {
-                self.awaits(owner, reconciled.awaited.clone());
+                self.ingest.awaits(owner, reconciled.awaited.clone());
                 self.follow_parameters(owner);
-                self.publish(owner, reconciled, false, Taken::from(started));
+                self.publish_owner(owner, reconciled, false, Taken::from(started));
             }
         }
         None
@@ -105,21 +103,21 @@ impl<F: Feed + 'static> Engine<F> {
             Some(None) => {
                 Span::current().record("outcome", Outcome::Superseded.as_str());
                 self.count(&owner, Outcome::Superseded, started);
-                self.queue.rest(&owner, now, took);
-                self.queue.push(owner.clone(), now);
+                self.ingest.queue.rest(&owner, now, took);
+                self.ingest.queue.push(owner.clone(), now);
             }
             None => self.survive(&owner, started, took),
         }
         if is_stale {
-            self.queue.push(owner, now);
+            self.ingest.queue.push(owner, now);
         }
     }
 
     /// Does what follows from what was made of an owner.
     fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: Taken) {
-        self.awaits(owner, reconciled.awaited.clone());
+        self.ingest.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
-        self.publish(owner, reconciled, true, taken);
+        self.publish_owner(owner, reconciled, true, taken);
     }
 
     /// A translation has panicked: what was published before stays, and nothing is left that the panic could have spoilt.
@@ -130,23 +128,16 @@ impl<F: Feed + 'static> Engine<F> {
         for data_plane in self.parts.reconciler.data_planes(owner) {
             self.deliveries.failed(&data_plane, PANICKED.to_owned());
         }
-        self.tell_later(owner);
+        self.report.tell_later(owner);
         self.tell_delivery(owner);
         let now = Instant::now();
-        self.queue.rest(owner, now, took);
-        self.queue.retry(owner.clone(), now);
-    }
-
-    /// Tries an owner again later, unless that is about to be done anyway.
-    pub(super) fn retry(&mut self, owner: &ObjectKey) {
-        if !self.jobs.is_running(owner) {
-            self.queue.retry(owner.clone(), Instant::now());
-        }
+        self.ingest.queue.rest(owner, now, took);
+        self.ingest.queue.retry(owner.clone(), now);
     }
 
     fn count_jobs(&self) {
         if let Some(metrics) = &self.parts.metrics {
-            metrics.translations(self.jobs.len());
+            metrics.translations(self.ingest.jobs.len());
         }
     }
 }

@@ -32,7 +32,7 @@ impl Rig {
         let (let_go, may_go) = channel();
         let (begun, may_go) = (Arc::new(AtomicUsize::new(0)), Mutex::new(may_go));
         let count = Arc::clone(&begun);
-        self.engine.jobs.run = Arc::new(move |job: Job| {
+        self.engine.ingest.jobs.run = Arc::new(move |job: Job| {
             if *job.owner() == owner {
                 count.fetch_add(1, Ordering::SeqCst);
                 let _ = may_go.lock().recv();
@@ -45,9 +45,9 @@ impl Rig {
     /// Gives turns to all that are due and have room.
     fn take_turns(&mut self) {
         loop {
-            let before = self.engine.queue.len();
+            let before = self.engine.ingest.queue.len();
             self.engine.take_turn();
-            if self.engine.queue.len() == before {
+            if self.engine.ingest.queue.len() == before {
                 return;
             }
         }
@@ -55,7 +55,7 @@ impl Rig {
 
     /// Hears of the end of a translation. Returns whose.
     async fn land(&mut self) -> ObjectKey {
-        let landing = self.engine.jobs.ended().await;
+        let landing = self.engine.ingest.jobs.ended().await;
         let owner = landing.owner.clone();
         self.engine.land(landing);
         self.engine.advance();
@@ -65,7 +65,7 @@ impl Rig {
     /// Lets translations come to their ends until none is left.
     async fn work(&mut self) {
         self.take_turns();
-        while self.engine.jobs.len() > 0 {
+        while self.engine.ingest.jobs.len() > 0 {
             self.land().await;
             self.take_turns();
         }
@@ -120,7 +120,7 @@ async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_i
         rig.apply(Kind::HttpRoute, route(version));
         rig.take_turns();
     }
-    assert!(!rig.engine.queue.contains(&web()), "never two of one owner");
+    assert!(!rig.engine.ingest.queue.contains(&web()), "never two of one owner");
     held.let_go();
     rig.land().await;
     assert!(rig.holds(WEB, "v2.example"), "in order");
@@ -129,7 +129,7 @@ async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_i
     rig.work().await;
     assert!(rig.holds(WEB, "v8.example"));
     assert_eq!((held.begun(), rig.begun(WEB) - before, rig.generation(&web())), (2, 2, 8));
-    assert!(rig.engine.queue.is_empty());
+    assert!(rig.engine.ingest.queue.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +143,7 @@ async fn what_was_made_of_one_that_is_gone_is_not_published() {
     let before = rig.begun(BLOG);
     rig.work().await;
     assert_eq!((rig.feed().held(BLOG), rig.begun(BLOG) - before), (Some(0), 1));
-    assert!(rig.engine.withdrawals.is_empty() && rig.engine.queue.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.ingest.queue.is_empty());
     // One that comes back meanwhile is there.
     rig.apply(Kind::Gateway, second());
     rig.take_turns();
@@ -159,7 +159,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
     let mut rig = Rig::with_blog();
     let left = Arc::new(AtomicUsize::new(2));
     let tries = Arc::clone(&left);
-    rig.engine.jobs.run = Arc::new(move |job: Job| {
+    rig.engine.ingest.jobs.run = Arc::new(move |job: Job| {
         let is_bad = *job.owner() == web();
         assert!(
             !is_bad
@@ -180,7 +180,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
     let panicked = r#"pingsix_gateway_reconciliations_total{kind="Gateway",outcome="panicked"}"#;
     assert_eq!(rig.metric(panicked), "1");
     // It is tried again, with nothing left of what has panicked; a change does not wait for that.
-    let due = rig.engine.queue.next_due().unwrap();
+    let due = rig.engine.ingest.queue.next_due().unwrap();
     assert_eq!(due - Instant::now(), Duration::from_millis(100));
     rig.apply(Kind::Gateway, changed_gateway("web", 3));
     rig.work().await;
@@ -236,5 +236,5 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
     drop(held);
     rig.work().await;
     assert_eq!(rig.begun(WEB), before + 1);
-    assert!(!has_trial(&rig) && rig.engine.queue.is_empty());
+    assert!(!has_trial(&rig) && rig.engine.ingest.queue.is_empty());
 }

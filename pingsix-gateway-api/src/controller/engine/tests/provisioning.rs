@@ -32,7 +32,7 @@ impl Rig {
         let (standings, told) = watch::channel(Standings::new());
         let (key, known) = watch::channel(InstallationKey::new(&[7; 32]));
         let pages = rig.engine.parts.asked.subscribe();
-        rig.engine.parts.provisioning = Some(Provisioning {
+        rig.engine.managed.provisioning = Some(Provisioning {
             installation: Arc::new(installation()),
             wanted,
             standings: told,
@@ -407,7 +407,7 @@ async fn what_runs_stays_over_a_start_without_its_class() {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_selected_any_more_keeps_what_runs_for_it() {
     let (mut rig, ends) = Rig::managing();
-    let provisioning = rig.engine.parts.provisioning.as_ref().unwrap();
+    let provisioning = rig.engine.managed.provisioning.as_ref().unwrap();
     provisioning.wanted.send_modify(|wanted| wanted.is_partial = true);
     let is_unwanted = |ends: &Ends| ends.wanted.borrow().is_unwanted(&web());
     rig.apply(Kind::PingsixProxy, proxy(json!({"attached": {}})));
@@ -479,7 +479,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
     said["metadata"]["resourceVersion"] = json!("2");
     said["status"] = json!({"conditions": [{"type": "Programmed", "status": "True"}]});
     rig.apply(Kind::Gateway, said);
-    assert!(!rig.engine.parts.status.contains(&web()));
+    assert!(!rig.engine.report.status.contains(&web()));
     let addresses = vec![Address::Ip([192, 0, 2, 7].into())];
     rig.stand(&ends, Provisioned { addresses, ..Provisioned::default() });
     assert_eq!(rig.told().0, "True Programmed");
@@ -488,7 +488,7 @@ async fn nothing_is_programmed_before_it_is_known_where_it_is_reached_and_nothin
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_runs_no_data_planes_says_so() {
     let (mut rig, _ends) = Rig::managing();
-    rig.engine.parts.provisioning = None;
+    rig.engine.managed.provisioning = None;
     rig.engine.tell_delivery(&web());
     let (short, message, _) = rig.told();
     assert_eq!(short, "False NoResources");
@@ -506,7 +506,7 @@ async fn a_controller_that_runs_no_data_planes_says_so() {
         (verdict.supported_features.len(), accepted.message.clone())
     };
     assert!(features(&rig).0 > 0 && !features(&rig).1.contains("runs none"));
-    rig.engine.tell_class(&class);
+    rig.engine.report.tell_class(rig.engine.view(), &class);
     assert_eq!(features(&rig).0, 0);
     assert!(features(&rig).1.contains("this controller runs none"), "{}", features(&rig).1);
 }
@@ -615,7 +615,7 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     rig.settle();
     assert_eq!(rig.certificate(all), (false, vec!["other"]));
     assert!(given(&ends).unwrap_err().contains("does not exist"));
-    let shown = format!("{:?} {:?}", rig.engine.seals, rig.engine.managed.standings);
+    let shown = format!("{:?} {:?}", rig.engine.publish.seals, rig.engine.managed.standings);
     assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
     // Switched off, while they have keys.
     rig.apply(Kind::PingsixProxy, proxy(json!({"managed": {}})));
