@@ -7,7 +7,7 @@ use pingsix_translate::ObjectKey;
 use pingsix_translate::infrastructure::Infrastructure;
 use pingsix_translate::verdict::Address;
 
-use super::{HeldKeys, Keyring};
+use super::{HeldKeys, Keyring, KeyringFault};
 
 /// What has to run for an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Need {
     /// What the translation says of it.
     pub infrastructure: Arc<Infrastructure>,
     /// The keys that its processes are to be given, or why there are none.
-    pub keyring: Result<Keyring, String>,
+    pub keyring: Result<Keyring, KeyringFault>,
 }
 
 /// What has to run, by owner.

@@ -18,8 +18,8 @@ use crate::controller::Feed;
 use crate::controller::instances::{AskedPages, PageKey};
 use crate::delivery::status_page::StatusUrl;
 use crate::provision::{
-    AddressFault, Installation, InstallationKey, Keyring, Need, Standings, Wanted, judge_addresses,
-    service_name, status_ports,
+    AddressFault, Installation, InstallationKey, Keyring, KeyringFault, Need, Standings, Wanted,
+    judge_addresses, service_name, status_ports,
 };
 use crate::reconcile::Reconciler;
 use crate::world::World;
@@ -290,21 +290,24 @@ fn is_of_unclear_class(reconciler: &Reconciler, owner: &ObjectKey) -> bool {
 }
 
 /// Which are the keys that secrets are to be encrypted with; `None` when they are not to be.
-pub(super) fn keyring_of(world: &World, infrastructure: &Infrastructure) -> Option<Result<Keyring, String>> {
+pub(super) fn keyring_of(
+    world: &World,
+    infrastructure: &Infrastructure,
+) -> Option<Result<Keyring, KeyringFault>> {
     infrastructure.parameters.process.keyring.as_ref().map(|key| keyring(world, key))
 }
 
 /// Which are the keys that parameters name, one a line.
-fn keyring(world: &World, key: &SecretKey) -> Result<Keyring, String> {
+fn keyring(world: &World, key: &SecretKey) -> Result<Keyring, KeyringFault> {
     let SecretKey { secret, key } = key;
     let object = world.get::<Secret>(secret);
-    let object = object.ok_or_else(|| format!("Secret \"{secret}\" with the keyring does not exist."))?;
+    let object = object.ok_or_else(|| KeyringFault::NoSecret(secret.clone()))?;
     let bytes = object.data.as_ref().and_then(|data| data.get(key));
     let text = bytes.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).unwrap_or_default();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     if lines.is_empty() {
-        return Err(format!("Secret \"{secret}\" holds no keyring in its entry \"{key}\"."));
+        return Err(KeyringFault::NoKeys { secret: secret.clone(), entry: key.clone() });
     }
     Ok(Keyring(lines))
 }

@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use pingsix_sink::{Desired, Published, Scope, SinkError};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
+use thiserror::Error;
 use tokio::time::{Instant, timeout};
 use tracing::Span;
 
 use super::opening::Opening;
-use super::sealing::Seals;
+use super::sealing::{SealError, Seals};
 use super::sinks::Sinks;
 use super::translating::Taken;
 use super::{Engine, view};
 use crate::acceptance::{DraftNumber, Heard};
 use crate::bridge::withdrawn;
+use crate::controller::destinations::DestinationError;
 use crate::controller::orphans::Orphan;
 use crate::controller::publisher::{Attempt, Publisher, Stage, Ticket};
 use crate::controller::{ControllerError, Feed, Reach};
@@ -51,6 +53,15 @@ pub(super) struct UnderWay {
     since: Option<Instant>,
     /// The reconsideration.
     span: Span,
+}
+
+/// A publication is not made.
+#[derive(Debug, Error)]
+enum Withheld {
+    #[error(transparent)]
+    Sink(DestinationError),
+    #[error(transparent)]
+    Seal(SealError),
 }
 
 impl<F: Feed + 'static> Publish<F> {
@@ -145,8 +156,8 @@ impl<F: Feed + 'static> Engine<F> {
             }
             let opened = self.opened(publication.desired.scope());
             let fit = match self.publish.sinks.fault(owner) {
-                Some(why) => Err(why),
-                None => self.publish.seals.seal(owner, publication),
+                Some(why) => Err(Withheld::Sink(why)),
+                None => self.publish.seals.seal(owner, publication).map_err(Withheld::Seal),
             };
             match fit {
                 Ok(publication) => {
@@ -154,11 +165,11 @@ impl<F: Feed + 'static> Engine<F> {
                     self.submit(owner, publication);
                 }
                 Err(why) if self.publish.seals.is_unknown(owner) => {
-                    tracing::debug!(%data_plane, why, "a data plane keeps what it has");
+                    tracing::debug!(%data_plane, %why, "a data plane keeps what it has");
                 }
                 Err(why) => {
-                    tracing::error!(%data_plane, why, "a data plane keeps what it has");
-                    self.deliveries.failed(&data_plane, why.trim_end_matches('.').to_owned());
+                    tracing::error!(%data_plane, %why, "a data plane keeps what it has");
+                    self.deliveries.failed(&data_plane, why.to_string().trim_end_matches('.').to_owned());
                 }
             }
         }

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use pingsix_sink::resource::{self, Sealer};
+use pingsix_sink::resource::{self, KeyringError, Sealer};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
+use thiserror::Error;
 
 use super::Engine;
 use super::provisioning::{Managed, keyring_of};
 use crate::controller::Feed;
-use crate::provision::{HeldKeys, KeyPlan, Keyring, plan_keys};
+use crate::provision::{HeldKeys, KeyPlan, Keyring, KeyringFault, plan_keys};
 use crate::reconcile::{Publication, Reconciler};
 
 /// Of owners with secrets that are not handed out in plaintext, what becomes of these.
@@ -24,8 +25,18 @@ enum Seal {
     /// It is not known yet which keys processes have: nothing is handed out until then, which is a moment.
     Unknown,
     /// There is nobody yet who reads, and nothing to encrypt with.
-    Refused(String),
+    Refused(SealError),
     Key(Key),
+}
+
+/// Secrets cannot be encrypted as they should be, so that nothing of an owner is handed out.
+#[derive(Clone, Debug, Error)]
+pub(super) enum SealError {
+    #[error(transparent)]
+    Keyring(#[from] KeyringFault),
+    /// What is named as a key is none.
+    #[error("Secrets cannot be encrypted: {0}.")]
+    Unusable(#[from] KeyringError),
 }
 
 /// What encrypts.
@@ -39,7 +50,7 @@ struct Key {
 
 impl Seals {
     /// From now on, this key encrypts what an owner has; `None` for none.
-    fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, String>) {
+    fn set(&mut self, owner: &ObjectKey, seal: Result<Option<String>, KeyringFault>) {
         let before = self.0.remove(owner);
         let seal = match seal {
             Ok(None) => return,
@@ -47,7 +58,7 @@ impl Seals {
                 Some(Seal::Key(key)) if key.entry.0 == [entry.as_str()] => Seal::Key(key),
                 _ => Key::new(entry).map_or_else(Seal::Refused, Seal::Key),
             },
-            Err(why) => Seal::Refused(why),
+            Err(why) => Seal::Refused(why.into()),
         };
         self.0.insert(owner.clone(), seal);
     }
@@ -75,12 +86,12 @@ impl Seals {
     ///
     /// # Errors
     ///
-    /// Why nothing is.
+    /// [`SealError`]: nothing is.
     pub(super) fn seal(
         &mut self,
         owner: &ObjectKey,
         publication: Publication,
-    ) -> Result<Publication, String> {
+    ) -> Result<Publication, SealError> {
         // They are not for PingSIX.
         if matches!(publication.data_plane, DataPlaneKey::Stream { .. }) {
             return Ok(publication);
@@ -89,18 +100,14 @@ impl Seals {
             None => Ok(publication),
             Some(Seal::Key(key)) => Ok(key.seal(publication)),
             Some(Seal::Refused(why)) => Err(why.clone()),
-            Some(Seal::Unknown) => Err(UNKNOWN.to_owned()),
+            Some(Seal::Unknown) => Err(KeyringFault::Unknown.into()),
         }
     }
 }
 
-/// What is said until it is known which keys processes have.
-const UNKNOWN: &str = "It is not known yet which keys its processes have.";
-
 impl Key {
-    fn new(entry: String) -> Result<Self, String> {
-        let keyring = resource::Keyring::new([entry.as_str()]);
-        let keyring = keyring.map_err(|error| format!("Secrets cannot be encrypted: {error}."))?;
+    fn new(entry: String) -> Result<Self, SealError> {
+        let keyring = resource::Keyring::new([entry.as_str()])?;
         Ok(Self { entry: Keyring(vec![entry]), keyring, sealers: BTreeMap::new() })
     }
 
@@ -118,8 +125,8 @@ impl Managed {
         &self,
         reconciler: &Reconciler,
         owner: &ObjectKey,
-    ) -> Result<Keyring, String> {
-        self.plan_keys(reconciler, owner).map_or_else(|| Err(UNKNOWN.to_owned()), |plan| plan.processes)
+    ) -> Result<Keyring, KeyringFault> {
+        self.plan_keys(reconciler, owner).map_or(Err(KeyringFault::Unknown), |plan| plan.processes)
     }
 
     /// What follows from the keys that an owner asks for; `None` as long as it is not known which ones its processes have.

@@ -14,14 +14,14 @@ use pingsix_translate::{DataPlaneKey, ObjectKey};
 
 use super::Engine;
 use crate::controller::Feed;
-use crate::controller::destinations::{Destination, DestinationNumber};
+use crate::controller::destinations::{Destination, DestinationError, DestinationNumber};
 use crate::controller::orphans::Orphan;
 
 /// What is known of the sinks of owners.
 #[derive(Debug, Default)]
 pub(super) struct Sinks {
     /// Owners whose sink cannot be used, and why.
-    faults: BTreeMap<ObjectKey, String>,
+    faults: BTreeMap<ObjectKey, DestinationError>,
     /// Data planes that were published nowhere because of that: there is nothing to withdraw.
     nowhere: BTreeSet<DataPlaneKey>,
     /// What an earlier process has left at several sinks is withdrawn from one after the other.
@@ -30,7 +30,7 @@ pub(super) struct Sinks {
 
 impl Sinks {
     /// Why nothing of an owner is published.
-    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<String> {
+    pub(super) fn fault(&self, owner: &ObjectKey) -> Option<DestinationError> {
         self.faults.get(owner).cloned()
     }
 
@@ -73,10 +73,11 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, String> {
+    fn open_sink(&self, sink: &SinkParameters) -> Result<Arc<Destination>, DestinationError> {
         let world = self.parts.reconciler.world();
         let secret = sink.credentials.as_ref().and_then(|name| world.get::<Secret>(name));
-        let credentials = SinkCredentials::read(sink, secret.as_deref())?;
+        let credentials =
+            SinkCredentials::read(sink, secret.as_deref()).map_err(DestinationError::Credentials)?;
         self.parts.destinations.open(sink, credentials)
     }
 
@@ -148,7 +149,7 @@ impl<F: Feed + 'static> Engine<F> {
         let sink = reconciler.attached(owner).and_then(|attached| attached.sink.as_ref());
         if let Some((sink, fault)) = sink.zip(self.publish.sinks.faults.get(owner)) {
             let gateway = reconciler.world().get::<Gateway>(&owner.name);
-            problems.push(sink.problem(owner, gateway.as_deref(), fault));
+            problems.push(sink.problem(owner, gateway.as_deref(), &fault.to_string()));
         }
         problems
     }

@@ -9,7 +9,9 @@ use super::*;
 use crate::delivery::Instances;
 use crate::delivery::status_page::{StatusPage, StatusUrl};
 use crate::provision::tests::installation;
-use crate::provision::{HeldKeys, InstallationKey, Keyring, Provisioned, Standings, Wanted as Needs};
+use crate::provision::{
+    HeldKeys, InstallationKey, Keyring, KeyringFault, Provisioned, Standings, Wanted as Needs,
+};
 
 /// The other ends of what the engine is connected with.
 struct Ends {
@@ -567,7 +569,7 @@ fn held(keys: &[&str]) -> Provisioned {
 }
 
 /// Which keys processes are to be given.
-fn given(ends: &Ends) -> Result<Vec<String>, String> {
+fn given(ends: &Ends) -> Result<Vec<String>, KeyringFault> {
     ends.wanted.borrow().needs[&web()].keyring.clone().map(|keys| keys.0)
 }
 
@@ -614,7 +616,7 @@ async fn secrets_are_handed_out_encrypted_with_a_key_that_all_processes_have() {
     rig.apply(Kind::HttpRoute, route(2));
     rig.settle();
     assert_eq!(rig.certificate(all), (false, vec!["other"]));
-    assert!(given(&ends).unwrap_err().contains("does not exist"));
+    assert!(given(&ends).unwrap_err().to_string().contains("does not exist"));
     let shown = format!("{:?} {:?}", rig.engine.publish.seals, rig.engine.managed.standings);
     assert!(!shown.contains("\"other\""), "keys are not shown: {shown}");
     // Switched off, while they have keys.
@@ -699,7 +701,8 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     rig.apply(Kind::PingsixProxy, encrypted());
     rig.settle();
     assert_eq!(rig.engine.parts.feed.begun().len(), before);
-    assert_eq!(keyring(&mut ends), Err("Secret \"infra/keys\" with the keyring does not exist.".to_owned()));
+    let absent = keyring(&mut ends).unwrap_err().to_string();
+    assert_eq!(absent, "Secret \"infra/keys\" with the keyring does not exist.");
     let (short, message, _) = rig.told();
     assert_eq!(short, "False Pending");
     assert!(message.contains("Secret \"infra/keys\" with the keyring does not exist."), "{message}");
@@ -708,7 +711,9 @@ async fn without_a_key_nothing_is_handed_out_in_plaintext_that_is_to_be_encrypte
     assert_eq!(rig.engine.parts.reconciler.referenced(), [secret].into());
     rig.apply(Kind::Secret, keys(1, "\n\n"));
     rig.settle();
-    assert!(keyring(&mut ends).unwrap_err().contains("holds no keyring in its entry \"keyring\""));
+    assert!(
+        keyring(&mut ends).unwrap_err().to_string().contains("holds no keyring in its entry \"keyring\"")
+    );
     assert_eq!(rig.engine.parts.feed.begun().len(), before);
     rig.apply(Kind::Secret, keys(2, "old\n"));
     rig.settle();
