@@ -282,9 +282,17 @@ impl<F: Feed + 'static> Controller<F> {
         let (published, pages) =
             instances::start(asked.subscribe(), &options.status_client, &parts, &mut tasks);
         let provisioning = options.provisioning.as_ref().map(|provisioning| {
-            let observers = (events.clone(), metrics.clone());
-            let of_all = (&options, authority);
-            provisioning::start(&client, provisioning, of_all, observers, &leadership, (&parts, &mut tasks))
+            provisioning::start(provisioning::Start {
+                client: &client,
+                provisioning,
+                options: &options,
+                authority,
+                events: events.clone(),
+                metrics: metrics.clone(),
+                leadership: &leadership,
+                stop: &parts,
+                tasks: &mut tasks,
+            })
         });
         let orphanage = Orphanage {
             client: client.clone(),

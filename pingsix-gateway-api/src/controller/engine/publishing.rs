@@ -474,7 +474,14 @@ impl<F: Feed + 'static> Engine<F> {
             let gone = concerned.filter(|owner| !ours.contains(*owner));
             let gone: BTreeSet<ObjectKey> = gone.chain(self.publish.withdrawals.keys()).cloned().collect();
             for owner in gone {
-                self.reconcile(&owner);
+                if !ours.contains(&owner) {
+                    self.withdraw_gone(&owner);
+                    continue;
+                }
+                for (data_plane, desired) in self.publish.withdrawals.get(&owner).cloned().unwrap_or_default()
+                {
+                    self.submit(&owner, Publication { data_plane, desired });
+                }
             }
         }
         let limit = self.parts.drain;

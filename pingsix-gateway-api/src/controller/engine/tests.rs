@@ -15,6 +15,7 @@ use pingsix_translate::Options;
 use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason, Severity};
 use serde_json::{Value, json};
 
+use super::translating::Taken;
 use super::*;
 use crate::controller::slow_feed::{Fate, SlowFeed};
 use crate::fixture::generate::event_of;
@@ -153,6 +154,17 @@ impl<F: Feed + 'static> Rig<F> {
         let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(name)).collect();
         let [value] = found[..] else { panic!("{name} is there {} times in\n{text}", found.len()) };
         value.trim().to_owned()
+    }
+}
+
+impl<F: Feed + 'static> Engine<F> {
+    /// Reconsiders an owner here and now.
+    fn reconcile(&mut self, owner: &ObjectKey) {
+        let started = Instant::now();
+        let Some(job) = self.prepare(owner, started) else { return };
+        if let Some(reconciled) = self.parts.reconciler.finish(job.run()) {
+            self.act_on(owner, reconciled, Taken::from(started));
+        }
     }
 }
 

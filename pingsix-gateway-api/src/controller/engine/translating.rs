@@ -29,7 +29,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    fn from(started: Instant) -> Self {
+    pub(super) fn from(started: Instant) -> Self {
         Self { started, before: Duration::ZERO, since: started }
     }
 
@@ -56,21 +56,14 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    /// Reconsiders an owner here and now.
-    pub(super) fn reconcile(&mut self, owner: &ObjectKey) {
-        let started = Instant::now();
+    /// Withdraws what is published of an owner that is gone. That takes no translation.
+    pub(super) fn withdraw_gone(&mut self, owner: &ObjectKey) {
         let span = info_span!("reconcile", %owner, outcome = Empty);
-        span.in_scope(|| {
-            let Some(job) = self.prepare(owner, started) else { return };
-            let done = info_span!("translate").in_scope(|| job.run());
-            if let Some(reconciled) = self.parts.reconciler.finish(done) {
-                self.act_on(owner, reconciled, Taken::from(started));
-            }
-        });
+        span.in_scope(|| drop(self.prepare(owner, Instant::now())));
     }
 
     /// Does what can be done for an owner without a translation, or returns the translation.
-    fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
+    pub(super) fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
         match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
             Prepared::Job(job) => return Some(*job),
             Prepared::Waiting(missing) => {
@@ -114,7 +107,7 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// Does what follows from what was made of an owner.
-    fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: Taken) {
+    pub(super) fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: Taken) {
         self.ingest.awaits(owner, reconciled.awaited.clone());
         self.follow_parameters(owner);
         self.publish_owner(owner, reconciled, true, taken);

@@ -11,12 +11,12 @@ use super::*;
 use crate::reconcile::Job;
 
 /// Translations of an owner that wait to be let go, all of them when this is dropped.
-struct Held {
+struct HeldTranslations {
     let_go: Sender<()>,
     begun: Arc<AtomicUsize>,
 }
 
-impl Held {
+impl HeldTranslations {
     fn let_go(&self) {
         self.let_go.send(()).unwrap();
     }
@@ -27,8 +27,17 @@ impl Held {
 }
 
 impl Rig {
+    /// With two Gateways, of which this one was changed, and its translation is held.
+    fn translating(gateway: &ObjectKey) -> (Self, HeldTranslations) {
+        let mut rig = Self::with_blog();
+        let held = rig.hold_translations(gateway.clone());
+        rig.apply(Kind::Gateway, changed_gateway(&gateway.name.name, 2));
+        rig.take_turns();
+        (rig, held)
+    }
+
     /// Holds the translations of an owner.
-    fn hold_translations(&mut self, owner: ObjectKey) -> Held {
+    fn hold_translations(&mut self, owner: ObjectKey) -> HeldTranslations {
         let (let_go, may_go) = channel();
         let (begun, may_go) = (Arc::new(AtomicUsize::new(0)), Mutex::new(may_go));
         let count = Arc::clone(&begun);
@@ -39,7 +48,7 @@ impl Rig {
             }
             job.run()
         });
-        Held { let_go, begun }
+        HeldTranslations { let_go, begun }
     }
 
     /// Gives turns to all that are due and have room.
@@ -88,10 +97,7 @@ impl Rig {
 
 #[tokio::test(start_paused = true)]
 async fn while_one_gateway_is_translated_others_are_published_and_told() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(web());
-    rig.apply(Kind::Gateway, changed_gateway("web", 2));
-    rig.take_turns();
+    let (mut rig, held) = Rig::translating(&web());
     for version in 2..5 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.take_turns();
@@ -110,11 +116,8 @@ async fn while_one_gateway_is_translated_others_are_published_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_it() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(web());
+    let (mut rig, held) = Rig::translating(&web());
     let before = rig.begun(WEB);
-    rig.apply(Kind::Gateway, changed_gateway("web", 2));
-    rig.take_turns();
     for version in 3..9 {
         rig.apply(Kind::Gateway, changed_gateway("web", version));
         rig.apply(Kind::HttpRoute, route(version));
@@ -134,10 +137,7 @@ async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_i
 
 #[tokio::test(start_paused = true)]
 async fn what_was_made_of_one_that_is_gone_is_not_published() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(blog());
-    rig.apply(Kind::Gateway, changed_gateway("blog", 2));
-    rig.take_turns();
+    let (mut rig, held) = Rig::translating(&blog());
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     held.let_go();
     let before = rig.begun(BLOG);
@@ -192,10 +192,7 @@ async fn a_translation_that_panics_is_named_and_counted_and_leaves_what_was_publ
 
 #[tokio::test(start_paused = true)]
 async fn when_everything_stops_nobody_waits_for_translations_and_what_is_gone_is_withdrawn() {
-    let mut rig = Rig::with_blog();
-    let held = rig.hold_translations(blog());
-    rig.apply(Kind::Gateway, changed_gateway("blog", 2));
-    rig.take_turns();
+    let (mut rig, held) = Rig::translating(&blog());
     rig.apply(Kind::Gateway, changed_gateway("web", 2));
     rig.tell(Kind::Gateway, watcher::Event::Delete(second()));
     let from = Instant::now();
