@@ -227,7 +227,7 @@ impl<F: Feed + 'static> Engine<F> {
                     leads = !leads;
                     if leads { self.take_over() } else { self.hand_over() }
                 }
-                landing = self.ingest.jobs.ended() => self.land(landing),
+                ended = self.ingest.jobs.ended() => self.job_ended(ended),
                 attempt = self.publish.publisher.ended() => self.hear_of(attempt.map_err(ControllerError::Task)?),
                 () = changed(readers.as_mut()) => self.look_at_readers(),
                 () = changed(receptions.as_mut()) => self.look_at_receptions(),

@@ -8,7 +8,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::Engine;
-use super::jobs::{Flight, Landing};
+use super::jobs::{JobOutcome, RunningJob};
 use crate::controller::Feed;
 use crate::metrics::Outcome;
 use crate::reconcile::{Job, Prepared, Reconciled, Turn};
@@ -51,7 +51,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         if let Some(job) = job {
             let took = now.elapsed();
-            self.ingest.jobs.begin(job, Flight { is_cheap, started: now, took, span, is_stale: false });
+            self.ingest.jobs.begin(job, RunningJob { is_cheap, started: now, took, span, is_stale: false });
             self.count_jobs();
         }
     }
@@ -81,10 +81,10 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     /// A translation has ended.
-    pub(super) fn land(&mut self, landing: Landing) {
-        let Landing { owner, flight, done } = landing;
+    pub(super) fn job_ended(&mut self, ended: JobOutcome) {
+        let JobOutcome { owner, running_job, done } = ended;
         let now = Instant::now();
-        let Flight { started, took, span, is_stale, .. } = flight;
+        let RunningJob { started, took, span, is_stale, .. } = running_job;
         self.count_jobs();
         let _of_the_reconsideration = span.enter();
         let reconciled = done.map(|done| self.parts.reconciler.finish(done));

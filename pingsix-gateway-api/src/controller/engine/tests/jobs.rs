@@ -63,10 +63,10 @@ impl Rig {
     }
 
     /// Hears of the end of a translation. Returns whose.
-    async fn land(&mut self) -> ObjectKey {
-        let landing = self.engine.ingest.jobs.ended().await;
-        let owner = landing.owner.clone();
-        self.engine.land(landing);
+    async fn finish_job(&mut self) -> ObjectKey {
+        let ended = self.engine.ingest.jobs.ended().await;
+        let owner = ended.owner.clone();
+        self.engine.job_ended(ended);
         self.engine.advance();
         owner
     }
@@ -75,7 +75,7 @@ impl Rig {
     async fn work(&mut self) {
         self.take_turns();
         while self.engine.ingest.jobs.len() > 0 {
-            self.land().await;
+            self.finish_job().await;
             self.take_turns();
         }
     }
@@ -101,7 +101,7 @@ async fn while_one_gateway_is_translated_others_are_published_and_told() {
     for version in 2..5 {
         rig.apply(Kind::Gateway, changed_gateway("blog", version));
         rig.take_turns();
-        assert_eq!(rig.land().await, blog());
+        assert_eq!(rig.finish_job().await, blog());
         assert!(rig.holds(BLOG, &format!("v{version}.example")));
         assert_eq!(rig.generation(&blog()), i64::from(version));
         assert!(rig.is_programmed(&blog()));
@@ -109,7 +109,7 @@ async fn while_one_gateway_is_translated_others_are_published_and_told() {
     assert_eq!(rig.metric("pingsix_gateway_translations_running"), "1");
     assert!(!rig.holds(WEB, "v2.example") && rig.generation(&web()) == 1);
     held.let_go();
-    assert_eq!(rig.land().await, web());
+    assert_eq!(rig.finish_job().await, web());
     assert!(rig.holds(WEB, "v2.example") && rig.generation(&web()) == 2);
     assert_eq!((rig.metric("pingsix_gateway_translations_running").as_str(), held.begun()), ("0", 1));
 }
@@ -125,7 +125,7 @@ async fn whatever_happens_during_a_translation_makes_one_more_which_has_all_of_i
     }
     assert!(!rig.engine.ingest.queue.contains(&web()), "never two of one owner");
     held.let_go();
-    rig.land().await;
+    rig.finish_job().await;
     assert!(rig.holds(WEB, "v2.example"), "in order");
     assert_eq!(held.begun(), 1);
     held.let_go();
@@ -227,7 +227,7 @@ async fn a_trial_that_nobody_waits_for_any_more_is_not_published() {
     // It ends meanwhile.
     assert!(rig.engine.parts.reconciler.give_up(&web()));
     held.let_go();
-    rig.land().await;
+    rig.finish_job().await;
     assert_eq!(rig.begun(WEB), before);
     tokio::time::advance(Duration::from_secs(5)).await;
     drop(held);
