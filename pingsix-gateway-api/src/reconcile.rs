@@ -26,8 +26,8 @@ mod verdicts;
 mod waits;
 
 pub(crate) use job::{Done, Job};
+pub(crate) use queue::{Capacity, Turn};
 pub use queue::{Pace, Queue};
-pub(crate) use queue::{Room, Turn};
 pub use reconciler::Reconciler;
 pub(crate) use slots::Slots;
 pub(crate) use turn::Prepared;

@@ -100,14 +100,14 @@ impl Ingest {
 
     /// When there may be a turn; `None` when there is none to wait for.
     pub(super) fn next_turn(&self) -> Option<Instant> {
-        let room = self.jobs.room().filter(|_| self.is_known)?;
-        self.queue.next_turn(room)
+        let capacity = self.jobs.capacity().filter(|_| self.is_known)?;
+        self.queue.next_turn(capacity)
     }
 
     /// The owner whose turn it is, if there is room.
     pub(super) fn turn(&mut self, now: Instant) -> Option<Turn> {
-        let room = self.jobs.room().filter(|_| self.is_known)?;
-        self.queue.turn(now, room)
+        let capacity = self.jobs.capacity().filter(|_| self.is_known)?;
+        self.queue.turn(now, capacity)
     }
 
     /// Owners that wait for their turn, and those whose translations run.

@@ -13,7 +13,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
-use crate::reconcile::{Done, Job, Room, Slots};
+use crate::reconcile::{Capacity, Done, Job, Slots};
 
 /// What translates; tests put something else in its place.
 type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
@@ -30,8 +30,8 @@ pub(super) struct Jobs {
 /// A translation that runs.
 #[derive(Debug)]
 pub(super) struct RunningJob {
-    /// Whether its owner was cheap when it began.
-    pub(super) is_cheap: bool,
+    /// Whether its owner was light when it began.
+    pub(super) is_light: bool,
     /// When its owner had its turn.
     pub(super) started: Instant,
     /// What preparing it took.
@@ -64,8 +64,8 @@ impl Jobs {
     }
 
     /// Who may begin; `None` when nobody may.
-    pub(super) const fn room(&self) -> Option<Room> {
-        self.slots.room()
+    pub(super) const fn capacity(&self) -> Option<Capacity> {
+        self.slots.capacity()
     }
 
     /// How many run.
@@ -98,7 +98,7 @@ impl Jobs {
             let done = span.in_scope(|| run(job));
             (done, started.elapsed())
         });
-        self.slots.take(running_job.is_cheap);
+        self.slots.take(running_job.is_light);
         self.owners.insert(task.id(), owner.clone());
         self.running_jobs.insert(owner, running_job);
     }
@@ -113,7 +113,7 @@ impl Jobs {
             };
             let Some(owner) = self.owners.remove(&id) else { continue };
             let Some(mut running_job) = self.running_jobs.remove(&owner) else { continue };
-            self.slots.free(running_job.is_cheap);
+            self.slots.free(running_job.is_light);
             let (done, took) =
                 done.map_or((None, running_job.started.elapsed()), |(done, took)| (Some(done), took));
             running_job.took += took;

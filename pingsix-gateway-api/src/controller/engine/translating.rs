@@ -43,7 +43,7 @@ impl<F: Feed + 'static> Engine<F> {
     /// Gives the next owner its turn, if it is time and there is room.
     pub(super) fn take_turn(&mut self) {
         let now = Instant::now();
-        let Some(Turn { owner, due, is_cheap }) = self.ingest.turn(now) else { return };
+        let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return };
         let span = info_span!("reconcile", %owner, outcome = Empty);
         let job = span.in_scope(|| self.prepare(&owner, now));
         if let Some(metrics) = &self.parts.metrics {
@@ -51,7 +51,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         if let Some(job) = job {
             let took = now.elapsed();
-            self.ingest.jobs.begin(job, RunningJob { is_cheap, started: now, took, span, is_stale: false });
+            self.ingest.jobs.begin(job, RunningJob { is_light, started: now, took, span, is_stale: false });
             self.count_jobs();
         }
     }
