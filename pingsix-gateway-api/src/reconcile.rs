@@ -29,6 +29,6 @@ pub(crate) use job::{Done, Job};
 pub(crate) use queue::{Capacity, Turn};
 pub use queue::{Pace, Queue};
 pub use reconciler::Reconciler;
-pub(crate) use slots::Slots;
+pub(crate) use slots::JobSlots;
 pub(crate) use turn::Prepared;
 pub use turn::{Publication, Reconciled, Standing};

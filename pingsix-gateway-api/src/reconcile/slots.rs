@@ -6,15 +6,15 @@
 
 use super::Capacity;
 
-/// Slots for translations.
+/// JobSlots for translations.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slots {
+pub(crate) struct JobSlots {
     all: usize,
     light: usize,
     heavy: usize,
 }
 
-impl Slots {
+impl JobSlots {
     /// For so many processors.
     pub(crate) fn of(processors: usize) -> Self {
         Self { all: processors.clamp(2, 8), light: 0, heavy: 0 }
@@ -87,7 +87,7 @@ mod tests {
         let (start, mut now) = (Instant::now(), Instant::now());
         // Rests would hide what turns make of it.
         let mut queue = Queue::new(Pace { rest_factor: 0, ..Pace::default() });
-        let mut slots = Slots::of(processors);
+        let mut slots = JobSlots::of(processors);
         let numbers: BTreeMap<ObjectKey, usize> =
             (0..demands.len()).map(|number| (owner(number), number)).collect();
         let mut shares = vec![Share::default(); demands.len()];

@@ -1,7 +1,7 @@
 //! Translations, beside the task that owns the picture.
 //!
 //! Each owner has one at a time, and what happens meanwhile to what it may see makes one more after that, however much it is.
-//! So they are made, and come to their ends, in order. How many run at once, and whose, follows from [`Slots`].
+//! So they are made, and come to their ends, in order. How many run at once, and whose, follows from [`JobSlots`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tracing::{Span, info_span};
 
-use crate::reconcile::{Capacity, Done, Job, Slots};
+use crate::reconcile::{Capacity, Done, Job, JobSlots};
 
 /// What translates; tests put something else in its place.
 type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 
 /// Translations that run, and those that wait for their own end.
 pub(super) struct Jobs {
-    slots: Slots,
+    slots: JobSlots,
     tasks: JoinSet<(Done, Duration)>,
     running_jobs: BTreeMap<ObjectKey, RunningJob>,
     owners: HashMap<Id, ObjectKey>,
@@ -55,7 +55,7 @@ impl Jobs {
     /// As many at once as there are processors.
     pub(super) fn new() -> Self {
         Self {
-            slots: Slots::of(available_parallelism().map_or(1, usize::from)),
+            slots: JobSlots::of(available_parallelism().map_or(1, usize::from)),
             tasks: JoinSet::new(),
             running_jobs: BTreeMap::new(),
             owners: HashMap::new(),
