@@ -1,7 +1,7 @@
 //! From changes to publications and verdicts.
 //!
 //! ```text
-//! Input ──► World ──► owners ──► Queue (deduplicated, paced, fair) ──► Reconciler::prepare: cut, drafted
+//! Input ──► World ──► owners ──► Queue (deduplicated, paced, fair) ──► Reconciler::prepare: extracted, drafted
 //!                                                                          │ Job::run, on any thread: translate, bridge
 //!                                                                      Reconciler::finish
 //!                                             Publication per data plane ◄┴► what to tell about each object

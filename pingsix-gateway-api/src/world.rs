@@ -13,8 +13,8 @@
 mod edges;
 mod kinds;
 mod owners;
-mod recut;
 mod referrers;
+mod refresh;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -34,8 +34,8 @@ use pingsix_translate::{Kind, Object, ObjectKey, ObjectName, Objects};
 pub use edges::{Crossing, Target, TlsHost};
 pub(crate) use kinds::{PerKind, with_kind};
 use owners::Reached;
-pub use recut::Changed;
-pub use snapshot::{Cut, OwnerSnapshot};
+pub use refresh::Changed;
+pub use snapshot::{Extract, OwnerSnapshot};
 
 use crate::store::{Change, Reader, ReflectorStore, Work};
 pub use crate::watch::Event;

@@ -120,7 +120,7 @@ fn jiff_now() -> k8s_openapi::jiff::Timestamp {
 
 fn count(world: &World) -> usize {
     let gateway = ObjectKey::new(Kind::Gateway, "shop", "web");
-    let is_there = world.get::<Gateway>(&gateway.name).is_some() && world.cut(&gateway).is_some();
+    let is_there = world.get::<Gateway>(&gateway.name).is_some() && world.extract(&gateway).is_some();
     world.keys::<Gateway>().len() + usize::from(is_there) + world.owners_of(&gateway).len()
 }
 
