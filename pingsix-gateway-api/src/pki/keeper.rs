@@ -172,19 +172,19 @@ enum Sight {
     /// Nothing was seen yet.
     Unknown,
     Absent,
-    There(Box<Seen>),
+    There(Box<ObservedSecret>),
     /// There is one that cannot be used.
     Wrong,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct ObservedSecret {
     /// Without its data.
     secret: Secret,
     authorities: Arc<Authorities>,
 }
 
-impl Seen {
+impl ObservedSecret {
     fn request(&self) -> Option<&str> {
         self.annotation(ROTATE)
     }
@@ -251,7 +251,7 @@ impl Keeper {
                     *known = Some(Arc::clone(&authorities));
                     is_new
                 });
-                Sight::There(Box::new(Seen { secret, authorities }))
+                Sight::There(Box::new(ObservedSecret { secret, authorities }))
             }
             Err(fault) => {
                 self.complain(fault, before);

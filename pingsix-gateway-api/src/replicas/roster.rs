@@ -43,7 +43,7 @@ struct Other {
 
 /// What there is to do after something was seen.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct MembershipChange {
     /// Readers of others may be others.
     pub(super) is_change: bool,
     /// A replica was met that was not known.
@@ -58,9 +58,9 @@ impl Roster {
     }
 
     /// Takes in the annotations of the Lease.
-    pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> Seen {
+    pub(super) fn see(&mut self, annotations: &BTreeMap<String, String>) -> MembershipChange {
         let now = Instant::now();
-        let mut seen = Seen::default();
+        let mut seen = MembershipChange::default();
         let present = self.present_names();
         let records: BTreeMap<&str, &String> =
             annotations.iter().filter_map(|(name, text)| Some((replica(name)?, text))).collect();
@@ -157,16 +157,19 @@ mod tests {
     async fn one_that_renews_no_more_is_gone_after_several_renewals_of_ours_and_not_before() {
         let mut roster = Roster::new("own".to_owned());
         let seen = roster.see(&[record("own", 1, 5), record("other", 1, 2)].into());
-        assert_eq!(seen, Seen { is_change: true, is_new: true, time: Revision::new(2) });
+        assert_eq!(seen, MembershipChange { is_change: true, is_new: true, time: Revision::new(2) });
         assert_eq!(roster.readers_of("plane"), 2, "our own are counted elsewhere");
         for told in 2..4 {
             tokio::time::advance(RENEW).await;
             let seen = roster.see(&[record("own", told, 5), record("other", 1, 2)].into());
-            assert_eq!((seen, roster.readers_of("plane")), (Seen::default(), 2));
+            assert_eq!((seen, roster.readers_of("plane")), (MembershipChange::default(), 2));
         }
         // However long we do not hear of ourselves either, nobody is gone for that.
         tokio::time::advance(RENEW * 1_000).await;
-        assert_eq!(roster.see(&[record("own", 3, 5), record("other", 1, 2)].into()), Seen::default());
+        assert_eq!(
+            roster.see(&[record("own", 3, 5), record("other", 1, 2)].into()),
+            MembershipChange::default()
+        );
         // Nor for what we tell in between.
         tokio::time::advance(RENEW).await;
         let seen = roster.see(&[record("own", 4, 5), record("other", 1, 2)].into());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube_runtime::watcher::Event as Seen;
+use kube_runtime::watcher::Event as WatcherEvent;
 use pingsix_sink::Sink as _;
 use pingsix_translate::snapshot::{
     ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Secret, Service,
@@ -31,11 +31,11 @@ struct Held {
 impl Held {
     fn apply<K: crate::world::Stored>(&mut self, mut object: Value)
     where
-        Event: From<Seen<Watched<K>>>,
+        Event: From<WatcherEvent<Watched<K>>>,
     {
         object["metadata"]["resourceVersion"] = "1".into();
         let watched: Watched<K> = serde_json::from_value(object).unwrap();
-        self.reconciler.apply(Seen::Apply(watched).into());
+        self.reconciler.apply(WatcherEvent::Apply(watched).into());
     }
 
     fn dump(&self, dump: Dump, about: Option<&str>) -> Value {
