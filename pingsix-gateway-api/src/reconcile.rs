@@ -31,4 +31,4 @@ pub use queue::{Pace, Queue};
 pub use reconciler::Reconciler;
 pub(crate) use slots::JobSlots;
 pub(crate) use turn::Prepared;
-pub use turn::{Publication, Reconciled, Standing};
+pub use turn::{Publication, ReconcileOutcome, Reconciled};

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::waits::PATIENCE;
-use super::{Job, Prepared, Reconciled, Reconciler, Standing};
+use super::{Job, Prepared, ReconcileOutcome, Reconciled, Reconciler};
 use crate::fixture::generate::{event_of, object};
 
 mod waiting;
@@ -57,11 +57,11 @@ impl Follower {
                 continue;
             }
             match self.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) {
-                Standing::Current(reconciled) | Standing::Withdrawn(reconciled) => {
+                ReconcileOutcome::Current(reconciled) | ReconcileOutcome::Withdrawn(reconciled) => {
                     self.note_awaited(&owner, &reconciled.awaited);
                     self.take(reconciled);
                 }
-                Standing::Waiting(missing) => {
+                ReconcileOutcome::Waiting(missing) => {
                     assert!(!missing.is_empty());
                     self.note_awaited(&owner, &missing);
                 }
@@ -304,7 +304,8 @@ fn a_gateway_whose_class_goes_is_withdrawn() {
     let key = ObjectKey::new(Kind::Gateway, "infra", "web");
     let effects = follower.reconciler.apply(event_of(Kind::GatewayClass, watcher::Event::Delete(class())));
     assert_eq!(effects.owners, BTreeSet::from([key.clone()]));
-    let Standing::Withdrawn(reconciled) = follower.reconciler.reconcile(&key, Timestamp::UNIX_EPOCH) else {
+    let ReconcileOutcome::Withdrawn(reconciled) = follower.reconciler.reconcile(&key, Timestamp::UNIX_EPOCH)
+    else {
         panic!("it is served without a class");
     };
     let planes: Vec<String> =

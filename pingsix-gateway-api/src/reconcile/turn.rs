@@ -28,7 +28,7 @@ pub struct Publication {
 /// How an owner stands after it was reconsidered. Each of these takes another action, so whoever matches on them should
 /// be told of a new one by the compiler.
 #[derive(Debug)]
-pub enum Standing {
+pub enum ReconcileOutcome {
     /// It is ours: here is what to publish.
     Current(Reconciled),
     /// It is gone, or not ours any more: its data planes are to be emptied.
@@ -60,9 +60,9 @@ pub struct Reconciled {
 /// What an owner whose turn it is comes to.
 #[derive(Debug)]
 pub(crate) enum Prepared {
-    /// As [`Standing::Withdrawn`].
+    /// As [`ReconcileOutcome::Withdrawn`].
     Withdrawn(Reconciled),
-    /// As [`Standing::Waiting`].
+    /// As [`ReconcileOutcome::Waiting`].
     Waiting(BTreeSet<ObjectKey>),
     /// This is to be run, wherever, and [taken in](Reconciler::finish). Until then, the owner is not to be prepared again.
     Job(Box<Job>),

@@ -12,7 +12,7 @@ use pingsix_gateway_api::controller::{
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_gateway_api::delivery::{Deliveries, Instances};
 use pingsix_gateway_api::operations::debug::{self, Dump};
-use pingsix_gateway_api::reconcile::{Pace, Queue, Reconciler, Standing};
+use pingsix_gateway_api::reconcile::{Pace, Queue, Reconciler, ReconcileOutcome};
 use pingsix_gateway_api::watch::{Input, WatchOptions, Watches};
 use pingsix_gateway_api::world::World;
 use pingsix_sink::{Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};
@@ -96,7 +96,7 @@ async fn follow(client: Client) -> Result<(), Box<dyn Error>> {
         };
         owners.into_iter().for_each(|owner| queue.push(owner, now));
         while let Some(owner) = queue.pop(now) {
-            let Standing::Current(done) = reconciler.reconcile(&owner, jiff_now()) else { continue };
+            let ReconcileOutcome::Current(done) = reconciler.reconcile(&owner, jiff_now()) else { continue };
             for publication in done.publications {
                 let published = feed.publish(&publication.desired).await?;
                 deliveries.published(&publication.data_plane, published.revision);

@@ -12,7 +12,7 @@ use pingsix_translate::{DEFAULT_CONTROLLER_NAME, Options};
 use serde_json::json;
 
 use super::*;
-use crate::reconcile::{Pace, Standing};
+use crate::reconcile::{Pace, ReconcileOutcome};
 use crate::watch::Watched;
 use crate::world::Event;
 
@@ -114,7 +114,8 @@ async fn held() -> Held {
     }));
     held.reconciler.answered(ObjectKey::new(Kind::Secret, "infra", "shop"));
     for owner in held.reconciler.ours() {
-        let Standing::Current(reconciled) = held.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH) else {
+        let ReconcileOutcome::Current(reconciled) = held.reconciler.reconcile(&owner, Timestamp::UNIX_EPOCH)
+        else {
             panic!("{owner} is not reconciled");
         };
         for publication in reconciled.publications {

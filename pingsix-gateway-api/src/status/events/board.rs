@@ -38,7 +38,7 @@ struct Content {
     /// What each found last.
     found: BTreeMap<Finder, BTreeSet<Arc<Problem>>>,
     /// Everything that is wrong.
-    standing: BTreeMap<Arc<Problem>, Standing>,
+    standing: BTreeMap<Arc<Problem>, EventState>,
     /// What is to be told, by the object at fault: first what is new, then what was told longest ago.
     untold: BTreeMap<ObjectKey, BTreeSet<Turn>>,
     /// What has been told and is not yet to be told again, the longest ago first.
@@ -51,7 +51,7 @@ struct Content {
 type Turn = (Option<Instant>, Arc<Problem>);
 
 #[derive(Debug, Default)]
-struct Standing {
+struct EventState {
     /// How many find it.
     finders: usize,
     /// When it was told last.
