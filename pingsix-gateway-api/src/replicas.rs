@@ -22,9 +22,9 @@
 
 mod member;
 mod record;
+mod report;
 mod revisions;
 mod roster;
-mod saying;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -42,7 +42,7 @@ use pingsix_sink::embedded::revisions::Reservations;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub(crate) use saying::{Confirmed, Saying};
+pub(crate) use report::{Confirmed, ReplicaReport};
 
 use crate::acceptance::Findings;
 use crate::digest::short_digest;
@@ -80,7 +80,7 @@ struct Inner {
     /// How often a replica was met that was not known.
     newcomers: watch::Sender<u64>,
     /// What this replica tells beside its readers.
-    saying: watch::Sender<Saying>,
+    report: watch::Sender<ReplicaReport>,
 }
 
 /// What is known of another replica.
@@ -118,7 +118,7 @@ impl Replicas {
             roster: Mutex::new(Roster::new(short_digest(&lease.identity))),
             changes: watch::Sender::new(0),
             newcomers: watch::Sender::new(0),
-            saying: watch::Sender::default(),
+            report: watch::Sender::default(),
         }))
     }
 
@@ -146,11 +146,11 @@ impl Replicas {
     }
 
     /// Tells the others something from now on.
-    pub(crate) fn say(&self, saying: &Saying) {
-        self.0.saying.send_if_modified(|said| {
-            let is_news = said != saying;
+    pub(crate) fn say(&self, report: &ReplicaReport) {
+        self.0.report.send_if_modified(|said| {
+            let is_news = said != report;
             if is_news {
-                said.clone_from(saying);
+                said.clone_from(report);
             }
             is_news
         });
@@ -172,7 +172,7 @@ impl Replicas {
         let mut findings = Findings::new();
         for (replica, record) in roster.live() {
             let of = findings.entry(replica.to_owned()).or_default();
-            for (owner, finding) in record.found.iter().filter_map(saying::Written::read) {
+            for (owner, finding) in record.found.iter().filter_map(report::Written::read) {
                 of.entry(owner).or_default().push(finding);
             }
         }

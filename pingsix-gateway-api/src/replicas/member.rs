@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::record::{Record, annotation, told};
+use super::report::{ReplicaReport, confirmed, found};
 use super::roster::RENEW;
-use super::saying::{Saying, confirmed, found};
 use super::{Inner, Replicas, follow};
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
@@ -95,14 +95,14 @@ impl Inner {
         leadership: &Leadership,
     ) {
         let mut newcomers = self.newcomers.subscribe();
-        let mut says = self.saying.subscribe();
+        let mut says = self.report.subscribe();
         let mut times = 0;
         let mut complaint = None;
         loop {
             let readers = current();
-            let saying = says.borrow_and_update().clone();
+            let report = says.borrow_and_update().clone();
             times += 1;
-            let (next, mut soonest) = match self.write(times, &readers, &saying, leadership).await {
+            let (next, mut soonest) = match self.write(times, &readers, &report, leadership).await {
                 Ok(()) => {
                     complaint = None;
                     // Up to a tenth sooner, so that replicas do not keep step.
@@ -129,7 +129,7 @@ impl Inner {
     }
 
     /// Waits until something else is to be told than its readers, and there is somebody to tell.
-    async fn something_to_say(&self, says: &mut watch::Receiver<Saying>) {
+    async fn something_to_say(&self, says: &mut watch::Receiver<ReplicaReport>) {
         while says.changed().await.is_ok() {
             if self.roster.lock().present().next().is_some() {
                 return;
@@ -140,14 +140,14 @@ impl Inner {
     }
 
     /// What it tells, for the time of this number.
-    fn record(&self, times: u64, readers: &BTreeMap<Scope, usize>, saying: &Saying) -> Record {
+    fn record(&self, times: u64, readers: &BTreeMap<Scope, usize>, report: &ReplicaReport) -> Record {
         Record {
             identity: self.identity.clone(),
             time: self.reservations.time().now().map(Revision::get),
             told: times,
             readers: told(readers),
-            confirmed: confirmed(saying),
-            found: found(saying),
+            confirmed: confirmed(report),
+            found: found(report),
         }
     }
 
@@ -155,10 +155,10 @@ impl Inner {
         &self,
         times: u64,
         readers: &BTreeMap<Scope, usize>,
-        saying: &Saying,
+        report: &ReplicaReport,
         leadership: &Leadership,
     ) -> Result<(), Fault> {
-        let record = self.record(times, readers, saying);
+        let record = self.record(times, readers, report);
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
             // What the dead have left.
@@ -200,9 +200,9 @@ impl Inner {
 impl Replicas {
     /// Has another one hear what this one tells, over and over, or that it is gone.
     pub(crate) fn tell(&self, other: &Self, is_there: bool) {
-        let saying = self.0.saying.borrow().clone();
+        let report = self.0.report.borrow().clone();
         for times in 0..2 {
-            let record = self.0.record(fastrand::u64(..) | times, &BTreeMap::new(), &saying);
+            let record = self.0.record(fastrand::u64(..) | times, &BTreeMap::new(), &report);
             let annotations = is_there.then(|| (self.0.own(), serde_json::to_string(&record).unwrap()));
             let metadata =
                 ObjectMeta { annotations: Some(annotations.into_iter().collect()), ..ObjectMeta::default() };
