@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::membership::RENEW;
 use super::record::{Record, annotation, told};
 use super::report::{ReplicaReport, confirmed, found};
-use super::roster::RENEW;
 use super::{Inner, Replicas, follow};
 use crate::digest::short_digest;
 use crate::fault::{Fault, FaultCategory, within};
@@ -67,9 +67,9 @@ impl Inner {
     fn see(&self, lease: Option<Lease>) {
         let annotations = lease.and_then(|lease| lease.metadata.annotations).unwrap_or_default();
         let (seen, is_alone) = {
-            let mut roster = self.roster.lock();
-            let is_known = roster.is_alone();
-            (roster.see(&annotations), roster.is_alone() && !is_known)
+            let mut membership = self.membership.lock();
+            let is_known = membership.is_alone();
+            (membership.see(&annotations), membership.is_alone() && !is_known)
         };
         if let Some(told) = seen.time {
             let time = self.reservations.time();
@@ -131,7 +131,7 @@ impl Inner {
     /// Waits until something else is to be told than its readers, and there is somebody to tell.
     async fn something_to_say(&self, says: &mut watch::Receiver<ReplicaReport>) {
         while says.changed().await.is_ok() {
-            if self.roster.lock().present().next().is_some() {
+            if self.membership.lock().present().next().is_some() {
                 return;
             }
         }
@@ -162,7 +162,7 @@ impl Inner {
         let mut annotations = BTreeMap::from([(self.own(), serde_json::to_string(&record).ok())]);
         if leadership.is_held() {
             // What the dead have left.
-            let forgotten = self.roster.lock().forgotten();
+            let forgotten = self.membership.lock().forgotten();
             annotations.extend(forgotten.iter().map(|replica| (annotation(replica), None)));
         }
         match self.patch(LIMIT, &annotations).await {
