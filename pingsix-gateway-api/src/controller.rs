@@ -74,7 +74,7 @@ use directed::Directed;
 use engine::Engine;
 use instances::Asked;
 use observers::Gates;
-use orphans::Orphanage;
+use orphans::OrphanCollector;
 
 /// Everything about a controller that can be chosen. [`new`](Self::new) has the defaults, and fields are set on it.
 #[derive(Clone, Debug)]
@@ -294,7 +294,7 @@ impl<F: Feed + 'static> Controller<F> {
                 tasks: &mut tasks,
             })
         });
-        let orphanage = Orphanage {
+        let collector = OrphanCollector {
             client: client.clone(),
             feed: Arc::clone(&feed),
             destinations: destinations.opened(),
@@ -304,7 +304,7 @@ impl<F: Feed + 'static> Controller<F> {
             leadership: leadership.clone(),
             progress: progress.subscribe(),
         };
-        let orphaned = orphanage.start(&parts, &mut tasks);
+        let orphaned = collector.start(&parts, &mut tasks);
         let drifted = drift::start(feed.drifts(), destinations.opened(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
         if let Some(metrics) = &metrics {

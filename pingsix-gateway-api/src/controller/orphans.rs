@@ -50,7 +50,7 @@ pub(super) struct Orphan {
 }
 
 /// Looks for them.
-pub(super) struct Orphanage<F> {
+pub(super) struct OrphanCollector<F> {
     pub(super) client: Client,
     pub(super) feed: Arc<F>,
     /// The sinks that parameters name.
@@ -90,7 +90,7 @@ struct Search {
     error: Option<SearchError>,
 }
 
-impl<F: Feed + 'static> Orphanage<F> {
+impl<F: Feed + 'static> OrphanCollector<F> {
     /// Starts to look, until it is stopped.
     pub(super) fn start(
         self,
