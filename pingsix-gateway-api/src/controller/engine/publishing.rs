@@ -29,7 +29,7 @@ use crate::reconcile::{Publication, Reconciled};
 pub(super) struct Publish<F> {
     pub(super) publisher: Publisher<F>,
     /// What was made of owners and is not published yet.
-    pub(super) under_way: BTreeMap<ObjectKey, UnderWay>,
+    pub(super) pending: BTreeMap<ObjectKey, PendingPublication>,
     /// Withdrawals that are not published yet, by owner: nothing else remembers the data planes of one that is gone.
     pub(super) withdrawals: BTreeMap<ObjectKey, BTreeMap<DataPlaneKey, Desired>>,
     /// Owners of which something was left to the replica that leads.
@@ -41,7 +41,7 @@ pub(super) struct Publish<F> {
 
 /// What was made of an owner, until all of it is published.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct PendingPublication {
     /// The newest publication of each data plane that has not ended.
     tickets: BTreeMap<DataPlaneKey, (Ticket, Reach)>,
     is_ours: bool,
@@ -68,7 +68,7 @@ impl<F: Feed + 'static> Publish<F> {
     pub(super) fn new(feed: Arc<F>) -> Self {
         Self {
             publisher: Publisher::new(feed),
-            under_way: BTreeMap::new(),
+            pending: BTreeMap::new(),
             withdrawals: BTreeMap::new(),
             left: BTreeSet::new(),
             opening: Opening::default(),
@@ -120,8 +120,8 @@ impl<F: Feed + 'static> Engine<F> {
         self.managed.provide(&self.parts.reconciler, &self.ingest, owner);
         self.look_at_sink(owner);
         let current: BTreeSet<DataPlaneKey> = self.parts.reconciler.data_planes(owner).into_iter().collect();
-        let under_way = UnderWay { draft, ..self.begin(owner, told, is_ours, taken.started) };
-        self.publish.under_way.insert(owner.clone(), under_way);
+        let pending = PendingPublication { draft, ..self.begin(owner, told, is_ours, taken.started) };
+        self.publish.pending.insert(owner.clone(), pending);
         self.publish.opening.reconsidered(owner, self.publish.seals.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
@@ -143,10 +143,10 @@ impl<F: Feed + 'static> Engine<F> {
             self.deliveries.forget(data_plane);
         }
         if self.publish.seals.is_unknown(owner)
-            && let Some(under_way) = self.publish.under_way.get_mut(owner)
+            && let Some(pending) = self.publish.pending.get_mut(owner)
         {
             // It is reconsidered when that is known, and outstanding until then.
-            under_way.has_failed = true;
+            pending.has_failed = true;
         }
         for publication in publications {
             let data_plane = publication.data_plane.clone();
@@ -192,9 +192,9 @@ impl<F: Feed + 'static> Engine<F> {
         told: BTreeSet<Arc<ObjectKey>>,
         is_ours: bool,
         started: Instant,
-    ) -> UnderWay {
+    ) -> PendingPublication {
         let mut since = self.ingest.take_since(owner);
-        if let Some(earlier) = self.publish.under_way.remove(owner) {
+        if let Some(earlier) = self.publish.pending.remove(owner) {
             let outcome = if earlier.has_failed { Outcome::Failed } else { Outcome::Superseded };
             earlier.span.record("outcome", outcome.as_str());
             self.count(owner, outcome, earlier.started);
@@ -202,7 +202,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
         let planes = self.parts.reconciler.data_planes(owner);
         self.report.hold_back(owner, told, self.deliveries.of(&planes), started);
-        UnderWay {
+        PendingPublication {
             tickets: BTreeMap::new(),
             is_ours,
             draft: None,
@@ -227,8 +227,8 @@ impl<F: Feed + 'static> Engine<F> {
             return;
         }
         let (ticket, attempts) = self.publish.publisher.submit(publication);
-        if let Some(under_way) = self.publish.under_way.get_mut(owner) {
-            under_way.tickets.insert(data_plane.clone(), (ticket, reach));
+        if let Some(pending) = self.publish.pending.get_mut(owner) {
+            pending.tickets.insert(data_plane.clone(), (ticket, reach));
         }
         if !attempts.iter().any(|attempt| matches!(attempt.stage, Stage::Over(_))) {
             self.deliveries.begun(&data_plane);
@@ -250,8 +250,7 @@ impl<F: Feed + 'static> Engine<F> {
     /// A publication has ended.
     pub(super) fn hear_of(&mut self, attempt: Attempt) {
         let (owner, data_plane) = (attempt.data_plane.owner(), attempt.data_plane.clone());
-        let span =
-            self.publish.under_way.get(&owner).map_or_else(Span::none, |under_way| under_way.span.clone());
+        let span = self.publish.pending.get(&owner).map_or_else(Span::none, |pending| pending.span.clone());
         let _of_the_reconsideration = span.enter();
         self.record(&owner, attempt);
         if self.parts.reconciler.data_planes(&owner).contains(&data_plane) {
@@ -268,8 +267,8 @@ impl<F: Feed + 'static> Engine<F> {
         if let Stage::Over(result) = &stage {
             self.log(&data_plane, result);
         }
-        let Some(under_way) = self.publish.under_way.get_mut(owner) else { return };
-        let newest = under_way.tickets.get(&data_plane).copied();
+        let Some(pending) = self.publish.pending.get_mut(owner) else { return };
+        let newest = pending.tickets.get(&data_plane).copied();
         let Some((_, reach)) = newest.filter(|(newest, _)| *newest == ticket) else {
             // There is a newer one, and how things stand depends on that.
             return;
@@ -280,7 +279,7 @@ impl<F: Feed + 'static> Engine<F> {
             Stage::Over(result) => result,
             Stage::Read(published) => {
                 // PingSIX may say what it makes of it, however long another target takes.
-                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                if let Some(draft) = pending.draft.filter(|_| is_current) {
                     self.deliveries.reached(&data_plane, published.revision);
                     heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
@@ -291,17 +290,17 @@ impl<F: Feed + 'static> Engine<F> {
             Stage::Failing { why, is_retryable } => {
                 tracing::warn!(%data_plane, why, "a data plane cannot be published to one of its targets");
                 self.deliveries.failed(&data_plane, why);
-                if is_retryable && !std::mem::replace(&mut under_way.has_failed, true) {
+                if is_retryable && !std::mem::replace(&mut pending.has_failed, true) {
                     self.ingest.retry(owner);
                 }
                 return;
             }
         };
-        under_way.tickets.remove(&data_plane);
+        pending.tickets.remove(&data_plane);
         let is_done = match &result {
             Ok(published) => {
                 self.deliveries.published(&data_plane, published.revision);
-                if let Some(draft) = under_way.draft.filter(|_| is_current) {
+                if let Some(draft) = pending.draft.filter(|_| is_current) {
                     heard = self.parts.reconciler.published(owner, draft, &data_plane, published.revision);
                 }
                 true
@@ -328,7 +327,7 @@ impl<F: Feed + 'static> Engine<F> {
             self.publish.withdrawals.retain(|_, withdrawals| !withdrawals.is_empty());
         }
         // Once for all that fail together.
-        if !is_done && !std::mem::replace(&mut under_way.has_failed, true) {
+        if !is_done && !std::mem::replace(&mut pending.has_failed, true) {
             self.ingest.retry(owner);
         }
         self.act(owner, heard);
@@ -361,17 +360,17 @@ impl<F: Feed + 'static> Engine<F> {
     /// Tells how far an owner has come, if all that was made of it is published or has taken too long.
     fn look_at(&mut self, owner: &ObjectKey) {
         self.publish.opening.look_at(owner);
-        let Some(under_way) = self.publish.under_way.get(owner) else { return };
-        if !under_way.tickets.is_empty() {
+        let Some(pending) = self.publish.pending.get(owner) else { return };
+        if !pending.tickets.is_empty() {
             self.report.tell_late(view!(self), owner);
-        } else if let Some(under_way) = self.publish.under_way.remove(owner) {
-            self.conclude(owner, under_way);
+        } else if let Some(pending) = self.publish.pending.remove(owner) {
+            self.conclude(owner, pending);
         }
     }
 
     /// All that was made of an owner is published, or cannot be.
-    fn conclude(&mut self, owner: &ObjectKey, under_way: UnderWay) {
-        let UnderWay { is_ours, has_failed, started, since, span, .. } = under_way;
+    fn conclude(&mut self, owner: &ObjectKey, pending: PendingPublication) {
+        let PendingPublication { is_ours, has_failed, started, since, span, .. } = pending;
         self.report.tell_held_back(view!(self), owner);
         let outcome = match (has_failed, is_ours) {
             (true, _) => Outcome::Failed,

@@ -213,7 +213,7 @@ async fn a_slow_target_gets_the_newest_and_statuses_do_not_turn_to_and_fro() {
     let Some(Wanted::Gateway { verdict, .. }) = rig.wanted(&web()) else { panic!() };
     assert_eq!(verdict.generation, 3);
     assert!(!rig.programmed(&web()).contains("not published"));
-    assert!(rig.engine.publish.under_way.is_empty());
+    assert!(rig.engine.publish.pending.is_empty());
     assert_eq!(
         rig.metric(r#"pingsix_gateway_reconciliations_total{kind="Gateway",outcome="superseded"}"#),
         "1"
@@ -296,7 +296,7 @@ async fn a_withdrawal_is_remembered_until_it_is_made() {
         rig.feed().fate(BLOG, Fate::Quick);
         rig.during(Duration::from_mins(1)).await;
         assert_eq!(rig.feed().held(BLOG), Some(0));
-        assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.under_way.is_empty());
+        assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
         assert_eq!(rig.engine.deliveries.data_planes().count(), 1);
         assert!(!rig.engine.ingest.queue.contains(&blog()));
         rig.apply(Kind::Gateway, second());
@@ -354,7 +354,7 @@ async fn what_is_under_way_comes_to_its_end_before_everything_stops() {
     rig.engine.drain().await.unwrap();
     assert_eq!(from.elapsed(), SLOW / 2);
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    assert!(rig.engine.publish.under_way.is_empty());
+    assert!(rig.engine.publish.pending.is_empty());
     let served = rig.feed().sink.contents(&pingsix_sink::Scope::new(WEB).unwrap());
     assert!(format!("{served:?}").contains("other.example"), "{served:?}");
 }
@@ -549,7 +549,7 @@ async fn a_withdrawal_that_is_refused_is_remembered_and_tried_again_now_and_then
     rig.engine.reconsider();
     rig.settle();
     assert_eq!(rig.feed().held(BLOG), Some(0));
-    assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.under_way.is_empty());
+    assert!(rig.engine.publish.withdrawals.is_empty() && rig.engine.publish.pending.is_empty());
     assert_eq!(rig.feed().forgotten(), [Scope::new(BLOG).unwrap()]);
 
     // What is not held there is withdrawn already.
