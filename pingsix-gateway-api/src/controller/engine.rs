@@ -55,7 +55,7 @@ use crate::health::Health;
 use crate::leader::Leadership;
 use crate::metrics::{Metrics, Outcome};
 use crate::news::changed;
-use crate::operations::debug::{DebugRequest, Holdings};
+use crate::operations::debug::{DebugRequest, DebugState};
 use crate::reconcile::{Pace, Reconciler};
 use crate::replicas::Replicas;
 use crate::status::{EventBoard, Readers, StatusBoard};
@@ -315,7 +315,7 @@ impl<F: Feed + 'static> Engine<F> {
     }
 
     fn answer(&self, request: DebugRequest) {
-        request.answer(&Holdings {
+        request.answer(&DebugState {
             reconciler: &self.parts.reconciler,
             queue: &self.ingest.queue,
             deliveries: &self.deliveries,

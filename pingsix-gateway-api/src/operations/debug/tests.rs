@@ -41,7 +41,7 @@ impl Held {
     fn dump(&self, dump: Dump, about: Option<&str>) -> Value {
         let about = about.map(|about| about.parse::<About>().unwrap().0);
         let Self { reconciler, queue, deliveries, etcd, now } = self;
-        Holdings { reconciler, queue, deliveries, etcd: Some(etcd), replicas: None, now: *now }
+        DebugState { reconciler, queue, deliveries, etcd: Some(etcd), replicas: None, now: *now }
             .dump(dump, about.as_ref())
     }
 }
