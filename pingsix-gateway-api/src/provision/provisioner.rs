@@ -33,7 +33,7 @@ use super::{
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::news::changed;
-use crate::pki::{Edition, FeedAuthority, Held, HeldError, IssueError};
+use crate::pki::{Edition, FeedAuthority, IdentityError, IssueError, IssuedIdentity};
 use crate::status::{EventBoard, Pace, Pacing};
 use crate::watch::Namespaces;
 
@@ -350,7 +350,7 @@ impl Provisioner {
     }
 
     /// What an owner is to show the feed: nothing where that has no TLS.
-    fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<Held>, Unprepared> {
+    fn issue(&self, owner: &ObjectKey, need: &Need) -> Result<Option<IssuedIdentity>, Unprepared> {
         let installation = &*self.parts.installation;
         if !installation.has_tls() {
             return Ok(None);
@@ -370,8 +370,8 @@ impl Provisioner {
         let held = held.and_then(|held| held.identity.as_ref());
         match authority.issue(&owner.name.to_string(), &uris, held) {
             Ok(held) => Ok(Some(held)),
-            Err(HeldError::Unknown) => Err(Unprepared::UnknownAuthority),
-            Err(HeldError::Issue(error)) => Err(error.into()),
+            Err(IdentityError::Unknown) => Err(Unprepared::UnknownAuthority),
+            Err(IdentityError::Issue(error)) => Err(error.into()),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::fixture::generate::{event_of, object};
 mod waiting;
 
 /// What each data plane holds that holds anything.
-type Held<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
+type DocumentTexts<'f> = BTreeMap<String, &'f BTreeMap<String, String>>;
 
 /// By owner, a translation that has not ended, and whether there has to be one more.
 type Jobs = BTreeMap<ObjectKey, (Box<Job>, bool)>;
@@ -189,7 +189,7 @@ impl Follower {
 
     /// Data planes that hold something, and what is told, without what says nothing. Of owners whose parameters cannot be
     /// used, what they hold is what they held, and so is whose Ingresses they serve.
-    fn result(&self) -> (Held<'_>, BTreeMap<String, &str>) {
+    fn result(&self) -> (DocumentTexts<'_>, BTreeMap<String, &str>) {
         let is_kept = |key: &DataPlaneKey| self.reconciler.is_kept(&key.owner());
         let held = self.held.iter().filter(|(key, documents)| !documents.is_empty() && !is_kept(key));
         let is_of_kept = |object: &ObjectKey| {

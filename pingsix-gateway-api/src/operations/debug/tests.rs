@@ -20,7 +20,7 @@ use crate::world::Event;
 const CANARY: &str = "canary-in-a-secret";
 const ENCODED_CANARY: &str = "Y2FuYXJ5LWluLWEtc2VjcmV0";
 
-struct Held {
+struct Rig {
     reconciler: Reconciler,
     queue: Queue,
     deliveries: Deliveries,
@@ -28,7 +28,7 @@ struct Held {
     now: Instant,
 }
 
-impl Held {
+impl Rig {
     fn apply<K: crate::world::Stored>(&mut self, mut object: Value)
     where
         Event: From<WatcherEvent<Watched<K>>>,
@@ -48,14 +48,14 @@ impl Held {
 
 /// Gateway `infra/web` with a route and a certificate, an IngressClass, Secrets of every kind, and one of each that
 /// cannot be decoded.
-async fn held() -> Held {
+async fn held() -> Rig {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["shop.example.com".to_owned()])
         .unwrap()
         .self_signed(&key)
         .unwrap();
     let base64 = |text: String| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
-    let mut held = Held {
+    let mut held = Rig {
         reconciler: Reconciler::new(Options::default()),
         queue: Queue::new(Pace::default()),
         deliveries: Deliveries::default(),
