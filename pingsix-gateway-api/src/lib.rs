@@ -88,8 +88,6 @@ pub mod leader;
 #[cfg(feature = "controller")]
 pub mod metrics;
 #[cfg(feature = "controller")]
-mod news;
-#[cfg(feature = "controller")]
 pub mod operations;
 #[cfg(feature = "controller")]
 pub mod permissions;
@@ -105,6 +103,8 @@ pub mod replicas;
 pub mod status;
 #[cfg(feature = "controller")]
 pub mod store;
+#[cfg(feature = "controller")]
+mod wait;
 #[cfg(feature = "controller")]
 pub mod watch;
 #[cfg(feature = "controller")]

@@ -32,9 +32,9 @@ use super::{
 };
 use crate::leader::Leadership;
 use crate::metrics::Metrics;
-use crate::news::changed;
 use crate::pki::{Edition, FeedAuthority, IdentityError, IssueError, IssuedIdentity};
 use crate::status::{EventBoard, Pace, Pacing};
+use crate::wait::changed;
 use crate::watch::Namespaces;
 
 /// How many owners are looked at once.
