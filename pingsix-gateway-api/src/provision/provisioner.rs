@@ -387,7 +387,7 @@ impl Provisioner {
         match &fault {
             None => {
                 if desk.fault.take().is_some() {
-                    tracing::info!(%owner, "what should run for it is there now");
+                    tracing::info!(%owner, "data planes are provisioned now");
                 }
                 desk.edition = desk.coming.take();
                 desk.pace.wrote(now, &Pacing::default());
@@ -398,14 +398,14 @@ impl Provisioner {
             Some(fault) => {
                 let (message, category) = (fault.to_string(), fault.category());
                 if desk.fault.as_ref() != Some(&message) {
-                    tracing::warn!(%owner, category, error = message, "what should run for it is not there");
+                    tracing::warn!(%owner, category, error = message, "data planes cannot be provisioned; retrying");
                 }
                 desk.pace.failed(now, fault.retry_after(), &Pacing::default());
                 (desk.is_due, desk.fault) = (true, Some(message));
             }
         }
         if let Some(PassFault::Foreign { uid, .. }) = fault {
-            tracing::debug!(%owner, uid, "it is tried again in case the object goes");
+            tracing::debug!(%owner, uid, "name taken by a foreign object; retrying");
         }
     }
 

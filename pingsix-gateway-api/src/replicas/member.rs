@@ -111,7 +111,7 @@ impl Inner {
                 Err(fault) => {
                     if complaint.replace(fault.category) != Some(fault.category) {
                         let category = fault.category.as_str();
-                        tracing::warn!(lease = self.name, category, error = %fault, "other replicas are not told of the readers of this one");
+                        tracing::warn!(lease = self.name, category, error = %fault, "cannot report to other replicas; retrying");
                     }
                     (RETRY.mul_f64(1.0 - 0.5 * fastrand::f64()), RETRY)
                 }
@@ -189,7 +189,7 @@ impl Inner {
     async fn leave(&self) {
         match self.patch(FAREWELL, &BTreeMap::from([(self.own(), None)])).await {
             Err(fault) if fault.category != FaultCategory::NotFound => {
-                tracing::warn!(lease = self.name, error = %fault, "other replicas take this one to be there for a while");
+                tracing::warn!(lease = self.name, error = %fault, "cannot remove the record of this replica; others count its readers for a while");
             }
             _ => {}
         }

@@ -181,7 +181,7 @@ impl Ingest {
         }
         match problem {
             Some(problem) => {
-                tracing::warn!(%object, field = %problem.field, error = problem.message, "an object cannot be decoded");
+                tracing::warn!(%object, field = %problem.field, error = problem.message, "object cannot be decoded; it is ignored");
                 self.undecodable.insert(object.clone(), problem.clone());
             }
             None => {

@@ -125,13 +125,13 @@ impl<F: Feed + 'static> Engine<F> {
         self.publish.opening.reconsidered(owner, self.publish.seals.is_unknown(owner));
         self.explain_fault(owner);
         if let Some(trial) = &trial {
-            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "a part is tried, to find what PingSIX refuses");
+            tracing::info!(%owner, trial = trial.number, suspects = trial.suspects, "publishing a part, to find which object PingSIX refuses");
             if let Some(metrics) = &self.parts.metrics {
                 metrics.trial();
             }
         }
         for (data_plane, error) in unpublished {
-            tracing::error!(%data_plane, %error, "a data plane keeps what it has");
+            tracing::error!(%data_plane, %error, "publish failed; previous configuration stays");
             self.deliveries.failed(&data_plane, error.to_string());
         }
         // Nothing but this remembers the data planes of an owner that is gone.
@@ -165,10 +165,10 @@ impl<F: Feed + 'static> Engine<F> {
                     self.submit(owner, publication);
                 }
                 Err(why) if self.publish.seals.is_unknown(owner) => {
-                    tracing::debug!(%data_plane, %why, "a data plane keeps what it has");
+                    tracing::debug!(%data_plane, %why, "publish postponed; previous configuration stays");
                 }
                 Err(why) => {
-                    tracing::error!(%data_plane, %why, "a data plane keeps what it has");
+                    tracing::error!(%data_plane, %why, "publish failed; previous configuration stays");
                     self.deliveries.failed(&data_plane, why.to_string().trim_end_matches('.').to_owned());
                 }
             }
@@ -288,7 +288,7 @@ impl<F: Feed + 'static> Engine<F> {
             }
             Stage::Held => return,
             Stage::Failing { why, is_retryable } => {
-                tracing::warn!(%data_plane, why, "a data plane cannot be published to one of its targets");
+                tracing::warn!(%data_plane, why, "publish to one target failed; its previous configuration stays");
                 self.deliveries.failed(&data_plane, why);
                 if is_retryable && !std::mem::replace(&mut pending.has_failed, true) {
                     self.ingest.retry(owner);
@@ -349,7 +349,7 @@ impl<F: Feed + 'static> Engine<F> {
                 }
             }
             Err(error) => {
-                tracing::warn!(%data_plane, %error, "a data plane cannot be published");
+                tracing::warn!(%data_plane, %error, "publish failed; previous configuration stays");
                 if let Some(metrics) = metrics {
                     metrics.publication_failed(feed.name(), error.category());
                 }
@@ -396,7 +396,7 @@ impl<F: Feed + 'static> Engine<F> {
         let planes = self.deliveries.data_planes();
         let changed = planes.filter(|plane| self.scope(plane).as_ref() == Some(scope));
         let owners = changed.map(DataPlaneKey::owner).collect();
-        tracing::info!(%scope, "somebody else has changed what was published, which is published again");
+        tracing::info!(%scope, "published documents were changed by another writer; publishing again");
         self.push(owners);
     }
 
@@ -422,7 +422,7 @@ impl<F: Feed + 'static> Engine<F> {
             if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
                 continue;
             }
-            tracing::info!(%data_plane, "what an earlier process has published is withdrawn: nobody asks for it any more");
+            tracing::info!(%data_plane, "withdrawing documents of an earlier process that no object asks for");
             self.publish.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
             self.push([owner].into());
         }
@@ -495,7 +495,7 @@ impl<F: Feed + 'static> Engine<F> {
             return drained;
         }
         let data_planes: Vec<String> = self.publish.publisher.pending().map(ToString::to_string).collect();
-        tracing::warn!(?data_planes, ?limit, "publications are given up half-way");
+        tracing::warn!(?data_planes, ?limit, "shutdown timed out; publications were abandoned");
         Ok(())
     }
 }

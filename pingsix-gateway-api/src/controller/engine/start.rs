@@ -49,13 +49,13 @@ impl<F: Feed + 'static> Engine<F> {
                 self.publish.opening.owners().take(NAMED).map(ToString::to_string).collect();
             if left.is_empty() {
                 let data_planes = self.deliveries.data_planes().count();
-                tracing::info!(data_planes, "everything is published that is read from here");
+                tracing::info!(data_planes, "ready: everything that is read from this replica is published");
             } else {
                 let owners = self.publish.opening.owners().count();
                 tracing::warn!(
                     owners,
                     ?left,
-                    "of these it is not known what to publish; all others are published"
+                    "ready, but these owners are not published yet: the API server has not answered for what they refer to"
                 );
             }
         }

@@ -115,7 +115,7 @@ impl<F: Feed + 'static> Engine<F> {
 
     /// A translation has panicked: what was published before stays, and nothing is left that the panic could have spoilt.
     fn survive(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
-        tracing::error!(%owner, "a translation has panicked, which is a bug; what was published before stays");
+        tracing::error!(%owner, "translation panicked (a bug); previous configuration stays");
         Span::current().record("outcome", Outcome::Panicked.as_str());
         self.count(owner, Outcome::Panicked, started);
         for data_plane in self.parts.reconciler.data_planes(owner) {
