@@ -20,6 +20,7 @@ mod jobs;
 mod opening;
 mod others;
 mod parameters;
+mod parts;
 mod provisioning;
 mod publishing;
 mod report;
@@ -29,40 +30,34 @@ mod sinks;
 mod start;
 #[cfg(test)]
 mod tests;
-mod translating;
+mod withdrawing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use pingsix_sink::Scope;
-use pingsix_translate::verdict::{Address, Problem};
+use pingsix_translate::verdict::Problem;
 use pingsix_translate::{DataPlaneKey, Kind, ObjectKey};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
 
-use super::bundles::Bundles;
-use super::destinations::Destinations;
-use super::instances::{AskedPages, Pages, PublishedRevisions};
-use super::observers::Gates;
-use super::orphans::Orphan;
-use super::{ControllerError, Feed, Progress};
+use super::{ControllerError, Feed};
 use crate::delivery::Deliveries;
 use crate::delivery::reception::PageReader;
-use crate::delivery::status_page::StatusUrl;
-use crate::health::Health;
 use crate::leader::Leadership;
-use crate::metrics::{Metrics, Outcome};
+use crate::metrics::Outcome;
 use crate::operations::debug::{DebugRequest, DebugState};
-use crate::reconcile::{Pace, Reconciler};
+use crate::reconcile::{Job, Prepared, Reconciled, Turn};
 use crate::replicas::Replicas;
-use crate::status::{EventBoard, Readers, StatusBoard};
 use crate::wait::changed;
 use crate::watch::{Input, Watches};
 use crate::world::Effects;
 use ingest::Ingest;
+use jobs::{JobOutcome, RunningJob};
 use others::Others;
+use parts::Shared;
+pub(super) use parts::{Parts, Sources};
 use provisioning::Managed;
 pub(super) use provisioning::Provisioning;
 use publishing::Publish;
@@ -77,48 +72,9 @@ const RECONSIDER: Duration = Duration::from_hours(1);
 /// How often metrics are told how things stand, and the longest time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What an engine is made of.
-pub(super) struct Parts<F> {
-    pub(super) reconciler: Reconciler,
-    pub(super) feed: Arc<F>,
-    /// What is not published to the feed.
-    pub(super) destinations: Destinations,
-    pub(super) status: StatusBoard,
-    pub(super) events: EventBoard,
-    pub(super) readers: Readers,
-    pub(super) progress: watch::Sender<Progress>,
-    /// Whether this replica writes.
-    pub(super) leadership: Leadership,
-    pub(super) published: watch::Sender<PublishedRevisions>,
-    pub(super) addresses: watch::Receiver<Option<Vec<Address>>>,
-    pub(super) bundles: watch::Receiver<Bundles>,
-    pub(super) gates: Option<Gates>,
-    pub(super) health: Option<Health>,
-    pub(super) metrics: Option<Arc<Metrics>>,
-    pub(super) pace: Pace,
-    /// The status pages of the options.
-    pub(super) fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    /// Those that are asked.
-    pub(super) asked: watch::Sender<AskedPages>,
-    /// How data planes are run; `None` when others run all of them.
-    pub(super) provisioning: Option<Provisioning>,
-    /// Whether all Secrets are listed, as any other kind, and not only those that are referred to.
-    pub(super) lists_secrets: bool,
-    /// How long what is being published may take to come to its end when everything stops.
-    pub(super) drain: Duration,
-}
-
-/// Where an engine hears from.
-pub(super) struct Sources {
-    pub(super) inputs: mpsc::Receiver<Input>,
-    pub(super) pages: mpsc::Receiver<Pages>,
-    /// Scopes that somebody else has changed.
-    pub(super) drifted: mpsc::Receiver<Scope>,
-    /// What an earlier process has left.
-    pub(super) orphans: mpsc::Receiver<Vec<Orphan>>,
-    pub(super) debug: Option<mpsc::Receiver<DebugRequest>>,
-    pub(super) stop: CancellationToken,
-}
+/// What is said of an owner whose translation has panicked.
+const PANICKED: &str =
+    "the controller has failed to translate it, which is a fault of the controller; its log says more";
 
 /// The picture, what was made of it, and how far that has come.
 pub(super) struct Engine<F> {
@@ -133,18 +89,26 @@ pub(super) struct Engine<F> {
     others: Others,
 }
 
-/// What all stages use.
-struct Shared<F> {
-    reconciler: Reconciler,
-    feed: Arc<F>,
-    destinations: Destinations,
-    leadership: Leadership,
-    published: watch::Sender<PublishedRevisions>,
-    health: Option<Health>,
-    metrics: Option<Arc<Metrics>>,
-    fixed_pages: BTreeMap<DataPlaneKey, BTreeSet<StatusUrl>>,
-    asked: watch::Sender<AskedPages>,
-    drain: Duration,
+/// What a reconsideration has taken so far.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// When it began.
+    started: Instant,
+    /// What it took of a processor, until it went on.
+    before: Duration,
+    /// When it went on.
+    since: Instant,
+}
+
+impl Taken {
+    fn from(started: Instant) -> Self {
+        Self { started, before: Duration::ZERO, since: started }
+    }
+
+    /// What it took of a processor.
+    fn by(&self, now: Instant) -> Duration {
+        self.before + now.duration_since(self.since)
+    }
 }
 
 /// What an engine reports on, beside a part of it that changes.
@@ -160,31 +124,6 @@ macro_rules! view {
 use view;
 
 impl<F: Feed + 'static> Engine<F> {
-    pub(super) fn new(parts: Parts<F>) -> Self {
-        let boards = (parts.status, parts.events, parts.readers);
-        Self {
-            ingest: Ingest::new(parts.pace, parts.lists_secrets),
-            publish: Publish::new(Arc::clone(&parts.feed)),
-            report: Report::new(boards, parts.addresses, parts.bundles, parts.progress, parts.gates),
-            managed: Managed::new(parts.provisioning),
-            parts: Shared {
-                reconciler: parts.reconciler,
-                feed: parts.feed,
-                destinations: parts.destinations,
-                leadership: parts.leadership,
-                published: parts.published,
-                health: parts.health,
-                metrics: parts.metrics,
-                fixed_pages: parts.fixed_pages,
-                asked: parts.asked,
-                drain: parts.drain,
-            },
-            deliveries: Deliveries::default(),
-            pages: BTreeMap::new(),
-            others: Others::default(),
-        }
-    }
-
     pub(super) async fn run(
         mut self,
         mut sources: Sources,
@@ -254,6 +193,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
+    /// Takes an input into the picture, and queues the owners that it concerns.
     fn take_in(&mut self, input: Input) {
         let metrics = self.parts.metrics.as_deref();
         let effects = self.ingest.apply(&mut self.parts.reconciler, metrics, input);
@@ -287,17 +227,92 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    fn push(&mut self, owners: BTreeSet<ObjectKey>) {
-        self.ingest.push(owners);
+    /// Begins the translation of the next owner, if it is due and there is capacity.
+    fn take_turn(&mut self) {
+        let now = Instant::now();
+        let Some(Turn { owner, due, is_light }) = self.ingest.turn(now) else { return };
+        let span = info_span!("reconcile", %owner, outcome = Empty);
+        let job = span.in_scope(|| self.prepare(&owner, now));
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.turn(now.duration_since(due));
+        }
+        if let Some(job) = job {
+            let took = now.elapsed();
+            self.ingest.jobs.begin(job, RunningJob { is_light, started: now, took, span, is_stale: false });
+            self.count_jobs();
+        }
     }
 
-    fn view(&self) -> View<'_> {
-        view!(self)
+    /// Withdraws what is published of an owner that is gone. That takes no translation.
+    fn withdraw_gone(&mut self, owner: &ObjectKey) {
+        let span = info_span!("reconcile", %owner, outcome = Empty);
+        span.in_scope(|| drop(self.prepare(owner, Instant::now())));
     }
 
-    /// Says how far the data planes of an owner have come.
-    fn tell_delivery(&self, owner: &ObjectKey) {
-        self.report.tell_delivery(self.view(), owner);
+    /// Does what can be done for an owner without a translation, or returns the translation.
+    fn prepare(&mut self, owner: &ObjectKey, started: Instant) -> Option<Job> {
+        match self.parts.reconciler.prepare(owner, jiff::Timestamp::now()) {
+            Prepared::Job(job) => return Some(*job),
+            Prepared::Waiting(missing) => {
+                self.ingest.awaits(owner, missing);
+                Span::current().record("outcome", Outcome::Waiting.as_str());
+                self.count(owner, Outcome::Waiting, started);
+            }
+            Prepared::Withdrawn(reconciled) => {
+                self.ingest.awaits(owner, reconciled.awaited.clone());
+                self.follow_parameters(owner);
+                self.publish_owner(owner, reconciled, false, Taken::from(started));
+            }
+        }
+        None
+    }
+
+    /// A translation has ended.
+    fn job_ended(&mut self, ended: JobOutcome) {
+        let JobOutcome { owner, running_job, done } = ended;
+        let now = Instant::now();
+        let RunningJob { started, took, span, is_stale, .. } = running_job;
+        self.count_jobs();
+        let _of_the_reconsideration = span.enter();
+        let reconciled = done.map(|done| self.parts.reconciler.finish(done));
+        match reconciled {
+            Some(Some(reconciled)) => {
+                self.act_on(&owner, reconciled, Taken { started, before: took, since: now });
+            }
+            // What has happened meanwhile has made it useless.
+            Some(None) => {
+                Span::current().record("outcome", Outcome::Superseded.as_str());
+                self.count(&owner, Outcome::Superseded, started);
+                self.ingest.queue.rest(&owner, now, took);
+                self.ingest.queue.push(owner.clone(), now);
+            }
+            None => self.survive(&owner, started, took),
+        }
+        if is_stale {
+            self.ingest.queue.push(owner, now);
+        }
+    }
+
+    /// Does what follows from what was made of an owner.
+    fn act_on(&mut self, owner: &ObjectKey, reconciled: Reconciled, taken: Taken) {
+        self.ingest.awaits(owner, reconciled.awaited.clone());
+        self.follow_parameters(owner);
+        self.publish_owner(owner, reconciled, true, taken);
+    }
+
+    /// A translation has panicked: what was published before stays, and nothing is left that the panic could have spoilt.
+    fn survive(&mut self, owner: &ObjectKey, started: Instant, took: Duration) {
+        tracing::error!(%owner, "translation panicked (a bug); previous configuration stays");
+        Span::current().record("outcome", Outcome::Panicked.as_str());
+        self.count(owner, Outcome::Panicked, started);
+        for data_plane in self.parts.reconciler.data_planes(owner) {
+            self.deliveries.failed(&data_plane, PANICKED.to_owned());
+        }
+        self.report.tell_later(owner);
+        self.tell_delivery(owner);
+        let now = Instant::now();
+        self.ingest.queue.rest(owner, now, took);
+        self.ingest.queue.retry(owner.clone(), now);
     }
 
     /// Reconsiders everything, and tries what is still to be withdrawn.
@@ -312,6 +327,25 @@ impl<F: Feed + 'static> Engine<F> {
         if let Some(metrics) = &self.parts.metrics {
             metrics.reconciled(owner.kind, outcome, started.elapsed());
         }
+    }
+
+    fn count_jobs(&self) {
+        if let Some(metrics) = &self.parts.metrics {
+            metrics.translations(self.ingest.jobs.len());
+        }
+    }
+
+    fn push(&mut self, owners: BTreeSet<ObjectKey>) {
+        self.ingest.push(owners);
+    }
+
+    fn view(&self) -> View<'_> {
+        view!(self)
+    }
+
+    /// Says how far the data planes of an owner have come.
+    fn tell_delivery(&self, owner: &ObjectKey) {
+        self.report.tell_delivery(self.view(), owner);
     }
 
     fn answer(&self, request: DebugRequest) {

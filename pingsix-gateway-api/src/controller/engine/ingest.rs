@@ -1,4 +1,4 @@
-//! What watches say: whom that concerns, and whose turn follows from it.
+//! Input from watches: the owners that it concerns, their queue, and their translations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl Ingest {
         }
     }
 
-    /// Reconsiders owners that something has happened to.
+    /// Queues owners that an input concerns.
     pub(super) fn changed(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in &owners {
@@ -81,7 +81,7 @@ impl Ingest {
         self.push(owners);
     }
 
-    /// Reconsiders owners: when it is their turn, or when their translation has ended.
+    /// Queues owners. An owner that is being translated is queued when its translation has ended.
     pub(super) fn push(&mut self, owners: BTreeSet<ObjectKey>) {
         let now = Instant::now();
         for owner in owners {
@@ -91,7 +91,7 @@ impl Ingest {
         }
     }
 
-    /// Tries an owner again later, unless that is about to be done anyway.
+    /// Queues an owner again after a failure, with back-off, unless its translation runs.
     pub(super) fn retry(&mut self, owner: &ObjectKey) {
         if !self.jobs.is_running(owner) {
             self.queue.retry(owner.clone(), Instant::now());
@@ -115,12 +115,12 @@ impl Ingest {
         self.queue.waiting().map(|(owner, ..)| owner).chain(self.jobs.owners())
     }
 
-    /// An owner is reconsidered: since when it had changes.
+    /// Since when the owner had changes, which are reconsidered now.
     pub(super) fn take_since(&mut self, owner: &ObjectKey) -> Option<Instant> {
         self.since.remove(owner)
     }
 
-    /// The changes of an owner since then are not live.
+    /// The changes of an owner since then are still not live.
     pub(super) fn still_since(&mut self, owner: &ObjectKey, since: Instant) {
         let waiting = self.since.entry(owner.clone()).or_insert(since);
         *waiting = since.min(*waiting);

@@ -8,20 +8,17 @@ use std::sync::Arc;
 use pingsix_sink::{Desired, Published, Scope, SinkError};
 use pingsix_translate::{DataPlaneKey, ObjectKey};
 use thiserror::Error;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::Span;
 
 use super::opening::Opening;
 use super::sealing::{SealError, Seals};
 use super::sinks::Sinks;
-use super::translating::Taken;
-use super::{Engine, view};
+use super::{Engine, Taken, view};
 use crate::acceptance::{DraftNumber, Heard};
-use crate::bridge::withdrawn;
 use crate::controller::destinations::DestinationError;
-use crate::controller::orphans::Orphan;
 use crate::controller::publisher::{Attempt, Publisher, Stage, Ticket};
-use crate::controller::{ControllerError, Feed, Reach};
+use crate::controller::{Feed, Reach};
 use crate::metrics::Outcome;
 use crate::reconcile::{Publication, Reconciled};
 
@@ -55,7 +52,7 @@ pub(super) struct PendingPublication {
     span: Span,
 }
 
-/// A publication is not made.
+/// Why a publication is withheld.
 #[derive(Debug, Error)]
 enum Withheld {
     #[error(transparent)]
@@ -75,34 +72,6 @@ impl<F: Feed + 'static> Publish<F> {
             seals: Seals::default(),
             sinks: Sinks::default(),
         }
-    }
-
-    /// What of an owner is to be withdrawn, from now on until that is published, and what need not be: it was published
-    /// nowhere.
-    fn plan_withdrawals(
-        &mut self,
-        owner: &ObjectKey,
-        current: &BTreeSet<DataPlaneKey>,
-        withdrawn: Vec<Publication>,
-    ) -> (Vec<Publication>, Vec<DataPlaneKey>) {
-        let mut withdrawals = self.withdrawals.remove(owner).unwrap_or_default();
-        withdrawals
-            .extend(withdrawn.into_iter().map(|Publication { data_plane, desired }| (data_plane, desired)));
-        withdrawals.retain(|data_plane, _| !current.contains(data_plane));
-        let mut nowhere = Vec::new();
-        withdrawals.retain(|data_plane, _| {
-            let was_nowhere = self.sinks.was_nowhere(data_plane);
-            if was_nowhere {
-                nowhere.push(data_plane.clone());
-            }
-            !was_nowhere
-        });
-        if !withdrawals.is_empty() {
-            self.withdrawals.insert(owner.clone(), withdrawals.clone());
-        }
-        let withdrawals =
-            withdrawals.into_iter().map(|(data_plane, desired)| Publication { data_plane, desired });
-        (withdrawals.collect(), nowhere)
     }
 }
 
@@ -213,7 +182,7 @@ impl<F: Feed + 'static> Engine<F> {
         }
     }
 
-    fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
+    pub(super) fn submit(&mut self, owner: &ObjectKey, publication: Publication) {
         // Certificates of data planes that the controller runs name the UID of the owner as well.
         let infrastructure = self.parts.reconciler.infrastructure(owner);
         let uid = infrastructure.and_then(|infrastructure| infrastructure.uid.clone());
@@ -400,34 +369,6 @@ impl<F: Feed + 'static> Engine<F> {
         self.push(owners);
     }
 
-    /// Withdraws what an earlier process has published and nobody asks for any more.
-    pub(super) fn withdraw(&mut self, orphans: Vec<Orphan>) {
-        let ours = self.parts.reconciler.ours();
-        for orphan in orphans {
-            let Orphan { ref data_plane, is_gone, .. } = orphan;
-            let owner = data_plane.owner();
-            let planes = self.parts.reconciler.data_planes(&owner);
-            let is_orphan = if ours.contains(&owner) {
-                // It is known what it asks for. In another layout, a PingSIX may still read what it had before.
-                let has_ports = planes.iter().any(|plane| plane.port().is_some());
-                let is_of_port = has_ports && data_plane.port().is_some();
-                is_of_port
-                    && !planes.contains(data_plane)
-                    && !self.ingest.is_waiting(&owner)
-                    && self.lies_at_home(&orphan, &planes)
-            } else {
-                is_gone && planes.is_empty() && !self.parts.reconciler.world().contains(&owner)
-            };
-            let Ok(desired) = withdrawn(data_plane, self.parts.reconciler.options()) else { continue };
-            if !is_orphan || !self.parts.leadership.is_held() || !self.reach_for(&orphan) {
-                continue;
-            }
-            tracing::info!(%data_plane, "withdrawing documents of an earlier process that no object asks for");
-            self.publish.withdrawals.entry(owner.clone()).or_default().insert(data_plane.clone(), desired);
-            self.push([owner].into());
-        }
-    }
-
     /// This replica leads now: what was left to the leader is its to publish.
     pub(super) fn take_over(&mut self) {
         let left = std::mem::take(&mut self.publish.left);
@@ -458,44 +399,5 @@ impl<F: Feed + 'static> Engine<F> {
         for owner in self.report.take_late(now) {
             self.look_at(&owner);
         }
-    }
-
-    /// Lets what is under way come to its end. What is gone is withdrawn before that: nobody will know of it any more.
-    ///
-    /// # Errors
-    ///
-    /// [`ControllerError::Task`]: a publication panicked.
-    pub(super) async fn drain(&mut self) -> Result<(), ControllerError> {
-        if self.ingest.is_known {
-            let ours = self.parts.reconciler.ours();
-            // What is being translated comes too late.
-            let concerned = self.ingest.waiting_or_running();
-            let gone = concerned.filter(|owner| !ours.contains(*owner));
-            let gone: BTreeSet<ObjectKey> = gone.chain(self.publish.withdrawals.keys()).cloned().collect();
-            for owner in gone {
-                if !ours.contains(&owner) {
-                    self.withdraw_gone(&owner);
-                    continue;
-                }
-                for (data_plane, desired) in self.publish.withdrawals.get(&owner).cloned().unwrap_or_default()
-                {
-                    self.submit(&owner, Publication { data_plane, desired });
-                }
-            }
-        }
-        let limit = self.parts.drain;
-        let all = async {
-            while self.publish.publisher.pending().next().is_some() {
-                let attempt = self.publish.publisher.ended().await.map_err(ControllerError::Task)?;
-                self.hear_of(attempt);
-            }
-            Ok(())
-        };
-        if let Ok(drained) = timeout(limit, all).await {
-            return drained;
-        }
-        let data_planes: Vec<String> = self.publish.publisher.pending().map(ToString::to_string).collect();
-        tracing::warn!(?data_planes, ?limit, "shutdown timed out; publications were abandoned");
-        Ok(())
     }
 }

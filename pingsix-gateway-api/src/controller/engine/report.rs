@@ -1,4 +1,4 @@
-//! What there is to say about each object, to the boards of statuses and Events.
+//! Statuses, Events and readiness: what each object is told, and what is held back until its owner is published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 /// For how long nothing is said of what is being published.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is reported on.
+/// Read access to everything that reports are made of.
 #[derive(Clone, Copy)]
 pub(super) struct View<'e> {
     pub(super) reconciler: &'e Reconciler,
@@ -38,7 +38,7 @@ impl<'e> View<'e> {
     }
 }
 
-/// Where is said what there is to say, and what is held back.
+/// The boards of statuses and Events, readiness, and the statuses that are held back.
 pub(super) struct Report {
     pub(super) status: StatusBoard,
     pub(super) events: EventBoard,
@@ -48,7 +48,7 @@ pub(super) struct Report {
     pub(super) bundles: watch::Receiver<Bundles>,
     pub(super) progress: watch::Sender<Progress>,
     pub(super) gates: Option<Gates>,
-    /// Owners of which nothing is said until they are published.
+    /// Owners that are being published, with their statuses.
     held_back: BTreeMap<ObjectKey, HeldBack>,
     pub(super) settling: Settling,
     /// Until when readiness waits for owners of which it is not known what to publish.
@@ -62,7 +62,7 @@ pub(super) struct Report {
     pub(super) put_together: std::sync::atomic::AtomicUsize,
 }
 
-/// What is not said of an owner until all that was made of it is published.
+/// Statuses of an owner that are held back until its publication has ended.
 #[derive(Debug)]
 struct HeldBack {
     /// Objects about which there is something to tell then.

@@ -10,16 +10,27 @@ mod settling;
 mod sinks;
 mod start;
 
-use kube_runtime::watcher;
-use pingsix_translate::Options;
-use pingsix_translate::verdict::{ConditionStatus, ConditionType, Reason, Severity};
-use serde_json::{Value, json};
+use std::sync::Arc;
 
-use super::translating::Taken;
+use kube_runtime::watcher;
+use pingsix_sink::Scope;
+use pingsix_translate::Options;
+use pingsix_translate::verdict::{Address, ConditionStatus, ConditionType, Reason, Severity};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
 use super::*;
+use crate::controller::Progress;
+use crate::controller::destinations::Destinations;
+use crate::controller::instances::{AskedPages, PublishedRevisions};
+use crate::controller::observers::Gates;
+use crate::controller::orphans::Orphan;
 use crate::controller::slow_feed::{Fate, SlowFeed};
 use crate::fixture::generate::event_of;
-use crate::status::Wanted;
+use crate::health::Health;
+use crate::metrics::Metrics;
+use crate::reconcile::{Pace, Reconciler};
+use crate::status::{EventBoard, Readers, StatusBoard, Wanted};
 use crate::watch::{Answer, Availability};
 
 struct Rig<F = SlowFeed> {
