@@ -148,11 +148,11 @@ impl Replicas {
     /// Tells the others something from now on.
     pub(crate) fn say(&self, report: &ReplicaReport) {
         self.0.report.send_if_modified(|said| {
-            let is_news = said != report;
-            if is_news {
+            let has_changed = said != report;
+            if has_changed {
                 said.clone_from(report);
             }
-            is_news
+            has_changed
         });
     }
 

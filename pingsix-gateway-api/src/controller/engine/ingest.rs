@@ -174,7 +174,7 @@ impl Ingest {
         !matches!(self.availability.get(&Kind::Service), Some(Availability::Unreachable { .. }))
     }
 
-    /// Takes note of whether an object can be decoded. Returns whether that is news.
+    /// Takes note of whether an object can be decoded. Returns whether that changes anything.
     pub(super) fn note_shape(&mut self, object: &ObjectKey, problem: Option<&Problem>) -> bool {
         if self.undecodable.get(object) == problem {
             return false;
