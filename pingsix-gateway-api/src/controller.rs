@@ -68,7 +68,7 @@ use crate::replicas::Replicas;
 use crate::status::{
     EventBoard, EventOptions, EventWriter, Readers, StatusBoard, StatusWriter, WriterOptions,
 };
-use crate::watch::{Namespaces, SecretWatch, WatchOptions, Watches};
+use crate::watch::{SecretWatch, WatchOptions, Watches};
 use destinations::Destinations;
 use directed::Directed;
 use engine::Engine;
@@ -294,16 +294,7 @@ impl<F: Feed + 'static> Controller<F> {
                 tasks: &mut tasks,
             })
         });
-        let collector = OrphanCollector {
-            client: client.clone(),
-            feed: Arc::clone(&feed),
-            destinations: destinations.opened(),
-            root: options.translation.root.clone(),
-            controller: options.translation.controller_name.clone(),
-            sees_all: options.watch.namespaces == Namespaces::All && options.watch.labels.is_none(),
-            leadership: leadership.clone(),
-            progress: progress.subscribe(),
-        };
+        let collector = OrphanCollector::new(&options, &client, &feed, &destinations, &leadership, &progress);
         let orphaned = collector.start(&parts, &mut tasks);
         let drifted = drift::start(feed.drifts(), destinations.opened(), &parts, &mut tasks);
         let (mut watches, inputs) = Watches::start(client, options.watch.clone(), &parts);
@@ -342,9 +333,7 @@ impl<F: Feed + 'static> Controller<F> {
         parts.cancel();
         election.cancel();
         watches.ended().await.map_err(ControllerError::Task)?;
-        while let Some(ended) = tasks.join_next().await {
-            ended.map_err(ControllerError::Task)?;
-        }
+        all_ended(tasks).await.map_err(ControllerError::Task)?;
         run
     }
 }
@@ -376,6 +365,14 @@ fn keep_authority(
         tasks.spawn(pki::serve(authority.clone(), etcd, ready, stop.clone()));
     }
     authority
+}
+
+/// Waits until all tasks have ended.
+async fn all_ended(mut tasks: JoinSet<()>) -> Result<(), JoinError> {
+    while let Some(ended) = tasks.join_next().await {
+        ended?;
+    }
+    Ok(())
 }
 
 /// Waits until one of the tasks fails, for ever if none does.

@@ -36,8 +36,8 @@ impl<F: Feed> Served<F> {
         };
         let sources = self.feed.readers_changed().into_iter().chain([replicas.changes()]);
         let changes = futures::future::join_all(sources.map(follow));
-        let (readers, changed) = (|| self.feed.readers(), self.feed.readers_changed());
-        let replicas = replicas.run(readers, changed, leadership, stop.clone());
+        let own = || self.feed.readers();
+        let replicas = replicas.run(own, self.feed.readers_changed(), leadership, stop.clone());
         tokio::join!(stop.run_until_cancelled(changes), replicas);
     }
 }

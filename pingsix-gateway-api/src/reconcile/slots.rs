@@ -6,7 +6,7 @@
 
 use super::Capacity;
 
-/// JobSlots for translations.
+/// How many translations run, out of how many may.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobSlots {
     all: usize,

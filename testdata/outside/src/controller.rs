@@ -12,7 +12,7 @@ use pingsix_gateway_api::controller::{
 use pingsix_gateway_api::delivery::status_page::{StatusClient, StatusUrl};
 use pingsix_gateway_api::delivery::{Deliveries, Instances};
 use pingsix_gateway_api::operations::debug::{self, Dump};
-use pingsix_gateway_api::reconcile::{Pace, Queue, Reconciler, ReconcileOutcome};
+use pingsix_gateway_api::reconcile::{Pace, Queue, ReconcileOutcome, Reconciler};
 use pingsix_gateway_api::watch::{Input, WatchOptions, Watches};
 use pingsix_gateway_api::world::World;
 use pingsix_sink::{Desired, EmbeddedEtcd, MemorySink, Published, Sink, SinkError};

@@ -22,7 +22,7 @@ type Run = Arc<dyn Fn(Job) -> Done + Send + Sync>;
 pub(super) struct Jobs {
     slots: JobSlots,
     tasks: JoinSet<(Done, Duration)>,
-    running_jobs: BTreeMap<ObjectKey, RunningJob>,
+    running: BTreeMap<ObjectKey, RunningJob>,
     owners: HashMap<Id, ObjectKey>,
     pub(super) run: Run,
 }
@@ -57,7 +57,7 @@ impl Jobs {
         Self {
             slots: JobSlots::of(available_parallelism().map_or(1, usize::from)),
             tasks: JoinSet::new(),
-            running_jobs: BTreeMap::new(),
+            running: BTreeMap::new(),
             owners: HashMap::new(),
             run: Arc::new(Job::run),
         }
@@ -70,22 +70,22 @@ impl Jobs {
 
     /// How many run.
     pub(super) fn len(&self) -> usize {
-        self.running_jobs.len()
+        self.running.len()
     }
 
     /// The owners whose translations run.
     pub(super) fn owners(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.running_jobs.keys()
+        self.running.keys()
     }
 
     /// Whether a translation of an owner runs.
     pub(super) fn is_running(&self, owner: &ObjectKey) -> bool {
-        self.running_jobs.contains_key(owner)
+        self.running.contains_key(owner)
     }
 
     /// Has an owner reconsidered once more when its translation ends. Returns whether one runs.
     pub(super) fn outdate(&mut self, owner: &ObjectKey) -> bool {
-        let running_job = self.running_jobs.get_mut(owner);
+        let running_job = self.running.get_mut(owner);
         running_job.map(|running_job| running_job.is_stale = true).is_some()
     }
 
@@ -100,7 +100,7 @@ impl Jobs {
         });
         self.slots.take(running_job.is_light);
         self.owners.insert(task.id(), owner.clone());
-        self.running_jobs.insert(owner, running_job);
+        self.running.insert(owner, running_job);
     }
 
     /// Waits for the end of a translation, for ever when none runs. Nothing is lost when this is dropped.
@@ -112,7 +112,7 @@ impl Jobs {
                 None => std::future::pending().await,
             };
             let Some(owner) = self.owners.remove(&id) else { continue };
-            let Some(mut running_job) = self.running_jobs.remove(&owner) else { continue };
+            let Some(mut running_job) = self.running.remove(&owner) else { continue };
             self.slots.free(running_job.is_light);
             let (done, took) =
                 done.map_or((None, running_job.started.elapsed()), |(done, took)| (Some(done), took));

@@ -24,7 +24,6 @@ use crate::controller::Progress;
 use crate::controller::destinations::Destinations;
 use crate::controller::instances::{AskedPages, PublishedRevisions};
 use crate::controller::observers::Gates;
-use crate::controller::orphans::Orphan;
 use crate::controller::slow_feed::{Fate, SlowFeed};
 use crate::fixture::generate::event_of;
 use crate::health::Health;
